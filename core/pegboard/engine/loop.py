@@ -146,9 +146,8 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
     run.calls.clear()
     run.progress = Progress()
     view = run.view(agent, model)
-    return _Turn(
-        user=user, view=view, tools=await offered_tools(engine.hooks, engine.tools, view, user)
-    )
+    tools = await offered_tools(engine.hooks, engine.tools, view, user.tools or {})
+    return _Turn(user=user, view=view, tools=tools)
 
 
 async def _after_step(run: Run, turn: _Turn) -> _Turn:

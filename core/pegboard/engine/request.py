@@ -25,16 +25,15 @@ LAST_STEP = (
 
 
 async def offered_tools(
-    hooks: Hooks, tools: Mapping[str, Tool], view: SessionView, user: UserMessage
+    hooks: Hooks, tools: Mapping[str, Tool], view: SessionView, switches: Mapping[str, bool]
 ) -> tuple[ToolDefinition, ...]:
-    """Return the tools that this agent may use for this message, as plugins describe them."""
+    """Return the tools that this agent may use, as plugins describe them.
+
+    `switches` are those of the user's message.
+    """
     permissions = {tool.id: tool.permission for tool in tools.values()}
-    switches = user.tools or {}
-    by_user = {
-        tool.id
-        for tool in tools.values()
-        if (said := last_fitting(switches, tool)) is not None and not switches[said]
-    }
+    fitting = {each.id: last_fitting(switches, each) for each in tools.values()}
+    by_user = {name for name, each in fitting.items() if each is not None and not switches[each]}
     unoffered = {tool.id for tool in tools.values() if tool.serves == "refused_calls"}
     off = hidden(permissions, view.rulesets) | by_user | unoffered
     offered = []

@@ -51,7 +51,7 @@ def list_tools(directory: Path, style: Literal["text", "json"]) -> None:
 def schema(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     """Show the description and the arguments of the tool NAME.
 
-    It is what a model reads of it.
+    It is what a model reads of it, after the changes of all plugins, if the tool is offered.
     """
     found = run_async(_schema(directory, name))
     if style == "json":
@@ -139,9 +139,10 @@ def _exposure(app: "App", tool: "Tool") -> str:
 async def _schema(directory: Path, name: str) -> dict[str, Any]:
 
     async with open_app(directory) as app:
-        found = _found(app, name)
+        tool = _found(app, name)
+        found = next((each for each in await app.policy.offered() if each.name == tool.id), tool)
         return {
-            "name": found.id,
+            "name": tool.id,
             "description": found.description,
             "permission": found.permission,
             "parameters": dict(found.parameters),

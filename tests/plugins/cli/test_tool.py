@@ -219,3 +219,15 @@ async def test_a_schema_is_what_a_model_reads(photographing: CommandLine) -> Non
     assert found["parameters"]["required"] == ["of"]
     assert found["parameters"]["properties"]["of"]["description"] == "what."
     assert "Take a picture." in text.out
+
+
+async def test_a_schema_has_what_plugins_add_to_it_for_a_model(pegboard: CommandLine) -> None:
+    skill = pegboard.home / "config" / "skill" / "brew" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: brew\ndescription: Make tea.\n---\nBoil water.\n")
+
+    text = await pegboard("tool", "schema", "skill")
+    found = said(await pegboard("tool", "schema", "skill", "--format", "json"))
+
+    assert "- brew: Make tea." in text.out
+    assert "- brew: Make tea." in found["description"]

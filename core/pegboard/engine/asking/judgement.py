@@ -27,6 +27,7 @@ from pegboard.errors import ToolError
 from pegboard.hooks.isolation import blaming
 from pegboard.policy.agents import default_agent, find_agent
 from pegboard.policy.pending import PermissionAnswer
+from pegboard.providers import ToolDefinition
 from pegboard.schema.session import Approval, PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import DropApproval
 
@@ -52,10 +53,18 @@ class ForeseenCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy:
-    """The permissions of one App, as its user looks at them; nobody is asked."""
+    """The tools and permissions of one App, as its user looks at them; nobody is asked."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+
+    async def offered(self) -> tuple[ToolDefinition, ...]:
+        """Return the tools as the model of the default agent reads them in a new session."""
+        from pegboard.engine.request import offered_tools  # few look at them
+
+        engine = self._engine
+        view = unstored_view(engine, default_agent(engine.config, engine.agents))
+        return await offered_tools(engine.hooks, engine.tools, view, {})
 
     async def foresee(
         self, tool_id: str, args: Mapping[str, Any], *, agent: str | None = None
@@ -68,8 +77,7 @@ class Policy:
         :raises NotFoundError: when there is no such agent.
         """
         engine = self._engine
-        tool = engine.tools.get(tool_id)
-        if tool is None:
+        if (tool := engine.tools.get(tool_id)) is None:
             names = ", ".join(sorted(engine.tools))
             raise ToolError(f"there is no tool {tool_id!r}; there are: {names}")
         name = agent or default_agent(engine.config, engine.agents).name
@@ -99,12 +107,11 @@ class Policy:
         """How the request would be decided if the user's rules ended with these."""
         view = as_if(session, allowing)
         verdict = await judged(self._engine, view, request)
-        opinions = self._engine.hooks.opinions
         return Judgement(
             asked=as_asked(view, request, verdict),
             verdict=verdict,
             headless=unattended(request, verdict),
-            opinions=await opinions(
+            opinions=await self._engine.hooks.opinions(
                 toolhooks.permission_ask, session=view, request=request, stash=self._engine.stash
             ),
         )
