@@ -93,10 +93,12 @@ async def tool_ids(app: Here) -> Response:
 async def tools(app: Here, provider: str, model: str) -> Response:
     """The tools as a model sees them."""
     await app.resolve_model(f"{provider}/{model}")
+    offered = {each.name: each for each in await app.policy.offered()}
+    found = {name: offered.get(name, tool) for name, tool in app.tools.items()}
     return answer(
         tuple(
-            ToolEntry(id=each.id, description=each.description, parameters=dict(each.parameters))
-            for each in app.tools.values()
+            ToolEntry(id=name, description=each.description, parameters=dict(each.parameters))
+            for name, each in found.items()
         )
     )
 

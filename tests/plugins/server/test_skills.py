@@ -27,3 +27,17 @@ def test_a_skill_is_told_of_with_its_file(client: httpx.Client, tmp_path: Path) 
             "hints": [],
         }
     ]
+
+
+def test_the_list_of_tools_has_what_plugins_add_for_a_model(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    path = tmp_path / ".pegboard/skills/tea/SKILL.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("---\nname: tea\ndescription: Make tea.\n---\nBoil water.\n")
+
+    asked = {"directory": str(tmp_path), "provider": "fake", "model": "fake-model"}
+    tools = client.get("/experimental/tool", params=asked).json()
+
+    (skill,) = (each for each in tools if each["id"] == "skill")
+    assert "- tea: Make tea." in skill["description"]
