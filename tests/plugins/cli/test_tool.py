@@ -1,6 +1,8 @@
 """`pegboard tool`, as a user runs it."""
 
 import json
+import shutil
+from importlib.metadata import distribution
 from typing import Any
 
 import pytest
@@ -219,6 +221,29 @@ async def test_a_schema_is_what_a_model_reads(photographing: CommandLine) -> Non
     assert found["parameters"]["required"] == ["of"]
     assert found["parameters"]["properties"]["of"]["description"] == "what."
     assert "Take a picture." in text.out
+
+
+async def test_a_schema_lists_the_skill_of_a_real_wheel(pegboard: CommandLine) -> None:
+    wheel = distribution("fastapi")
+    skills = [each for each in wheel.files or () if each.match("fastapi/.agents/skills/*/SKILL.md")]
+    if not skills:
+        pytest.skip("the installed fastapi has no skill")
+    site = pegboard.project / ".venv" / "lib" / "python3" / "site-packages"
+    for each in (*skills, *(file for file in wheel.files or () if file.match("*.dist-info/*"))):
+        (site / each).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(each.locate(), site / each)
+    (pegboard.project / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    line = f"- fastapi (from library fastapi {wheel.version}): "
+
+    without = await pegboard("tool", "schema", "skill")
+    (pegboard.project / "requirements.txt").write_text("fastapi\n")
+    listed = await pegboard("tool", "schema", "skill")
+    with (site / skills[0]).open("a") as file:
+        file.write(" ")
+    changed = await pegboard("tool", "schema", "skill")
+
+    assert [line in each.out for each in (without, listed, changed)] == [False, True, False]
+    assert len(listed.out.encode()) - len(without.out.encode()) <= 1000
 
 
 async def test_a_schema_has_what_plugins_add_to_it_for_a_model(pegboard: CommandLine) -> None:
