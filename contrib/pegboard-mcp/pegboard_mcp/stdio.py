@@ -16,13 +16,18 @@ import anyio
 import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCMessage, jsonrpc_message_adapter
+from mcp_types import (
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    jsonrpc_message_adapter,
+)
 
-from pegboard_mcp.traffic import Traffic, TrafficError
+from pegboard_mcp.traffic import MESSAGE_VALUES, Traffic, TrafficError
+from pegboard_mcp.values import count_values
 
 CHUNK_BYTES = 1 << 16
-THREAD_BYTES = 1 << 18
-"""A longer line is parsed in a thread, so that the event loop goes on."""
 EOF_WAIT_S = 1.5
 TERM_WAIT_S = 1.0
 DRAIN_WAIT_S = 1.0
@@ -112,17 +117,31 @@ async def _deliver(
     if not traffic.admits(head.method, head.id, len(line)):
         return
     try:
-        message = await _parsed(text)
+        message = await _parsed(text, head)
     except ValueError:
         traffic.note_junk(text)
         return
     await inbound.send(SessionMessage(traffic.screened(message)))
 
 
-async def _parsed(text: str) -> JSONRPCMessage:
-    if len(text) > THREAD_BYTES:
-        return await asyncio.to_thread(_validated, text)
+async def _parsed(text: str, head: _Head) -> JSONRPCMessage:
+    if len(text) > MESSAGE_VALUES:  # a shorter one has fewer values, and is parsed at once
+        return await asyncio.to_thread(_bounded, text, head)
     return _validated(text)
+
+
+def _bounded(text: str, head: _Head) -> JSONRPCMessage:
+    """Return the message, or an error in the place of an answer with too many values.
+
+    :raises ValueError: when it is not a message, or not an answer and has too many values.
+    """
+    if (count := count_values(text)) <= MESSAGE_VALUES:
+        return _validated(text)
+    reason = f"its message has {count} values, and {MESSAGE_VALUES} are allowed; ask it for less"
+    if head.method or head.id is None:
+        raise ValueError(reason)
+    error = ErrorData(code=INTERNAL_ERROR, message=reason)
+    return JSONRPCError(jsonrpc="2.0", id=head.id, error=error)
 
 
 def _validated(text: str) -> JSONRPCMessage:

@@ -10,6 +10,8 @@ from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCRespo
 from pegboard_mcp.listing import LIST_TOOLS, read_tools, time_to_live_s
 
 LINE_BYTES = 16 << 20
+MESSAGE_VALUES = 50_000
+"""The most values in a message: parsing holds the interpreter's lock, with so many for 25 ms."""
 UNASKED_BYTES = 16 << 20
 """The most that a server may write between two answers."""
 NOTIFICATIONS_PER_S = 1000

@@ -120,6 +120,15 @@ def called(number, arguments):
         case "failed":
             answer(number, {"content": [{"type": "text", "text": "wrong key"}], "isError": True})
             return
+        case "values":
+            asked = json.loads(text)
+            structured = {
+                "pid": os.getpid(),
+                "list": [asked.get("item")] * asked.get("times", 0),
+                "text": asked.get("text", "") * 100_000,
+            }
+            answer(number, {"content": [], "structuredContent": structured})
+            return
         case "env":
             text = json.dumps(dict(os.environ))
         case "change":

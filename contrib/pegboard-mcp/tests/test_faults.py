@@ -1,6 +1,7 @@
 """Servers that misbehave: one fault each, with a real process."""
 
 import asyncio
+import json
 import os
 import time
 
@@ -146,6 +147,30 @@ async def test_a_server_that_writes_too_much_is_ended(served_app, raw_server, mo
 
     assert words in turn.calls[0].error
     assert max(stalls) < 1.0
+
+
+async def test_an_answer_with_too_many_values_is_refused_and_the_server_goes_on(
+    served_app, raw_server
+) -> None:
+    wanted = [{"times": 1}, {"item": {"k": 1}, "times": 1_600_000}, {"item": 1, "times": 5_000_000}]
+    script = [("raw_t", {"a": json.dumps(each)}) for each in (*wanted, wanted[0])]
+
+    async with served_app({"raw": raw_server("values")}, *script, "done") as scripted:
+        first, objects, numbers, last = (await scripted.turn()).calls
+
+    text = "the MCP server raw cannot answer: its message has {} values, and 50000 are allowed"
+    assert text.format(3_200_009) in objects.error
+    assert text.format(5_000_009) in numbers.error
+    assert json.loads(first.output)["pid"] == json.loads(last.output)["pid"]
+
+
+async def test_text_with_many_commas_is_not_many_values(served_app, raw_server) -> None:
+    asked = json.dumps({"text": 'a, {[" \\'})
+
+    async with served_app({"raw": raw_server("values")}, ("raw_t", {"a": asked})) as scripted:
+        call = (await scripted.turn()).calls[0]
+
+    assert not call.error
 
 
 async def test_a_tool_that_cannot_be_used_is_left_out_and_the_others_stay(

@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import anyio
+import pytest
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
 from pegboard_mcp.stdio import process_streams
@@ -15,6 +16,8 @@ from pegboard_mcp.traffic import Traffic
 STALL_S = 0.05
 PART = 0.25
 """Of the time that parsing takes: reading and the look at the head; measured: 0.02."""
+REFUSING = 0.5
+"""Of the time that parsing takes: reading and counting; measured: 0.1."""
 ITEMS = 400_000
 NOTE = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x" * 1000}}
 FLOOD = f"for _ in range(60_000): print({json.dumps(NOTE)!r})"
@@ -61,6 +64,15 @@ async def most_of_a_round_s(program: str, traffic: Traffic, folder: Path) -> flo
         return spent.end()
 
 
+def parsing_time_s() -> float:
+    """The processor time that the SDK's parser takes for the large answer."""
+    result = {"content": [], "structuredContent": {"a": [{"k": 1}] * ITEMS}}
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result})
+    before_s = time.thread_time()
+    jsonrpc_message_adapter.validate_json(line, by_name=False)
+    return time.thread_time() - before_s
+
+
 async def test_a_flood_of_log_messages_stalls_no_round_of_the_loop(tmp_path: Path) -> None:
     traffic = Traffic(lambda _: None)
 
@@ -70,15 +82,27 @@ async def test_a_flood_of_log_messages_stalls_no_round_of_the_loop(tmp_path: Pat
     assert most_s < STALL_S
 
 
-async def test_a_large_answer_is_not_parsed_in_the_thread_of_the_loop(tmp_path: Path) -> None:
+async def test_a_large_answer_is_not_parsed_in_the_thread_of_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard_mcp.stdio.MESSAGE_VALUES", 10 * ITEMS)
     traffic = Traffic(lambda _: None)
-    result = {"content": [], "structuredContent": {"a": [{"k": 1}] * ITEMS}}
-    line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result})
 
-    before_s = time.thread_time()
-    jsonrpc_message_adapter.validate_json(line, by_name=False)
-    parsing_s = time.thread_time() - before_s
+    parsing_s = parsing_time_s()
     most_s = await most_of_a_round_s(LARGE, traffic, tmp_path)
 
     assert traffic.reason == "ended"  # as the end of the connection says
     assert most_s < PART * parsing_s
+
+
+async def test_an_answer_with_too_many_values_is_not_parsed_in_any_thread(tmp_path: Path) -> None:
+    parsing_s = parsing_time_s()
+    command, traffic = (sys.executable, "-c", LARGE), Traffic(lambda _: None)
+
+    async with process_streams(command, cwd=tmp_path, env={}, traffic=traffic) as (answers, asked):
+        before_s = time.process_time()
+        await asked.send(SessionMessage(REQUEST))
+        await answers.receive()
+        spent_s = time.process_time() - before_s
+
+    assert spent_s < REFUSING * parsing_s
