@@ -61,10 +61,10 @@ class Servers:
         return server
 
     async def add(self, config: ServerConfig) -> None:
-        """Have a server for the life of the App, in the place of one with its name."""
+        """Have a server for the life of the App, in the place of one with its name, and ask it."""
         if config.name in self._servers:
             await self._servers[config.name].aclose()
-        self._look_later(self._put(config))
+        await asyncio.wait({self._look_later(self._put(config))})
 
     async def changed(self, server: Server) -> tuple[str, ...]:
         """Return what of a server is not offered until it is reviewed: tools, its instructions."""

@@ -239,12 +239,15 @@ async def test_the_end_waits_for_no_server_that_is_being_started(
     monkeypatch.setattr("pegboard_mcp.server.END_LIMIT_S", 3600)
     async with served_app({"raw": raw_server()}) as scripted:
         servers = scripted.app.stash.get(SERVERS)
-        await act(servers, "late", "add", raw_server("hang_start", connect_timeout_s=3600))
+        hanging = raw_server("hang_start", connect_timeout_s=3600)
+        adding = asyncio.create_task(act(servers, "late", "add", hanging))
+        await settled(lambda: "late" in [each.config.name for each in servers])
         late = servers.named("late")
         await settled(lambda: late.state == "starting")
 
         async with asyncio.timeout(60):
             await late.aclose()
+            await adding
 
     assert late.state == "idle"
 

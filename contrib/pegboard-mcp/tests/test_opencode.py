@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from server_states import states_until
 
 from served import served
 from wire.real_clients import TERMINALS, environment, installed
@@ -67,6 +68,7 @@ def test_the_terminal_of_opencode_lists_our_servers_and_turns_one_off_and_on(
     env = {"PYTHONPATH": str(HERE.parent)}
 
     with served(tmp_path, model_port, env=env) as server, server.client() as client:
+        states_until(client, lambda found: found["raw"]["status"] == "connected")
         places = {"directory": server.directory, "root": tmp_path / "client"}
         with attached(program, url=server.url, password=server.token, **places) as terminal:
             terminal.wait("Ask anything", within_s=WITHIN_S)

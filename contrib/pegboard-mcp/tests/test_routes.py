@@ -1,8 +1,9 @@
 """The servers over HTTP, through the routes that clients of OpenCode use."""
 
 import json
-import time
 from pathlib import Path
+
+from server_states import states_until
 
 from served import model, served
 
@@ -21,7 +22,12 @@ def test_a_client_sees_connects_and_disconnects_servers(raw_server, tmp_path: Pa
     env = {"PYTHONPATH": str(HERE.parent)}
 
     with model() as port, served(tmp_path, port, env=env) as server, server.client() as client:
-        states = until(client, lambda found: found.get("broken", {}).get("status") == "failed")
+        seen = states_until(
+            client,
+            lambda found: (
+                (found["broken"]["status"], found["raw"]["status"]) == ("failed", "connected")
+            ),
+        )
         disconnected = client.post("/mcp/raw/disconnect").json()
         off = client.get("/mcp").json()["raw"]
         connected = client.post("/mcp/raw/connect").json()
@@ -31,8 +37,8 @@ def test_a_client_sees_connects_and_disconnects_servers(raw_server, tmp_path: Pa
         no_sign_in = client.post("/mcp/raw/auth")
         unknown = client.post("/mcp/none/connect")
 
-    assert states["raw"] == {"status": "connected"}
-    assert "the configuration has no key" in states["broken"]["error"]
+    assert {each["broken"]["status"] for each in seen} <= {"disabled", "failed"}
+    assert "the configuration has no key" in seen[-1]["broken"]["error"]
     assert (disconnected, connected) == (True, True)
     assert off == {"status": "disabled"}
     assert failed.json() is True
@@ -41,10 +47,20 @@ def test_a_client_sees_connects_and_disconnects_servers(raw_server, tmp_path: Pa
     assert unknown.status_code == 404
 
 
-def until(client, condition):
-    """Return the states of the servers once they are as wanted."""
-    ends_at = time.monotonic() + 30
-    while not condition(found := client.get("/mcp").json()):
-        assert time.monotonic() < ends_at, found
-        time.sleep(0.1)
-    return found
+def test_a_server_whose_first_start_is_under_way_is_not_connected(
+    raw_server, tmp_path: Path
+) -> None:
+    config = tmp_path / "config"
+    config.mkdir()
+    settings = {
+        "plugin_paths": [str(HERE.parent / "pegboard_mcp")],
+        "mcp": {"slow": raw_server("hang_start", connect_timeout_s=3600)},
+    }
+    (config / "opencode.json").write_text(json.dumps(settings))
+
+    env = {"PYTHONPATH": str(HERE.parent)}
+
+    with model() as port, served(tmp_path, port, env=env) as server, server.client() as client:
+        states = client.get("/mcp").json()
+
+    assert states == {"slow": {"status": "disabled"}}

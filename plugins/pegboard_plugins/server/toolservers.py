@@ -23,12 +23,14 @@ LONGEST_NAME = 80
 _STATUS = {
     "disabled": "disabled",
     "absent": "disabled",
+    "starting": "disabled",
     "failed": "failed",
     "changed": "failed",
     "needs_auth": "needs_auth",
     "needs_registration": "needs_client_registration",
 }
-"""The protocol's words; a server in another state is connected, or will be by its first call."""
+"""The protocol's words, of which none is for a start; a server in another state is connected, or
+will be by its first call."""
 _WITH_ERROR = frozenset({"failed", "needs_client_registration"})
 routes = APIRouter()
 

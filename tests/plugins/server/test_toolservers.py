@@ -14,7 +14,7 @@ from pegboard.schema.config import Service
 
 STATES = {
     "idle": "ready", "up": "running", "off": "disabled", "down": "failed", "new": "changed",
-    "locked": "needs_auth", "unknown": "needs_registration",
+    "slow": "starting", "locked": "needs_auth", "unknown": "needs_registration",
 }
 DONE = []
 
@@ -31,7 +31,7 @@ async def service_action(kind, name, action, data):
     if action == "resources":
         return {"up:page": {"name": "page", "uri": "x://page", "client": "up"}}
     if action == "add":
-        STATES[name] = "starting"
+        STATES[name] = "running"
         return {}
     if name not in STATES:
         return None
@@ -72,6 +72,7 @@ def test_a_client_sees_and_moves_the_servers_of_a_plugin(model_port: int, tmp_pa
         "off": {"status": "disabled"},
         "down": {"status": "failed", "error": "it ended"},
         "new": {"status": "failed", "error": "changed"},
+        "slow": {"status": "disabled"},
         "locked": {"status": "needs_auth"},
         "unknown": {"status": "needs_client_registration", "error": "needs_registration"},
     }
