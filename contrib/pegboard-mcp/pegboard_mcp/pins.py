@@ -19,10 +19,13 @@ from pegboard_mcp.listing import ServerTool
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """The definition of a tool that may be offered; the first call or a review approves it."""
+    """The definition of a tool that may be offered; the first call or a review approves it.
+
+    The definition is JSON that only a review parses.
+    """
 
     digest: str
-    definition: dict[str, Any] = {}
+    definition: msgspec.Raw = msgspec.Raw(b"{}")
     is_approved: bool = False
 
 
@@ -106,7 +109,7 @@ class PinFile:
 
 def definition_diff(pin: Pin | None, tool: ServerTool) -> str:
     """Return what has changed in the definition of a tool since it was pinned, as a diff."""
-    old = _lines(pin.definition) if pin is not None else []
+    old = _lines(msgspec.json.decode(pin.definition)) if pin is not None else []
     return "\n".join(unified_diff(old, _lines(tool.definition), "reviewed", "now", lineterm=""))
 
 
@@ -121,4 +124,5 @@ def _lines(definition: Mapping[str, Any]) -> list[str]:
 
 
 def _pin(tool: ServerTool, *, is_approved: bool = False) -> Pin:
-    return Pin(digest=tool.digest, definition=tool.definition, is_approved=is_approved)
+    definition = msgspec.Raw(msgspec.json.encode(tool.definition))
+    return Pin(digest=tool.digest, definition=definition, is_approved=is_approved)

@@ -17,7 +17,7 @@ from pegboard import Host, ToolError
 from pegboard.budgets import Clock
 from pegboard.errors import InvalidInputError
 from pegboard.plugins import run_in_thread
-from pegboard_mcp.catalogue import Catalogue, read_catalogue, write_catalogue
+from pegboard_mcp.catalogue import Catalogue, write_catalogue
 from pegboard_mcp.configuration import ServerConfig
 from pegboard_mcp.failure import (
     AuthorizationError,
@@ -60,11 +60,12 @@ class Server:
         host: Host,
         files: ServerFiles,
         on_listed: Callable[["Server"], Awaitable[None]],
+        known: Catalogue | None,
     ) -> None:
         self.config = config
         self.error = ""
         self.files = files
-        self.catalogue: Catalogue | None = read_catalogue(files.catalogue)
+        self.catalogue = known
         self._host = host
         self._on_listed = on_listed
         secrets = (*config.environment.values(), *config.headers.values())

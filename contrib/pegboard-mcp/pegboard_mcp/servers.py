@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
+from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -30,6 +31,8 @@ OPENED: "WeakKeyDictionary[Plugin, Servers]" = WeakKeyDictionary()
 """The servers of each App that is open, for hooks that get no App."""
 STARTED: "WeakKeyDictionary[Plugin, asyncio.Event]" = WeakKeyDictionary()
 """Set when the servers of an App are set up."""
+KNOWN: "WeakKeyDictionary[Plugin, dict[Path, Catalogue]]" = WeakKeyDictionary()
+"""The catalogues that an App has read for its tools, until its servers are set up."""
 IS_COMMAND: ContextVar[bool] = ContextVar("pegboard_mcp_command", default=False)
 """True where a command of this plugin has opened the App: then no server starts by itself."""
 
@@ -50,12 +53,15 @@ class Servers:
         self._digests: dict[str, tuple[str, ...]] = {}
         for each in configs:
             self._put(each)
+        KNOWN.pop(plugin, None)
 
     def __iter__(self) -> Iterator[Server]:
         return iter(self._servers.values())
 
     def _put(self, config: ServerConfig) -> Server:
-        server = Server(config, self._host, files_of(self._plugin, config), self._listed)
+        files = files_of(self._plugin, config)
+        known = KNOWN.get(self._plugin, {}).get(files.catalogue) or read_catalogue(files.catalogue)
+        server = Server(config, self._host, files, self._listed, known)
         self._servers[config.name] = server
         self._digests[config.name] = _digests(server.catalogue)
         return server
@@ -259,9 +265,10 @@ def configured_servers(
 def known_servers(config: Config, plugin: Plugin) -> list[tuple[ServerConfig, Catalogue]]:
     """Return the servers that have listed before, with their catalogues on disk."""
     found = []
+    read = KNOWN.get(plugin, {})
     for server in configured_servers(config)[0].values():
-        catalogue = read_catalogue(files_of(plugin, server).catalogue) if server.enabled else None
-        if catalogue is not None:
+        path = files_of(plugin, server).catalogue
+        if server.enabled and (catalogue := read.get(path) or read_catalogue(path)) is not None:
             found.append((server, catalogue))
     return found
 
@@ -269,7 +276,9 @@ def known_servers(config: Config, plugin: Plugin) -> list[tuple[ServerConfig, Ca
 def known_tools(config: Config, plugin: Plugin) -> tuple[Tool, ...]:
     """Return the tools that are offered from the catalogues on disk, with no server started."""
     STARTED[plugin] = asyncio.Event()
+    KNOWN.pop(plugin, None)
     known = known_servers(config, plugin)
+    KNOWN[plugin] = {files_of(plugin, server).catalogue: each for server, each in known}
     found: list[Tool] = [*resource_tools(each for _, each in known)]
     for server, catalogue in known:
         try:
