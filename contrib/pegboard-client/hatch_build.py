@@ -39,7 +39,7 @@ class MakesSync(BuildHookInterface[Any]):
 
 
 def made(sources: Path) -> dict[str, str]:
-    """The modules by name."""
+    """Return the modules without `async`, by name."""
     return {path.name: _without_loop(path) for path in sorted(sources.glob("*.py"))}
 
 

@@ -82,7 +82,7 @@ console.log(JSON.stringify({ ...result, code, kinds, asked }));
 
 @pytest.fixture
 def configured(project: Path, environment: dict[str, str]) -> dict[str, str]:
-    """The environment of an agent whose model makes `STEPS`, and that asks before it acts."""
+    """Configure an agent that plays `STEPS` and asks before it acts; return its environment."""
     transcript = project.parent / "model.json"
     transcript.write_text(json.dumps({"scripts": [{"steps": STEPS}]}))
     config = Path(environment["XDG_CONFIG_HOME"]) / "pegboard"

@@ -39,7 +39,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
         password: str | None = None,
         directory: Path | str | None = None,
     ) -> Self:
-        """The server at this URL, opened by a token or else by a password.
+        """Return the server at this URL, opened by a token or else by a password.
 
         :raises InvalidInputError: for another URL than `http://HOST:PORT`.
         """
@@ -60,7 +60,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
         return said
 
     def authorization(self) -> str | None:
-        """The header that opens the server, None for an open one."""
+        """Return the header that opens the server, None for an open one."""
         token = self.token() if callable(self.token) else self.token
         if token is not None:
             return f"Bearer {token}"
@@ -71,12 +71,12 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def route(*steps: str) -> str:
-    """The path of these steps, of which none can leave its place."""
+    """Return the path of these steps, each quoted, so that none leaves its place."""
     return "/" + "/".join(quote(step, safe="") for step in steps)
 
 
 def checked_url(url: str) -> str:
-    """The URL of a server, without a slash at its end.
+    """Return the URL of a server without its last slash.
 
     :raises InvalidInputError: for another URL than `http://HOST:PORT`.
     """

@@ -26,11 +26,11 @@ class _Refusal(msgspec.Struct, frozen=True):
 
 
 def value_of(status: int, body: bytes, kind: type[_Value], url: str) -> _Value:
-    """The value that a body is; no body at all is None.
+    """Decode a body, None for an empty one.
 
-    An answer that took long has its status before its outcome, which may still be an error.
+    A slow answer sends its status before its outcome, which may still be an error.
 
-    :raises ServerError: when it is an error, or nothing of this kind.
+    :raises ServerError: when it is an error, or not of this kind.
     """
     if not OK <= status < REDIRECTED:
         raise refusal(status, body, url)
@@ -44,7 +44,7 @@ def value_of(status: int, body: bytes, kind: type[_Value], url: str) -> _Value:
 
 
 def refusal(status: int, body: bytes, url: str) -> ServerError:
-    """The error that an answer means."""
+    """Return the error for an answer that refuses."""
     told = _told(body)
     data = told.data if told is not None else {}
     name = told.name if told is not None else "UnauthorizedError" * (status == UNAUTHORIZED)
@@ -60,7 +60,7 @@ def refusal(status: int, body: bytes, url: str) -> ServerError:
 
 
 def failure(error: "httpx.TransportError", url: str) -> PegboardError:
-    """The error that a request without a whole answer means."""
+    """Return the error for a request without a whole answer."""
     import httpx
 
     why = " ".join(str(error).split()) or type(error).__name__

@@ -22,7 +22,7 @@ class Attachment:
     _client: AsyncClient
 
     async def models(self) -> Sequence[Model]:
-        """The models of the server that can be asked."""
+        """Return the models of the server that can be asked."""
         listed = (await self._client.providers()).providers
         return [model for each in listed for model in each.models.values()]
 
@@ -62,12 +62,12 @@ class Attachment:
             raise
 
     async def session(self, session_id: str) -> Session:
-        """The session."""
+        """Return the session."""
         with gone("session", session_id):
             return await self._client.sessions.get(session_id)
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """A copy of the session up to a message, or of all of it."""
+        """Create a copy of the session up to a message, or of all of it."""
         return await self._client.sessions.fork(session_id, message_id)
 
     async def approve(
@@ -107,7 +107,7 @@ class Attachment:
 
 @contextmanager
 def gone(kind: str, name: str) -> Iterator[None]:
-    """The server's word that there is no such thing, as an App says it."""
+    """Raise a server's "not found" in this block as the error that an App raises."""
     try:
         yield
     except ServerError as error:

@@ -55,7 +55,7 @@ class FrameReader:
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> Iterator[Frame]:
-        """The frames that are whole with this piece.
+        """Yield the frames that this piece completes.
 
         :raises ServerError: when a line has no end.
         """
@@ -92,7 +92,7 @@ class _Envelope(msgspec.Struct, frozen=True):
 
 
 def event_of(data: bytes) -> Event | Resync | None:
-    """What a frame of `/event` tells; None for a sign of life."""
+    """Decode a frame of `/event`, None for a keep-alive."""
     try:
         return _event(msgspec.json.decode(data, type=_Bare))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -100,7 +100,7 @@ def event_of(data: bytes) -> Event | Resync | None:
 
 
 def global_event_of(data: bytes) -> GlobalEvent | Resync | None:
-    """What a frame of `/global/event` tells; None for a sign of life."""
+    """Decode a frame of `/global/event`, None for a keep-alive."""
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         found = _event(envelope.payload)
@@ -120,7 +120,7 @@ def _event(bare: _Bare) -> Event | Resync | None:
 
 
 def _properties(bare: _Bare) -> Properties:
-    """The event's own kind; one that is not known, or has grown, is `Custom`."""
+    """Decode the event by its kind; an unknown or newer one is `Custom`."""
     try:
         match _KINDS.get(bare.type):
             case None:
@@ -143,7 +143,7 @@ def _properties(bare: _Bare) -> Properties:
 
 
 def _number(event_id: str) -> int:
-    """The number in the database of a stored event; 0 for others."""
+    """Return the number of a stored event in the database, 0 for others."""
     digits = event_id.removeprefix("evt_")
     is_number = len(digits) == _STORED_DIGITS and digits.isascii() and digits.isdecimal()
     return int(digits) if is_number else 0

@@ -48,12 +48,12 @@ def find_server(
     env: Mapping[str, str] | None = None,
     password: str | None = None,
 ) -> Access:
-    """The server at this URL with what opens it, or the one to ask about this directory.
+    """Return the server at this URL with its password or token, or the one for this directory.
 
-    That is the one that was started for the directory, or for the nearest folder around it, else
-    the one that was started last. It is opened by the password if there is one, else by the token
-    of its file; one without a file by the password of the environment. A token is never sent to
-    another address than that of its file, and that password not to one that has had a file.
+    The latter was started for the directory, or for the nearest folder around it, else last of all.
+    `password` opens it, else the token of its file, and a server without a file the password of the
+    environment. A token goes only to the address of its file, and the environment's password never
+    to an address that has had a file.
 
     :raises ServerUnreachableError: when no URL is given and no server runs.
     :raises InvalidInputError: for another URL than `http://HOST:PORT`.
@@ -77,15 +77,15 @@ def find_server(
 
 
 def token_of(url: str, state: Path) -> str | None:
-    """The token of the server at this URL, if this user has started it."""
+    """Return the token of the server at this URL, None if this user has not started it."""
     return next((each.token for each in running(state) if each.url == url), None)
 
 
 def running(state: Path) -> tuple[Running, ...]:
-    """The servers whose files are in this folder, the newest first.
+    """Return the servers whose files are in this folder, newest first.
 
-    A file that others may read or write is no server's. A server holds its file locked as long
-    as it lives: what is not locked is a rest, and somebody else may have its port.
+    A file that others may read or write does not count. A server locks its file as long as it
+    lives: an unlocked file is left over, and its port may belong to another program.
     """
     found = [(at, each) for file in state.glob("server-*.json") for at, each in _read(file)]
     return tuple(each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True))

@@ -12,7 +12,7 @@ from pegboard_plugins.shared.frontend import PromptBody
 
 
 def model_choice(name: str) -> ModelChoice:
-    """The model with the name `provider/model`.
+    """Return the model with the name `provider/model`.
 
     :raises InvalidInputError: for a name without a provider.
     """
@@ -23,7 +23,7 @@ def model_choice(name: str) -> ModelChoice:
 
 
 def chosen(name: str | None) -> ModelChoice | None:
-    """The model with this name, if there is one."""
+    """Return the model with this name, None for None."""
     return None if name is None else model_choice(name)
 
 

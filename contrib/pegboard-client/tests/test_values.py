@@ -45,7 +45,7 @@ FACTS = {"url": "http://127.0.0.1:1", "pid": 1, "token": "t", "directory": "/one
 
 @pytest.fixture
 def tell(tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """Writes the file of a server, which lives as long as the test unless it is `dead`."""
+    """Write the file of a server, which lives as long as the test unless it is `dead`."""
     with ExitStack() as lives:
 
         def write(number: int, *, mode: int = 0o600, dead: bool = False, **facts: str) -> Path:

@@ -34,7 +34,7 @@ def line(tmp_path: Path) -> CommandLine:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A repository with one commit of two files."""
+    """Create a repository with one commit of two files."""
     folder = tmp_path / "repository"
     folder.mkdir()
     (folder / "a.txt").write_text("pear\n")

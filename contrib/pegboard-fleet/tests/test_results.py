@@ -18,7 +18,7 @@ from worktrees import git
 
 @pytest.fixture
 async def out(line: CommandLine, jobs: Jobs, repository: Path, tmp_path: Path) -> Path:
-    """The folder of a batch of two jobs, the second of which has no session."""
+    """Run a batch of two jobs, the second of which has no session; return its folder."""
     file = jobs(
         {
             "id": "good",

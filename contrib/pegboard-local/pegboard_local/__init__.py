@@ -35,7 +35,7 @@ options = Options
 
 @hookimpl
 async def register_providers(config: Config) -> tuple[Provider, ...]:
-    """The provider `local`."""
+    """Return the provider `local`."""
     from pegboard_local.provider import Local
 
     said = config.plugins.get(ID, PluginConfig()).options
@@ -44,7 +44,7 @@ async def register_providers(config: Config) -> tuple[Provider, ...]:
 
 @hookimpl(trylast=True)
 async def chat_system_transform(model: Model, system: tuple[str, ...]) -> tuple[str, ...] | None:
-    """The system prompt for a tiny window: what the user and the project say, and little else."""
+    """Shorten the system prompt for a tiny window to the user's and the project's parts."""
     if not is_tiny(model):
         return None
     from pegboard_local.prompt import shortened
@@ -54,7 +54,7 @@ async def chat_system_transform(model: Model, system: tuple[str, ...]) -> tuple[
 
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
-    """The request with few tools, for a tiny window; what the user has added stays."""
+    """Leave tools out of a request for a tiny window, but never those that the user added."""
     if not is_tiny(request.model):
         return None
     from pegboard_local.prompt import LEFT_OUT

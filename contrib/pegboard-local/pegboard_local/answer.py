@@ -43,7 +43,7 @@ class Answer:
         self.called = False
 
     def read(self, piece: str) -> Iterator[StreamEvent]:
-        """The events of the next piece."""
+        """Yield the events of the next piece."""
         self._written += piece
         if not self._is_json:
             yield from self._said(self._written[self._place :])
@@ -63,7 +63,7 @@ class Answer:
             yield from self._said(json.loads(f'"{found[0]}"', strict=False))
 
     def end(self, *, whole: bool) -> Iterator[StreamEvent]:
-        """The last events; a call comes only if the answer is `whole`."""
+        """Yield the last events; a call is among them only if the answer is `whole`."""
         if self._talks:
             yield TextEnd(_BLOCK)
         if self._call is not None:
@@ -98,7 +98,7 @@ class Answer:
         return self._written[self._place :].lstrip()
 
     def _input(self) -> str | None:
-        """The call's arguments as the model wrote them, None if they are cut off."""
+        """Return the call's arguments as the model wrote them, None if they are cut off."""
         written = self._rest()
         try:
             _, end = json.JSONDecoder(strict=False).raw_decode(written)

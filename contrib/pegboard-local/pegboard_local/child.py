@@ -54,7 +54,7 @@ class Requests:
         os._exit(0)
 
     def next(self) -> dict[str, Any]:
-        """The next request, as soon as there is one."""
+        """Wait for the next request and return it."""
         with self._some:
             self._some.wait_for(lambda: self._waiting)
             return self._waiting.pop(0)

@@ -54,7 +54,7 @@ Chat = list[dict[str, str]]
 
 
 def messages_of(request: ModelRequest, *, tiny: bool) -> Chat:
-    """The messages of a chat, in which user and assistant take turns."""
+    """Return the messages of a chat in which user and assistant alternate."""
     rules = [_tools(request.tools, tiny=tiny)] if request.tools else []
     chat: Chat = [{"role": "system", "content": "\n\n".join((*request.system, *rules))}]
     if tiny:
@@ -73,7 +73,7 @@ def messages_of(request: ModelRequest, *, tiny: bool) -> Chat:
 
 
 def schema_of(tools: tuple[ToolDefinition, ...], *, tiny: bool) -> dict[str, Any] | None:
-    """What an answer must be like, None where no tool is offered and any text will do."""
+    """Return the schema of an answer, None where no tool is offered and any text will do."""
     if not tools:
         return None
     calls = [
@@ -94,9 +94,9 @@ def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _grammar(schema: Any, *, tiny: bool) -> Any:  # noqa: ANN401 - a schema, at any depth
-    """The part of a JSON Schema that a grammar can hold a model to.
+    """Return the part of a JSON Schema that a grammar can enforce.
 
-    A tiny model is given what it must say only: of what it may say it says too much.
+    A tiny model gets the required properties only: offered optional ones, it fills them in.
     """
     if not isinstance(schema, Mapping):
         return {}
@@ -117,7 +117,7 @@ def _grammar(schema: Any, *, tiny: bool) -> Any:  # noqa: ANN401 - a schema, at 
 
 
 def _examples(tools: tuple[ToolDefinition, ...]) -> Chat:
-    """Calls of tools that are offered, as an earlier part of the chat."""
+    """Return calls of offered tools as an earlier part of the chat."""
     chat: Chat = []
     needed = {tool.name: set(tool.parameters.get("required", ())) for tool in tools}
     for asked, name, given in _SHOWN:
@@ -136,7 +136,7 @@ def _tools(tools: tuple[ToolDefinition, ...], *, tiny: bool) -> str:
 
 
 def _short(tool: ToolDefinition) -> str:
-    """A tool in some words: what it must be given, and what it does."""
+    """Describe a tool in a few words: its required arguments and its purpose."""
     named = tool.parameters.get("required") or tool.parameters.get("properties", ())
     call = f"{tool.name}({', '.join(named)})"
     if tool.name in _WORDS:
@@ -158,7 +158,7 @@ def _texts(message: ModelMessage, request: ModelRequest, limit: int) -> Iterator
 
 
 def _as_answer(text: str) -> str:
-    """What the model said before, in the form that it is to answer in."""
+    """Put the model's earlier text into the form of an answer."""
     return text if text.startswith(f'{{"{TOOL}"') else _json({ANSWER: text})
 
 
@@ -179,7 +179,7 @@ def _text(part: Content, request: ModelRequest, limit: int) -> str:
 
 
 def _bounded(text: str, limit: int) -> str:
-    """The text, without its middle where it would fill the window."""
+    """Cut the middle out of a text that would fill the window."""
     if len(text) <= limit:
         return text
     half = limit // 2

@@ -44,7 +44,7 @@ class ModelProcess:
         return self._process.pid if self._process else None
 
     async def ask(self, body: Chunk, *, idle_timeout_s: float) -> AsyncGenerator[Chunk, None]:
-        """The chunks of the answer; closing the iterator takes the request back.
+        """Yield the chunks of the answer; closing the iterator cancels the request.
 
         :raises ProviderError: when the model cannot be loaded, or its process ends or is silent.
         """

@@ -49,7 +49,7 @@ LEFT_OUT = frozenset(
 
 
 def shortened(system: tuple[str, ...]) -> tuple[str, ...]:
-    """The pieces that a tiny window has room for: ours in short, all others cut where long."""
+    """Return the pieces for a tiny window: ours in short form, long ones of others cut."""
     kept = [short for piece in system if (short := _short(piece))]
     return tuple(kept) or (SHORT,)
 

@@ -55,13 +55,13 @@ class Local:
         return tuple(model for name in named if (model := self.resolve(name)))
 
     def resolve(self, model_id: str) -> Model | None:
-        """A packaged model, a name of the options, or the absolute path of a GGUF file."""
+        """Return a packaged model, one of the options, or the file at an absolute path."""
         if model_id not in self._found:
             self._found[model_id] = self._model(model_id)
         return self._found[model_id]
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """The answer, event by event; closing the iterator ends the work on it.
+        """Yield the answer, event by event; closing the iterator cancels the request.
 
         :raises ContextOverflowError: when the request is longer than the window.
         :raises ProviderError: when the model cannot be loaded, or its process fails.
@@ -94,7 +94,7 @@ class Local:
             await process.aclose()
 
     def _path(self, model_id: str) -> Path | None:
-        """The file of a model, None if there is none of this name."""
+        """Return the file of a model, None if the name is unknown."""
         if named := self._options.models.get(model_id):
             return Path(named).expanduser()
         if model_id in PACKAGES:
@@ -125,11 +125,11 @@ class Local:
         )
 
     def _window(self, trained: int | None) -> int | None:
-        """The window that the model is run with, None if its file does not say one."""
+        """Return the window to run the model with, None if its file does not declare one."""
         return trained and min(trained, self._options.context or CONTEXT_TOKENS)
 
     def _process(self, model: Model) -> "ModelProcess":
-        """The process of a model; it starts with its first request.
+        """Return the process of a model, which starts with its first request.
 
         :raises ProviderError: when there are no weights.
         """

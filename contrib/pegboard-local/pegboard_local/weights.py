@@ -53,7 +53,7 @@ class Head(msgspec.Struct, frozen=True):
 
 
 def packaged(name: str) -> Path | None:
-    """The file of a packaged model, None if the package is not installed."""
+    """Return the file of a packaged model, None if the package is not installed."""
     spec = find_spec(PACKAGES[name].package)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(folder) / PACKAGES[name].file
@@ -63,7 +63,7 @@ def packaged(name: str) -> Path | None:
 
 
 def read_head(path: Path) -> Head:
-    """What the file's head says; some hundred bytes are read of most files.
+    """Read the head of a model file: a few hundred bytes in most files.
 
     :raises OSError: when it cannot be read.
     :raises ValueError: when it is no GGUF file.
@@ -87,7 +87,7 @@ def read_head(path: Path) -> Head:
 
 
 def _entries(file: BinaryIO) -> Iterator[tuple[str, Any]]:
-    """The keys and values of a head, in their order."""
+    """Yield the keys and values of a head, in file order."""
     if file.read(4) != MAGIC:
         raise ValueError("this is no GGUF file")
     _number(file, "<I")

@@ -61,7 +61,7 @@ class Server:
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A `xllamacpp` in the place of the real one, for the process that would load it."""
+    """Put an `xllamacpp` in the place of the real one, for the process that would load it."""
     folder = tmp_path / "library"
     folder.mkdir()
     (folder / "xllamacpp.py").write_text(LIBRARY)
@@ -71,7 +71,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def gguf(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a file with a head of these numbers and texts, and no weights."""
+    """Write a file with a head of these numbers and texts, and no weights."""
 
     def written(name: str = "model.gguf", **head: str | int) -> Path:
         path = tmp_path / name

@@ -74,7 +74,7 @@ class Telemetry:
             await export.aclose()
 
     async def _opened(self, plugin: Plugin) -> "Export | None":
-        """The export, which is opened if it is wanted; importing its libraries takes a while."""
+        """Open the export if it is wanted, and return it; the first time imports its libraries."""
         if self._failed or not wanted():
             return None
         self._opening = self._opening or asyncio.Lock()
@@ -89,7 +89,7 @@ class Telemetry:
         return self._export
 
     def _parent(self) -> dict[str, str]:
-        """The variables that make a process of a tool a part of the tool's span."""
+        """Return the variables that make a tool's process part of the tool's span."""
         if self._export is None:
             return {}
         from opentelemetry import propagate

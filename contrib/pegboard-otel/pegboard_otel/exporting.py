@@ -71,7 +71,7 @@ def has_own_provider() -> bool:
 
 
 def _nothing() -> None:
-    """The program closes its own providers."""
+    """Do nothing: the program closes its own providers."""
 
 
 def _to_collector() -> tuple[trace.TracerProvider, metrics.MeterProvider, Callable[[], object]]:

@@ -74,7 +74,7 @@ class Spans:
 
     @contextmanager
     def around(self, activity: Activity) -> Iterator[None]:
-        """A block of the activity, in which its span is the current one."""
+        """Run a block of the activity with its span as the current one."""
         started_ns = time.time_ns()
         turn = _CURRENT.get()
         span = self._begun(activity, turn, started_ns)

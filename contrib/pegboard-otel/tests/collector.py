@@ -38,7 +38,7 @@ class Collector:
     @classmethod
     @contextmanager
     def listening(cls) -> Iterator["Collector"]:
-        """A collector that listens as long as the block lasts."""
+        """Listen as long as the block lasts."""
         found, released = cls(), threading.Event()
 
         class Handler(BaseHTTPRequestHandler):

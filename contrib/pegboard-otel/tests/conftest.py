@@ -23,7 +23,7 @@ if find_spec("opentelemetry.exporter.otlp.proto.http") is None:
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator["Collector"]:
-    """A collector on this machine, which the environment names.
+    """Start a collector on this machine and name it in the environment.
 
     Threads that still export end with it: they draw random numbers, which disturbs other tests.
     """

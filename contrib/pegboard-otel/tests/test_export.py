@@ -41,7 +41,7 @@ async def fail() -> str:
 
 
 def tree(spans: list[SentSpan]) -> list[tuple[str, str]]:
-    """The names of the spans, each with its parent's."""
+    """Return the names of the spans, each with its parent's."""
     by_id = {each.id: each.name for each in spans}
     return [(each.name, by_id.get(each.parent, each.parent)) for each in spans]
 

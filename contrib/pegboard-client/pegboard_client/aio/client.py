@@ -72,11 +72,10 @@ class AsyncClient:
         password: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Self:
-        """A client of a server that this user has started, for a directory.
+        """Return a client of a server that this user has started, for a directory.
 
-        The server and what opens it come from the files in which servers tell of themselves;
-        `url` names one of them, or another one, which a password opens: this one, or that of the
-        environment.
+        Servers describe themselves in files; from these come the address and the token. `url`
+        names one of them, or another server, which `password` or that of the environment opens.
 
         :raises ServerUnreachableError: when no server runs.
         """
@@ -110,15 +109,15 @@ class AsyncClient:
         return self._link.address.url
 
     def events(self) -> AsyncEventStream[Event]:
-        """The events of the project from here on."""
+        """Return a stream of the project's events from here on."""
         return AsyncEventStream(self._link, route("event"), event_of)
 
     def global_events(self) -> AsyncEventStream[GlobalEvent]:
-        """The events of all projects of the server from here on."""
+        """Return a stream of the events of all projects of the server from here on."""
         return AsyncEventStream(self._link, route("global", "event"), global_event_of)
 
     async def messages(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
-        """The messages with their parts, oldest first; `limit` keeps the newest."""
+        """Return the messages with their parts, oldest first; `limit` keeps the newest."""
         place = route("session", session_id, "message")
         return await self._link.get(tuple[Turn, ...], place, limit=limit)
 
@@ -166,9 +165,9 @@ class AsyncClient:
         variant: str | None = None,
         files: Sequence[FileInput] = (),
     ) -> Turn:
-        """The answer to a slash command, like that to a prompt.
+        """Run a slash command and return the answer, as for a prompt.
 
-        `typed`: the arguments are a person's own words, in which mentions count.
+        `typed`: a person wrote the arguments, so mentions in them count.
         """
         body = CommandBody(
             command=name,
@@ -184,50 +183,50 @@ class AsyncClient:
     async def shell(
         self, session_id: str, command: str, *, agent: str | None = None, model: str | None = None
     ) -> Turn:
-        """The message with the output of a command that the user runs; nobody is asked."""
+        """Run a shell command of the user unasked; return the message with its output."""
         body = ShellBody(command=command, agent=agent, model=chosen(model))
         return await self._link.turn(Turn, route("session", session_id, "shell"), body)
 
     async def todo(self, session_id: str) -> tuple[Todo, ...]:
-        """The session's list."""
+        """Return the session's todo list."""
         return await self._link.get(tuple[Todo, ...], route("session", session_id, "todo"))
 
     async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
-        """What the session, or the answer to one prompt of it, changed in files."""
+        """Return the files that the session, or the answer to one prompt of it, changed."""
         place = route("session", session_id, "diff")
         return await self._link.get(tuple[FileDiff, ...], place, messageID=message_id)
 
     async def agents(self) -> tuple[Agent, ...]:
-        """The agents, the one that answers when none is named first."""
+        """Return the agents, the default one first."""
         return await self._link.get(tuple[Agent, ...], route("agent"))
 
     async def commands(self) -> tuple[Command, ...]:
-        """The slash commands."""
+        """Return the slash commands."""
         return await self._link.get(tuple[Command, ...], route("command"))
 
     async def tools(self) -> tuple[str, ...]:
-        """The names of the tools."""
+        """Return the names of the tools."""
         return await self._link.get(tuple[str, ...], route("experimental", "tool", "ids"))
 
     async def plugins(self) -> tuple[PluginEntry, ...]:
-        """The server's plugins, with what is wrong with them, and their tools."""
+        """Return the server's plugins with their faults and their tools."""
         return await self._link.get(tuple[PluginEntry, ...], route("pegboard", "plugins"))
 
     async def branch(self) -> Branch:
-        """The branch that is checked out, and the one that others start from."""
+        """Return the branch that is checked out, and the one that others start from."""
         return await self._link.get(Branch, route("vcs"))
 
     async def protection(self) -> Protection:
-        """The server's sandbox, and the project's files that do not count for lack of trust."""
+        """Return the server's sandbox, and the project's files that lack trust and do not count."""
         return await self._link.get(Protection, route("pegboard", "protection"))
 
     async def standing(self, session_id: str, agent: str) -> dict[str, int]:
-        """What every request carries beside the conversation, by whose it is, in letters."""
+        """Return the characters that every request carries beside the conversation, by source."""
         place = route("pegboard", "standing")
         return await self._link.get(dict[str, int], place, session=session_id, agent=agent)
 
     async def trace(self, session_id: str) -> tuple[TraceEntry, ...]:
-        """What plugins changed on the way of the session's prompts since `begin_trace`."""
+        """Return the changes that plugins made to the session's prompts since `begin_trace`."""
         place = route("pegboard", "trace")
         return await self._link.get(tuple[TraceEntry, ...], place, session=session_id)
 
@@ -236,13 +235,13 @@ class AsyncClient:
         await self._link.post(bool, route("pegboard", "trace"))
 
     async def providers(self) -> ConfiguredProviders:
-        """The providers that can be used, with their models."""
+        """Return the providers that can be used, with their models."""
         return await self._link.get(ConfiguredProviders, route("config", "providers"))
 
     async def config(self) -> dict[str, Any]:
-        """The configuration in the protocol's keys, with secrets masked."""
+        """Return the configuration in the protocol's keys, with secrets masked."""
         return await self._link.get(dict[str, Any], route("config"))
 
     async def health(self) -> Health:
-        """That the server answers, and what it is."""
+        """Return the version of the server, as a sign that it answers."""
         return await self._link.get(Health, route("global", "health"))

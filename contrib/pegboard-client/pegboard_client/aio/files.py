@@ -14,24 +14,24 @@ class AsyncFiles:
         self._link = link
 
     async def list(self, path: str = ".") -> tuple[FileNode, ...]:
-        """The entries of a folder, folders first."""
+        """Return the entries of a folder, folders first."""
         return await self._link.get(tuple[FileNode, ...], route("file"), path=path)
 
     async def read(self, path: str) -> FileContent:
-        """What is in a file; nothing for a file that is not there."""
+        """Return the content of a file, empty for one that does not exist."""
         return await self._link.get(FileContent, route("file", "content"), path=path)
 
     async def find(
         self, query: str, *, kind: Literal["file", "directory"] | None = None, limit: int = 10
     ) -> tuple[str, ...]:
-        """The paths that come nearest to a text; those of folders end with a slash."""
+        """Return the paths nearest to a text; those of folders end with a slash."""
         place = route("find", "file")
         return await self._link.get(tuple[str, ...], place, query=query, type=kind, limit=limit)
 
     async def search(self, pattern: str) -> tuple[Match, ...]:
-        """The lines that a regular expression matches."""
+        """Return the lines that a regular expression matches."""
         return await self._link.get(tuple[Match, ...], route("find"), pattern=pattern)
 
     async def changes(self) -> tuple[FileChange, ...]:
-        """The files that differ from the last commit."""
+        """Return the files that differ from the last commit."""
         return await self._link.get(tuple[FileChange, ...], route("file", "status"))

@@ -34,31 +34,31 @@ class AsyncLink:
         self._key: str | None = None
 
     async def get(self, kind: type[_Value], path: str, /, **query: object) -> _Value:
-        """The value at a path; what is None in the query is left out."""
+        """Return the value at a path; the query is sent without its None values."""
         return await self._send(self._request("GET", path, query=_query(query)), kind)
 
     async def post(
         self, kind: type[_Value], path: str, body: msgspec.Struct | None = None
     ) -> _Value:
-        """What the server does and answers at once."""
+        """Post a body and return the answer, which the server gives at once."""
         return await self._send(self._request("POST", path, body=body), kind)
 
     async def turn(
         self, kind: type[_Value], path: str, body: msgspec.Struct | None = None
     ) -> _Value:
-        """What a model answers, however long that takes; it ends with the connection."""
+        """Post a body and return a model's answer; it has no time limit."""
         return await self._send(self._request("POST", path, body=body, limit_s=None), kind)
 
     async def patch(self, kind: type[_Value], path: str, body: msgspec.Struct) -> _Value:
-        """What a thing is after a change."""
+        """Change the resource at a path and return it."""
         return await self._send(self._request("PATCH", path, body=body), kind)
 
     async def delete(self, kind: type[_Value], path: str) -> _Value:
-        """What the server says to the removal of a thing."""
+        """Delete the resource at a path and return the server's answer."""
         return await self._send(self._request("DELETE", path), kind)
 
     async def stream(self, path: str, headers: Mapping[str, str]) -> "httpx.Response":
-        """An event stream with its head read; the caller closes it.
+        """Open an event stream and read its head; the caller closes it.
 
         :raises ServerError: when the server refuses it, or is not there.
         """
@@ -97,7 +97,7 @@ class AsyncLink:
         return value_of(response.status_code, response.content, kind, self.address.url)
 
     async def _sent(self, request: "httpx.Request", *, stream: bool = False) -> "httpx.Response":
-        """The answer; a server that has started again since gets its new token."""
+        """Send a request, once more with the new token where the server has restarted."""
         http = self._opened()
         response = await http.send(self._signed(request), stream=stream)
         if response.status_code != UNAUTHORIZED or not self._renewed():

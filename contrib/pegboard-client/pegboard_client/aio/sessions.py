@@ -35,7 +35,7 @@ class AsyncSessions:
         permission: Sequence[Rule] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> Session:
-        """A new session; `permission` are rules that can only tighten."""
+        """Create a session; the rules of `permission` can only tighten."""
         body = SessionBody(
             title=title,
             parent_id=parent_id,
@@ -48,13 +48,13 @@ class AsyncSessions:
     async def list(
         self, *, limit: int | None = None, search: str | None = None, roots: bool = True
     ) -> tuple[Session, ...]:
-        """The project's sessions, those used last first; `roots` leaves subagents' out."""
+        """Return the project's sessions, last used first; `roots` leaves subagents' out."""
         return await self._link.get(
             tuple[Session, ...], route("session"), limit=limit, search=search, roots=roots
         )
 
     async def get(self, session_id: str) -> Session:
-        """The session."""
+        """Return the session."""
         return await self._link.get(Session, route("session", session_id))
 
     async def update(
@@ -66,7 +66,7 @@ class AsyncSessions:
         permission: Sequence[Rule] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Session:
-        """The session, changed; rules and metadata can be changed while it rests.
+        """Change the session and return it; rules and metadata change only while it is idle.
 
         `archived_at` is in milliseconds since the epoch; None takes it out of the archive.
         """
@@ -79,42 +79,42 @@ class AsyncSessions:
         return await self._link.patch(Session, route("session", session_id), body)
 
     async def delete(self, session_id: str) -> bool:
-        """True, when the session, its subagents' and all that belongs to them are gone."""
+        """Delete the session, its subagents' and all their data; return True."""
         return await self._link.delete(bool, route("session", session_id))
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
-        """The subagents' sessions."""
+        """Return the subagents' sessions."""
         return await self._link.get(tuple[Session, ...], route("session", session_id, "children"))
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """A new session that begins with the messages before this one, or with all."""
+        """Create a session that begins with the messages before this one, or with all."""
         body = ForkBody(message_id=message_id)
         return await self._link.post(Session, route("session", session_id, "fork"), body)
 
     async def abort(self, session_id: str) -> bool:
-        """True, when nothing runs in the session any more, or never did."""
+        """Stop the session's turn, if one runs; return True."""
         return await self._link.post(bool, route("session", session_id, "abort"))
 
     async def resume(self, session_id: str) -> Turn:
-        """The last answer, once one that was interrupted has gone on; without a limit."""
+        """Continue an interrupted answer and return it, without a time limit."""
         place = route("pegboard", "session", session_id, "resume")
         return await self._link.turn(Turn, place)
 
     async def revert(self, session_id: str, message_id: str, part_id: str | None = None) -> Session:
-        """The session and its files as they were before a message, or a part of one."""
+        """Set the session and its files back to before a message, or a part of one."""
         body = RevertBody(message_id=message_id, part_id=part_id)
         return await self._link.post(Session, route("session", session_id, "revert"), body)
 
     async def unrevert(self, session_id: str) -> Session:
-        """The session and its files as they were before `revert`."""
+        """Set the session and its files back to before `revert`."""
         return await self._link.post(Session, route("session", session_id, "unrevert"))
 
     async def summarize(self, session_id: str, model: str) -> bool:
-        """True, when the history is summarised; without a limit, as a prompt."""
+        """Summarise the history, without a time limit; return True."""
         choice = model_choice(model)
         body = SummarizeBody(provider_id=choice.provider_id, model_id=choice.model_id)
         return await self._link.turn(bool, route("session", session_id, "summarize"), body)
 
     async def status(self) -> dict[str, SessionStatus]:
-        """The sessions that run, with what they do; those at rest are absent."""
+        """Return what each running session does; idle ones are absent."""
         return await self._link.get(dict[str, SessionStatus], route("session", "status"))

@@ -69,7 +69,7 @@ class AsyncEventStream(Generic[_Told]):
         return self._pieces is not None
 
     async def __anext__(self) -> _Told | Resync:
-        """The next event.
+        """Return the next event.
 
         :raises ServerUnreachableError: when the server is away for a minute.
         :raises ServerError: when it does not let the client come back.

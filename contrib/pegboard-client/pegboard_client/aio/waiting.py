@@ -34,10 +34,10 @@ class AsyncPermissions:
         scope: Scope = "project",
         agent_only: bool = False,
     ) -> bool:
-        """True, when the request is answered.
+        """Answer the request; return True.
 
-        A `message` with `reject` says what to do instead; `scope` is how far `always` goes, and
-        `agent_only` limits it to the agent that asked.
+        A `message` with `reject` gives the model other instructions; `scope` is how far `always`
+        goes, and `agent_only` limits it to the agent that asked.
         """
         body = ReplyBody(reply=reply, message=message, scope=scope, agent_only=agent_only)
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
@@ -50,7 +50,7 @@ class AsyncPermissions:
         agent_only: bool = False,
         patterns: Sequence[str] = (),
     ) -> bool:
-        """True, when the request and the like of it are allowed.
+        """Allow the request and others like it; return True.
 
         `scope` is how far that goes, `agent_only` limits it to the agent that asked, `patterns` to
         what they match: they may only narrow what the request offers as `always`.
@@ -61,7 +61,7 @@ class AsyncPermissions:
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
 
     async def leave_unattended(self, request_id: str) -> bool:
-        """True, when the request is denied because nobody is there to be asked."""
+        """Deny the request because no person is there to answer it; return True."""
         body = ReplyBody(reply="reject", unattended=True)
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
 
@@ -77,17 +77,17 @@ class AsyncQuestions:
         return await self._link.get(tuple[QuestionRequest, ...], route("question"))
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """What a person answers to this program, None when they do not; it asks while it waits."""
+        """Ask a person these questions, wait, and return the answers, None when they decline."""
         body = QuestionsBody(questions=tuple(questions))
         # mypy takes a union for no class
         kind: type[Answers | None] = Answers | None  # type: ignore[assignment]
         return await self._link.turn(kind, route("session", session_id, "question"), body)
 
     async def reply(self, request_id: str, answers: Sequence[Sequence[str]]) -> bool:
-        """True, when the questions are answered: for each the labels, or a text of one's own."""
+        """Answer the questions, each by its labels or a text of one's own; return True."""
         body = AnswersBody(answers=tuple(tuple(labels) for labels in answers))
         return await self._link.post(bool, route("question", request_id, "reply"), body)
 
     async def reject(self, request_id: str) -> bool:
-        """True, when the questions will not be answered: the turn that asked them ends."""
+        """Decline the questions, which ends the turn that asked them; return True."""
         return await self._link.post(bool, route("question", request_id, "reject"))
