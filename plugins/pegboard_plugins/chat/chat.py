@@ -125,7 +125,7 @@ class Chat:
         )
         talk.on_asked = self.notices.asked
         talk.on_rest = self.notices.rested
-        talk.on_unsent = lambda order: self.draft.put_before(order.typed)
+        talk.on_unsent = lambda order: self.draft.put_back(order.typed)
         talk.choices.agent = self.options.agent or ""
         talk.choices.model = self.options.model or ""
         talk.choices.mode = feed.facts.mode

@@ -158,13 +158,21 @@ class Draft:
             self.set(_joined(text, self.buffer.text))
 
     def restore(self, text: str) -> None:
-        """Put back a prompt that was undone; it goes to the history while a command is written."""
+        """Put back a prompt that was undone; an earlier one goes to the history."""
         if self._is_restored:
             self.take()
-        if self.text.startswith(COMMAND) and not self._put_aside:
+        self.put_back(text)
+
+    def put_back(self, text: str) -> None:
+        """Put back a prompt that was not answered, with those that came back before.
+
+        It goes to the history while a command is written.
+        """
+        is_restored = self._is_restored
+        if self.text.startswith(COMMAND) and not (is_restored or self._put_aside):
             self.history.append_string(text)
             return
-        is_alone = not (self.text or self._put_aside)
+        is_alone = is_restored or not (self.text or self._put_aside)
         self.put_before(text)
         self._restored = self.text if is_alone else ""
 

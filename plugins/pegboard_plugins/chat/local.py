@@ -44,6 +44,7 @@ from pegboard_plugins.shared.frontend import (
     left_out,
     mentioned,
     plugin_entries,
+    require_answerer,
     require_folder,
     reverted,
     run_command,
@@ -237,6 +238,7 @@ class LocalFeed:
             )
             await run_command(app, session_id, said)
             return
+        await require_answerer(app, session_id, agent=order.agent, model=order.model)
         found = await mentioned(app, session_id, order.text, agent=order.agent)
         prompt = Prompt(
             order.text,

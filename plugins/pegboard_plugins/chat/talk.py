@@ -5,7 +5,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from pegboard import InvalidInputError, PegboardError
-from pegboard.errors import AbortedError, ServerUnreachableError, SessionBusyError
+from pegboard.errors import (
+    AbortedError,
+    ModelNotFoundError,
+    NotFoundError,
+    ServerUnreachableError,
+    SessionBusyError,
+)
 from pegboard.schema.event import Custom, Event, MessageUpdated, PluginFailed
 from pegboard.schema.message import UserMessage
 from pegboard.schema.session import (
@@ -28,6 +34,8 @@ REPLAYED = 20
 DRAWN_AT_ONCE = 4000
 """Letters of Markdown; more are drawn beside the loop, which has keys to take."""
 BUSY = "another chat is using this session, and your message is in the editor again"
+UNSENT = (ModelNotFoundError, NotFoundError, ServerUnreachableError, SessionBusyError)
+"""The errors of a shell line that has not run."""
 SENT_KEPT = 50
 """Prompts of this chat that may not have been read yet."""
 
@@ -305,6 +313,7 @@ class Talk:
         except PegboardError as error:
             if self._taken.is_set():
                 raise
+            self._unheard = max(0, self._unheard - 1)  # no event will tell of it
             self._unsent(order, error)
         finally:
             self._taken.set()
@@ -349,7 +358,7 @@ class Talk:
     async def _shell(self, order: Order) -> None:
         try:
             await self.feed.shell((await self.session()).id, order.text, order)
-        except (SessionBusyError, ServerUnreachableError) as error:
+        except UNSENT as error:
             self._unsent(order, error)
 
     def later(self, order: Order) -> None:

@@ -26,6 +26,41 @@ async def test_what_another_chat_s_turn_keeps_from_being_sent_is_in_the_editor_a
         await first.see("stopped")
 
 
+@pytest.mark.parametrize("line", ["a prompt", "!echo shell", "/init"])
+async def test_what_no_model_can_answer_is_in_the_editor_again_and_gives_way_to_a_command(
+    pegboard: CommandLine, line: str
+) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard, "-m", "scripted/none", ready="scripted/none") as terminal:
+        await terminal.say(line)
+        await terminal.see("model not found: scripted/none")
+        await terminal.until(lambda: terminal.editor == f"❯ {line}")
+        terminal.press("/model scripted/demo", "enter")
+        await terminal.see("· scripted/demo")
+        await terminal.until(lambda: terminal.editor == "❯")
+
+
+async def test_a_prompt_is_in_the_editor_again_where_no_model_is_chosen(
+    pegboard: CommandLine,
+) -> None:
+    async with chat(pegboard, ready="Get started") as terminal:
+        await terminal.say("a prompt")
+        await terminal.see("none is chosen")
+        await terminal.until(lambda: terminal.editor == "❯ a prompt")
+
+
+async def test_a_prompt_for_an_agent_that_is_not_there_is_in_the_editor_again(
+    pegboard: CommandLine,
+) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard, "--agent", "nobody", ready="nobody") as terminal:
+        await terminal.say("a prompt")
+        await terminal.see("agent not found: nobody")
+        await terminal.until(lambda: terminal.editor == "❯ a prompt")
+
+
 async def test_a_mentioned_file_that_is_not_there_is_named(pegboard: CommandLine) -> None:
     scripts(pegboard)
 

@@ -147,6 +147,7 @@ __getattr__, __dir__ = late_names(
         ),
         "pegboard_plugins.shared.frontend.slashcommand": (
             "CommandOrder",
+            "require_answerer",
             "run_command",
         ),
         "pegboard_plugins.shared.frontend.unknowns": (

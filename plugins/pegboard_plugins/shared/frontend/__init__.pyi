@@ -99,6 +99,7 @@ from pegboard_plugins.shared.frontend.sessionfolder import require_folder as req
 from pegboard_plugins.shared.frontend.shellline import ShellOrder as ShellOrder
 from pegboard_plugins.shared.frontend.shellline import run_shell as run_shell
 from pegboard_plugins.shared.frontend.slashcommand import CommandOrder as CommandOrder
+from pegboard_plugins.shared.frontend.slashcommand import require_answerer as require_answerer
 from pegboard_plugins.shared.frontend.slashcommand import run_command as run_command
 from pegboard_plugins.shared.frontend.unknowns import ASKS_UNKNOWN as ASKS_UNKNOWN
 from pegboard_plugins.shared.frontend.unknowns import UNKNOWN as UNKNOWN

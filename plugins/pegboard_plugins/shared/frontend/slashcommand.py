@@ -176,6 +176,20 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
     return turn
 
 
+async def require_answerer(
+    app: App, session_id: str, *, agent: str | None, model: str | None
+) -> None:
+    """Check that there are an agent and a model for a prompt, before the session stores it.
+
+    :raises NotFoundError: for an unknown session or agent, with the nearest names.
+    :raises ModelNotFoundError: when no provider serves the model, or none is chosen.
+    """
+    await app.reload_project_code()
+    session = await app.session(session_id)
+    name = agent or session.agent or app.default_agent().name
+    await app.resolve_model(_answering(app, session, model, _found("agent", name, app.agents)))
+
+
 def _found(kind: str, name: str, known: Mapping[str, _Known]) -> _Known:
     if name not in known:
         raise NotFoundError(kind, name, suggestions=nearest_names(name, known))
@@ -184,11 +198,19 @@ def _found(kind: str, name: str, known: Mapping[str, _Known]) -> _Known:
 
 def _model(app: App, session: Session, command: Command, order: CommandOrder, agent: Agent) -> str:
     """The command's model, that of the command's agent, the user's, the agent's, the session's."""
-    own, last = agent.model, session.model
-    of_agent = f"{own.provider_id}/{own.model_id}" if own else None
+    of_command = _name(agent.model) if command.agent else None
+    return _answering(app, session, command.model or of_command or order.model, agent)
+
+
+def _answering(app: App, session: Session, chosen: str | None, agent: Agent) -> str:
+    """Return the chosen model, else the agent's, the session's last or the default; "" if none."""
+    last = session.model
     of_session = f"{last.provider_id}/{last.id}" if last else None
-    chosen = command.model or (of_agent if command.agent else None) or order.model
-    return chosen or of_agent or of_session or app.config.model or ""
+    return chosen or _name(agent.model) or of_session or app.config.model or ""
+
+
+def _name(choice: ModelChoice | None) -> str | None:
+    return f"{choice.provider_id}/{choice.model_id}" if choice else None
 
 
 def _subtask(command: Command, agent: Agent, text: str, model: ModelChoice) -> SubtaskInput:
