@@ -9,6 +9,7 @@ from pegboard.errors import (
     AbortedError,
     ModelNotFoundError,
     NotFoundError,
+    ServerError,
     ServerUnreachableError,
     SessionBusyError,
 )
@@ -36,6 +37,8 @@ DRAWN_AT_ONCE = 4000
 BUSY = "another chat is using this session, and your message is in the editor again"
 UNSENT = (ModelNotFoundError, NotFoundError, ServerUnreachableError, SessionBusyError)
 """The errors of a shell line that has not run."""
+UNSENT_THERE = ("NotFoundError", "ProviderModelNotFoundError", "SessionBusyError")
+"""Those errors as a server names them."""
 SENT_KEPT = 50
 """Prompts of this chat that may not have been read yet."""
 
@@ -358,7 +361,10 @@ class Talk:
     async def _shell(self, order: Order) -> None:
         try:
             await self.feed.shell((await self.session()).id, order.text, order)
-        except UNSENT as error:
+        except PegboardError as error:
+            there = isinstance(error, ServerError) and error.name in UNSENT_THERE
+            if not (there or isinstance(error, UNSENT)):
+                raise
             self._unsent(order, error)
 
     def later(self, order: Order) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
 from plugins.cli.commands import CommandLine
 
@@ -26,13 +27,21 @@ async def test_what_another_chat_s_turn_keeps_from_being_sent_is_in_the_editor_a
         await first.see("stopped")
 
 
-@pytest.mark.parametrize("line", ["a prompt", "!echo shell", "/init"])
+@pytest.mark.parametrize(
+    ("place", "line"),
+    [
+        *(("in-process", line) for line in ("a prompt", "!echo shell", "/init")),
+        *(("attached", line) for line in ("!echo shell", "/init")),  # a server keeps the prompt
+    ],
+    indirect=["place"],
+)
 async def test_what_no_model_can_answer_is_in_the_editor_again_and_gives_way_to_a_command(
-    pegboard: CommandLine, line: str
+    pegboard: CommandLine, place: Place, line: str
 ) -> None:
     scripts(pegboard)
 
-    async with chat(pegboard, "-m", "scripted/none", ready="scripted/none") as terminal:
+    arguments = (*await place.arguments(), "-m", "scripted/none")
+    async with chat(pegboard, *arguments, ready="scripted/none") as terminal:
         await terminal.say(line)
         await terminal.see("model not found: scripted/none")
         await terminal.until(lambda: terminal.editor == f"❯ {line}")
@@ -51,11 +60,12 @@ async def test_a_prompt_is_in_the_editor_again_where_no_model_is_chosen(
 
 
 async def test_a_prompt_for_an_agent_that_is_not_there_is_in_the_editor_again(
-    pegboard: CommandLine,
+    pegboard: CommandLine, place: Place
 ) -> None:
     scripts(pegboard)
 
-    async with chat(pegboard, "--agent", "nobody", ready="nobody") as terminal:
+    arguments = (*await place.arguments(), "--agent", "nobody")
+    async with chat(pegboard, *arguments, ready="nobody") as terminal:
         await terminal.say("a prompt")
         await terminal.see("agent not found: nobody")
         await terminal.until(lambda: terminal.editor == "❯ a prompt")
