@@ -145,6 +145,7 @@ async def test_refusals_are_told_apart_and_tried_once() -> None:
     assert (busy.status, busy.retryable) == (503, True)
     assert (missing.status, missing.retryable) == (404, False)
     assert isinstance(refused, ProviderAuthError)
+    assert "The key is from `provider.openai.options.apiKey`: change it there" in str(refused)
     assert isinstance(long, ContextOverflowError)
 
 

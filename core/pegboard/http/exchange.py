@@ -12,7 +12,7 @@ from pegboard.http.client import Client
 from pegboard.http.connection import Connection
 from pegboard.http.encoding import SurrogatePairs
 from pegboard.http.eventstream import EventStream, Shape, UnknownEncodingError
-from pegboard.http.keyadvice import required_key
+from pegboard.http.keyadvice import key_advice, required_key
 from pegboard.http.refusals import Refusals
 from pegboard.http.wireformat import (
     AnswerReader,
@@ -24,7 +24,7 @@ from pegboard.http.wireformat import (
 )
 from pegboard.kit.redact import SHORTEST_VALUE
 from pegboard.providers import Heartbeat, Media, ModelMessage, ModelRequest, StreamEvent
-from pegboard.providers.keylookup import Keys, unset_variables
+from pegboard.providers.keylookup import Key, Keys, unset_variables
 
 if TYPE_CHECKING:
     from pegboard.http.sentmedia import SentMedia
@@ -77,11 +77,13 @@ class Exchange:
                     f"of `provider.{place.id}` takes; set it, or change the configuration",
                     provider_id=place.id,
                 )
-        key = await self._key()
+        found = await self._key()
+        key = found.value if found else ""
         secrets = tuple(each for each in self._secrets(key) if len(each) >= SHORTEST_VALUE)
         refusals = Refusals(
             place, wire.meanings, secrets, request.tools, read_error=wire.read_error
         )
+        refusals.key_advice = key_advice(place.id, place.env, refused=found)
         answer = _Answer(wire.reader(request), refusals, first_event_s=place.first_event_s)
         following: ModelRequest | None = await self._prepared(request, wire)
         while following is not None:
@@ -136,12 +138,11 @@ class Exchange:
         self._client.release(url, connection)
         return found if connection.status == _OK else b""
 
-    async def _key(self) -> str:
+    async def _key(self) -> Key | None:
         place = self._endpoint
         if place.env:
-            return (await required_key(self._keys, place.id, place.env, name=place.name)).value
-        key = await self._keys.find(place.id)
-        return key.value if key else ""
+            return await required_key(self._keys, place.id, place.env, name=place.name)
+        return await self._keys.find(place.id)
 
     def _secrets(self, key: str) -> Iterable[str]:
         """Yield the strings of a request that errors must not repeat: key, headers, password.

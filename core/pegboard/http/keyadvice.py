@@ -19,8 +19,11 @@ async def required_key(
     raise ProviderAuthError(text, provider_id=provider_id)
 
 
-def key_advice(provider_id: str, env: Sequence[str] = ()) -> str:
-    """How to give a provider a key, as a sentence without its full stop."""
+def key_advice(provider_id: str, env: Sequence[str] = (), *, refused: Key | None = None) -> str:
+    """Return how to give a provider a key, or another for the refused one, without a full stop."""
     option = f"set `provider.{provider_id}.options.apiKey` in your configuration"
     variables = f"set {' or '.join(env)}, or " if env else ""
-    return f"`pegboard auth login {provider_id}` saves one; or {variables}{option}"
+    advice = f"`pegboard auth login {provider_id}` saves one; or {variables}{option}"
+    if refused is None or not refused.remedy:
+        return advice
+    return f"The key is from {refused.source}: {refused.remedy}. {advice}"

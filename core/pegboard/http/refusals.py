@@ -58,7 +58,7 @@ class Refusals:
     """The errors of one endpoint; `meanings` are what it says in words of its own.
 
     `tools` are those of the request, one of whose schemas an error may name. `read_error` reads
-    errors of a shape of its own.
+    errors of a shape of its own. The error for a refused key ends with `key_advice`.
 
     No error has one of the `secrets` that were sent, however the server spells what it repeats.
     """
@@ -73,6 +73,7 @@ class Refusals:
         read_error: Callable[[Any], ErrorBody] | None = None,
     ) -> None:
         self._endpoint = endpoint
+        self.key_advice = key_advice(endpoint.id, endpoint.env)
         self._secrets = secrets
         self._tools = tools
         self._id = endpoint.id
@@ -101,9 +102,8 @@ class Refusals:
             return ContextOverflowError(f"{self._id}: the request is too long: {message}", **facts)
         refused = status in _REFUSED or (status < _TOO_MANY and self._says(texts, "refused-key"))
         if refused and not (self._says(texts, "policy") or self._says(texts, "throttled")):
-            advice = key_advice(self._id, self._endpoint.env)
-            text = f"{self._id} refused the credential ({status}): {message.rstrip('.')}. {advice}"
-            return ProviderAuthError(text, **facts)
+            said = f"{self._id} refused the credential ({status}): {message.rstrip('.')}"
+            return ProviderAuthError(f"{said}. {self.key_advice}", **facts)
         if status in _MISUNDERSTOOD and (schema := self._refused_schema(message, texts, facts)):
             return schema
         passing = self._passes(status, texts, waits=asked_wait_s({}, None, body) is not None)
@@ -151,7 +151,7 @@ class Refusals:
             return ContextOverflowError(message, **facts)
         throttled = self._says(texts, "throttled")
         if self._says(texts, "refused-key") and not throttled:
-            text = f"{message.rstrip('.')}. {key_advice(self._id, self._endpoint.env)}"
+            text = f"{message.rstrip('.')}. {self.key_advice}"
             return ProviderAuthError(text, **facts)
         final = self._says(texts, "no-money") or self._says(texts, "policy")
         passing = throttled or self._says(texts, "passing") or not self._says(texts, "final")

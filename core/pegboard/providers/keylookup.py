@@ -12,14 +12,14 @@ from pegboard.schema.config import Config, ProviderConfig
 class Key:
     """What opens a provider; neither its `repr` nor JSON can show the `value`.
 
-    `source` says for people where it is from: `the variable OPENAI_API_KEY`.
+    `source` says for people where it is from: `the variable OPENAI_API_KEY`; `remedy` says what
+    to do about one that is refused: `change it or unset it`.
     """
 
-    __slots__ = ("source", "value")
+    __slots__ = ("remedy", "source", "value")
 
-    def __init__(self, value: str, source: str) -> None:
-        self.value = value
-        self.source = source
+    def __init__(self, value: str, source: str, *, remedy: str = "") -> None:
+        self.value, self.source, self.remedy = value, source, remedy
 
     def __repr__(self) -> str:
         return f"Key(source={self.source!r})"
@@ -131,11 +131,12 @@ class Keys:
         names = said.env or env
         self._variables.update(names)
         if value := _option(said):
-            return Key(value, f"`provider.{provider_id}.options.apiKey`")
+            return Key(value, f"`provider.{provider_id}.options.apiKey`", remedy="change it there")
         name = next((name for name in names if self._env.get(name)), None)
         if name is None or said.key is not None:
             return None
-        return Key(self._env[name], f"the variable {name}")
+        remedy = "it wins over a stored key: change it or unset it"
+        return Key(self._env[name], f"the variable {name}", remedy=remedy)
 
     def _known(self) -> Iterator[str]:
         """Yield the known keys that are not in the environment."""

@@ -142,7 +142,7 @@ class KeptKeyStore:
             return await self._once(_entry(provider_id, said), ask)
         if _has_ended(credential):
             credential = await self._renewed(provider_id, said)
-        key = self._of_file(credential)
+        key = self._of_file(credential, remedy=_replacing(provider_id, said))
         if key is None and said.key is not None:
             text = (
                 f"no key of {provider_id} is saved as {said.key}, which"
@@ -215,7 +215,8 @@ class KeptKeyStore:
         home = Path(self._env.get("HOME") or Path.home())
         argv = said.key_command
         value = await printed_key(provider_id, argv, self._env, home=home, root=self._root)
-        return Key(value, _command(said))
+        remedy = "check what it prints, and start Pegboard again"
+        return Key(value, _command(said), remedy=remedy)
 
     async def _ringed(self, provider_id: str, config: Config) -> Key:
         from pegboard_plugins.auth.systemkeyring import ring_key
@@ -223,9 +224,11 @@ class KeptKeyStore:
         why = "it is switched off"
         try:
             if self._ring_allowed(config):
-                value = await ring_key(_entry(provider_id, _said(provider_id, config)))
+                said = _said(provider_id, config)
+                value = await ring_key(_entry(provider_id, said))
                 if value:
-                    return Key(value, _RING)
+                    remedy = f"{_replacing(provider_id, said)}; then start Pegboard again"
+                    return Key(value, _RING, remedy=remedy)
                 why = "it has none"
         except ConfigError as error:
             why = str(error)
@@ -258,13 +261,13 @@ class KeptKeyStore:
 
         return kept_secrets(self._places)
 
-    def _of_file(self, credential: Mapping[str, Any]) -> Key | None:
+    def _of_file(self, credential: Mapping[str, Any], *, remedy: str = "") -> Key | None:
         if not credential:
             return None
         from pegboard_plugins.shared.frontend import key_of
 
         value = key_of(credential)
-        return Key(value, str(self._file)) if value else None
+        return Key(value, str(self._file), remedy=remedy) if value else None
 
 
 def _said(provider_id: str, config: Config) -> ProviderConfig:
@@ -277,6 +280,11 @@ def _has_command(said: ProviderConfig) -> bool:
 
 def _command(said: ProviderConfig) -> str:
     return f"the command {said.key_command[0]}"
+
+
+def _replacing(provider_id: str, said: ProviderConfig) -> str:
+    label = f" --as {said.key}" if said.key else ""
+    return f"`pegboard auth login {provider_id}{label}` replaces it"
 
 
 def _entry(provider_id: str, said: ProviderConfig) -> str:

@@ -227,7 +227,7 @@ class LiteLLM:
         if kind == "ContextWindowExceededError" or is_overflow(text, status):
             return ContextOverflowError(f"{model_id}: the request is too long: {text}", **facts)
         if status in _AUTH:
-            hint = key_advice(self._known().provider_of(model_id))
+            hint = key_advice(self._known().provider_of(model_id), refused=key)
             return ProviderAuthError(f"{model_id}: {text}. {hint}", **facts)
         if status in _REFUSING and (tools := refused_tools(text, request.tools)):
             keyword = refused_keyword(text)
