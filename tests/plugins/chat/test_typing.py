@@ -66,6 +66,19 @@ async def test_a_letter_that_is_no_answer_goes_to_the_editor_with_all_that_follo
     assert (pegboard.project / FILE).exists()
 
 
+async def test_a_sentence_at_a_question_goes_to_the_editor(pegboard: CommandLine) -> None:
+    asked = {"question": "Which?", "header": "Q", "options": [{"label": "Red"}]}
+    call = {"tool": "question", "input": {"questions": [asked]}}
+    scripts(pegboard, which=[{"calls": [call]}, {"text": "Chosen."}])
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("which")
+        await terminal.see_dialog("Type your own answer")
+        terminal.press("wait, a sentence")
+        await terminal.until(lambda: terminal.editor == "❯ wait, a sentence")
+        assert "Chosen." not in terminal.everything
+
+
 async def test_a_blank_leaves_the_keys_with_the_dialog(pegboard: CommandLine) -> None:
     prepare(pegboard)
 
