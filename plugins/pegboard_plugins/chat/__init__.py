@@ -111,7 +111,8 @@ def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
     if not (state.busy and state.files):
         return ()
     files = pegboard.unstable.counted(state.files, "file")
-    text = f"  {files} changed +{state.additions} -{state.deletions}"
+    more, less = state.additions, state.deletions
+    text = f"  {files} changed" + (f" +{more} -{less}" if more or less else "")
     return (FooterWidget(id="changes", lines=((Span(text, "dim"),),)),)
 
 

@@ -1,5 +1,11 @@
 """`/diff` names each file that the session has changed."""
 
+from pathlib import Path
+
+import pytest
+
+from pegboard_plugins.chat import footer_widget
+from pegboard_plugins.chat.hookspecs import ChatState
 from plugins.chat.screen import chat, scripts
 from plugins.chat.test_keys import FIX, programs
 from plugins.cli.commands import CommandLine
@@ -44,3 +50,18 @@ async def test_a_new_file_without_lines_has_no_counts(pegboard: CommandLine) -> 
         await terminal.say("/diff")
         await terminal.see("│ made  added")
         assert "+0 -0" not in terminal.everything
+
+
+@pytest.mark.parametrize(
+    ("counts", "text"),
+    [((0, 0), "  1 file changed"), ((2, 0), "  1 file changed +2 -0")],
+)
+def test_the_footer_counts_lines_only_where_some_changed(
+    tmp_path: Path, counts: tuple[int, int], text: str
+) -> None:
+    more, less = counts
+    state = ChatState(directory=tmp_path, busy=True, files=1, additions=more, deletions=less)
+
+    [widget] = footer_widget(state)
+
+    assert [span.text for line in widget.lines for span in line] == [text]
