@@ -5,14 +5,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from pegboard import InvalidInputError, PegboardError
-from pegboard.errors import (
-    AbortedError,
-    ModelNotFoundError,
-    NotFoundError,
-    ServerError,
-    ServerUnreachableError,
-    SessionBusyError,
-)
+from pegboard.errors import AbortedError, SessionBusyError
 from pegboard.schema.event import Custom, Event, MessageUpdated, PluginFailed
 from pegboard.schema.message import UserMessage
 from pegboard.schema.session import (
@@ -27,6 +20,7 @@ from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Choices, Facts, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.rest import Rest
+from pegboard_plugins.chat.unsent import is_unsent
 from pegboard_plugins.shared.frontend import missing_files, mode_of
 from pegboard_plugins.shared.terminal import Pen
 
@@ -35,10 +29,6 @@ REPLAYED = 20
 DRAWN_AT_ONCE = 4000
 """Letters of Markdown; more are drawn beside the loop, which has keys to take."""
 BUSY = "another chat is using this session, and your message is in the editor again"
-UNSENT = (ModelNotFoundError, NotFoundError, ServerUnreachableError, SessionBusyError)
-"""The errors of a shell line that has not run."""
-UNSENT_THERE = ("NotFoundError", "ProviderModelNotFoundError", "SessionBusyError")
-"""Those errors as a server names them."""
 SENT_KEPT = 50
 """Prompts of this chat that may not have been read yet."""
 
@@ -362,8 +352,7 @@ class Talk:
         try:
             await self.feed.shell((await self.session()).id, order.text, order)
         except PegboardError as error:
-            there = isinstance(error, ServerError) and error.name in UNSENT_THERE
-            if not (there or isinstance(error, UNSENT)):
+            if not is_unsent(error):
                 raise
             self._unsent(order, error)
 

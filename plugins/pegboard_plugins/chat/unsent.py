@@ -1,0 +1,20 @@
+"""The errors of a shell line that has not run."""
+
+from pegboard.errors import (
+    ModelNotFoundError,
+    NotFoundError,
+    PegboardError,
+    ServerError,
+    ServerUnreachableError,
+    SessionBusyError,
+)
+
+UNSENT = (ModelNotFoundError, NotFoundError, ServerUnreachableError, SessionBusyError)
+UNSENT_THERE = ("NotFoundError", "ProviderModelNotFoundError", "SessionBusyError")
+"""Those errors as a server names them."""
+
+
+def is_unsent(error: PegboardError) -> bool:
+    """Return whether the error says that a shell line has not run."""
+    there = isinstance(error, ServerError) and error.name in UNSENT_THERE
+    return there or isinstance(error, UNSENT)
