@@ -44,7 +44,7 @@ class Attachment:
         client = self._client
         try:
             if command is None:
-                return await client.prompt(session_id, prompt, mentions=mentions or None)
+                return await client.prompt(session_id, prompt, mentions=mentions)
             name, arguments, typed = command
             return await client.command(
                 session_id,

@@ -42,6 +42,7 @@ from pegboard_plugins.shared.frontend import (
     ShellOrder,
     SummarizeBody,
     mentioned,
+    require_answerer,
     run_command,
     run_shell,
 )
@@ -160,6 +161,8 @@ async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
     app, session_id = opened.app, opened.session.id
     await app.reload_project_code()
     agent = known_agent(app, body.agent)  # before anything of the prompt is stored
+    if body.mentions is not None:  # a front end of Pegboard gives the words back to its user
+        await require_answerer(app, session_id, agent=agent, model=body.model_name())
     parts = body.parts
     if body.mentions:
         parts += await mentioned(app, session_id, body.mentions, agent=agent)

@@ -297,6 +297,18 @@ def test_a_turn_that_comes_to_nothing_is_told_before_its_end(server, client, ses
     assert refused.json()["data"] | NOBODY == refused.json()["data"]
 
 
+@pytest.mark.parametrize("typed", [{"mentions": "x"}, {"mentions": ""}, {}])
+def test_a_prompt_that_no_model_can_answer_is_stored_only_for_clients_of_other_makes(
+    client, session, typed
+):
+    body = {**prompt("x", model=NOBODY), **typed}
+    refused = client.post(f"/session/{session}/message", json=body)
+
+    assert refused.json()["name"] == "ProviderModelNotFoundError"
+    stored = client.get(f"/session/{session}/message").json()
+    assert len(stored) == (0 if typed else 1)
+
+
 def test_a_client_brings_the_id_of_its_message(client, session):
     message_id = "msg_ffffffffffff00000000000000"
 
