@@ -9,7 +9,7 @@ from pegboard.schema.session import USER_KEY, Approval
 
 
 async def approvals_of(app: App) -> tuple[Approval, ...]:
-    """What was approved for good: for single sessions, for the project, for all projects."""
+    """Return the lasting approvals: of single sessions, of the project, of all projects."""
     storage, project = app.storage, app.workspace.project_id
     return (
         *await storage.session_approvals(project),
@@ -21,11 +21,11 @@ async def approvals_of(app: App) -> tuple[Approval, ...]:
 async def revoke(
     app: App, permission: str = "*", pattern: str = "*", *, ids: Collection[int] = ()
 ) -> tuple[Approval, ...]:
-    """The approvals that are hereby taken back, from all Apps at once.
+    """Take approvals back, in all Apps at once, and return them.
 
     They are those with these numbers, or those whose texts fit both wildcards.
 
-    :raises NotFoundError: when none fits, or one of the numbers is no approval's.
+    :raises NotFoundError: when none fits, or a number belongs to no approval.
     """
     found = await approvals_of(app)
     if unknown := sorted(set(ids) - {each.id for each in found}):

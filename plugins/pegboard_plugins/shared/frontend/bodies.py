@@ -60,7 +60,7 @@ class PromptBody(Wire, frozen=True):
     provider_id: str | None = None
 
     def model_name(self) -> str | None:
-        """The model as `provider/model`."""
+        """Return the model as `provider/model`."""
         if self.model is not None:
             return f"{self.model.provider_id}/{self.model.model_id}"
         if self.model_id and self.provider_id:

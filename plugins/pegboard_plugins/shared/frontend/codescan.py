@@ -109,12 +109,12 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scans_of(decision: Decision) -> dict[Path, ScanReport]:
-    """What each Python file that a decision is about imports and does, without running it."""
+    """Report the imports and acts of each Python file in a decision, without running it."""
     return {path: scan(content) for path, content in decision.files.items() if path.suffix == ".py"}
 
 
 def scan(source: bytes) -> ScanReport:
-    """The report about one file's bytes; nothing is imported or run."""
+    """Report on one file's bytes; nothing is imported or run."""
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
@@ -135,7 +135,7 @@ def scan(source: bytes) -> ScanReport:
 
 
 def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """The names that imports bind, with what they stand for."""
+    """Yield the names that imports bind, with their full names."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -149,7 +149,7 @@ def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
 
 
 def _mentions(tree: ast.AST, names: dict[str, str]) -> Iterator[CodeFinding]:
-    """What is used without a call: `os.environ["KEY"]`, or `os.remove` handed to another."""
+    """Yield uses without a call: `os.environ["KEY"]`, or `os.remove` passed as an argument."""
     nodes = list(ast.walk(tree))
     parts = {id(node.func) for node in nodes if isinstance(node, ast.Call)}
     parts |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
@@ -194,7 +194,7 @@ def _of_module(called: str) -> str:
 
 
 def _dotted(node: ast.expr, names: dict[str, str]) -> str:
-    """The called name in full, with what imports stand for: `sp.run` is `subprocess.run`."""
+    """Return the called name in full: `sp.run` is `subprocess.run`."""
     match node:
         case ast.Name(id=name):
             return names.get(name, name).removeprefix("builtins.")

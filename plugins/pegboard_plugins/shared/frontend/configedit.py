@@ -44,7 +44,7 @@ class _Object(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def patched(text: str, changes: Mapping[str, Any]) -> str:
-    """The text with these keys set: tables are merged, None takes a key out.
+    """Set these keys in the text: tables are merged, None takes a key out.
 
     :raises UnclearTextError: when the text is not an object of JSON with comments.
     """
@@ -65,7 +65,7 @@ def _leaves(changes: Mapping[str, Any], at: tuple[str, ...]) -> list[tuple[tuple
 
 
 def _with(text: str, path: tuple[str, ...], value: object) -> str:
-    """The text with one value set, which may need new tables on the way to it."""
+    """Set one value in the text, with new tables on the way to it where they are missing."""
     place = _BLANK.match(text).end()  # type: ignore[union-attr] # it always matches
     for depth, name in enumerate(path):
         table = _object(text, place)
@@ -101,7 +101,7 @@ def _added(text: str, table: _Object, name: str, value: object, depth: int) -> s
 
 
 def _removed(text: str, table: _Object, member: _Member) -> str:
-    """The text without a member, its comma, and the blanks of its line."""
+    """Take out a member, its comma, and the blanks of its line."""
     end = _after_blank(text, member.end)
     if text[end] == ",":
         return f"{text[: member.start]}{text[_after_spaces(text, end + 1) :]}"
@@ -163,7 +163,7 @@ def _value_end(text: str, place: int) -> int:
 
 
 def _after_blank(text: str, place: int) -> int:
-    """The next place without a blank or a comment."""
+    """Return the next place without a blank or a comment."""
     at = _BLANK.match(text, place).end()  # type: ignore[union-attr] # it always matches
     if at >= len(text):
         raise UnclearTextError("the text ends too early")
@@ -197,10 +197,10 @@ class ConfigEdit(msgspec.Struct, frozen=True):
 def update_user_config(
     config_dir: Path, changes: Mapping[str, Any], *, env: Mapping[str, str]
 ) -> ConfigEdit:
-    """The file of the user's folder that now says this, in the keys of `opencode.json`.
+    """Set these keys of `opencode.json` in the user's folder, and return the edit.
 
-    Tables are merged, None takes a key out; comments and all else stay as they are. It is
-    made if there is none. It blocks for the time of a small file; one writer at a time.
+    Tables are merged, None takes a key out; comments and all else stay as they are. A missing file
+    is created. It blocks for the time of a small file; one writer at a time.
 
     :raises InvalidInputError: when the configuration would not be valid; nothing is written.
     """
@@ -219,7 +219,7 @@ def update_user_config(
 
 
 def write_config(file: Path, text: str) -> ConfigEdit:
-    """The config file with this text as a whole, never half of it; its mode and links stay.
+    """Write the whole text into the config file, never half of it; its mode and links stay.
 
     :raises InvalidInputError: when it cannot be written.
     """
@@ -249,7 +249,7 @@ def _changed(text: str, changes: Mapping[str, Any], file: Path) -> str:
 
 
 def _anew(value: Mapping[str, Any], changes: Mapping[str, Any]) -> str:
-    """The whole as plain JSON: for a text that cannot be changed place by place."""
+    """Return the whole as plain JSON, for a text that cannot be changed place by place."""
     return json.dumps(_merged(value, changes), ensure_ascii=False, indent=2) + "\n"
 
 
@@ -266,7 +266,7 @@ def _merged(below: object, above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replace(file: Path, text: str) -> None:
-    """The file with this text as a whole, never half of it; its mode stays."""
+    """Write the whole text into the file, never half of it; its mode stays."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = file.stat().st_mode & 0o777 if file.exists() else USERS_ALONE
     try:

@@ -40,10 +40,10 @@ class Conversation(Rest, frozen=True):
 
 
 async def forked(app: App, session_id: str, message_id: str | None = None) -> Session:
-    """The new session, with the messages before this one, or with all.
+    """Create a session with the messages before this one, or with all.
 
-    It keeps agent, model and every rule that bound the original; its cost starts at nothing. What
-    its messages tell to have changed can be reverted in it, too.
+    It keeps agent, model and every rule of the original; its cost starts at zero. It can revert the
+    changes that its messages report, too.
 
     :raises NotFoundError: when there is no such session, or no such message in it.
     """
@@ -73,10 +73,10 @@ async def forked(app: App, session_id: str, message_id: str | None = None) -> Se
 
 
 async def adopted(app: App, conversations: Sequence[Conversation]) -> Session:
-    """The first of these sessions, stored with the others, under new ids, as ones of this project.
+    """Store these sessions under new ids as this project's, and return the first.
 
-    What ran when they were written down is interrupted here. Their files can be reverted as far
-    as this machine has the snapshots: those of its own sessions.
+    Calls that ran when they were exported are interrupted here. Their files can be reverted as far
+    as this machine has the snapshots, which are those of its own sessions.
     """
     names, now = Renaming(IdSource()), _now()
     new_ids = {each.info.id: names.session(each.info.id) for each in conversations}
@@ -133,7 +133,7 @@ def _now() -> int:
 
 
 def _placed(workspace: Workspace, session: Session, session_id: str) -> Session:
-    """A session of somewhere else as one of this project, under a new id."""
+    """Return a session of another project as one of this project, under a new id."""
     return replace(
         _at_home(workspace, session),
         id=session_id,
@@ -189,7 +189,7 @@ class Renaming:
         self._part: str | None = None
 
     def session(self, old: str) -> str:
-        """The new id of a session."""
+        """Return the new id of a session."""
         return self._noted(old, self._ids.new("session"))
 
     def turns(self, turns: Iterable[Turn]) -> None:
@@ -200,7 +200,7 @@ class Renaming:
                 self._part = self._noted(part.id, self._ids.new("part", after=self._part))
 
     def apply(self, value: _Value, kind: type[_Value]) -> _Value:
-        """The value with the new ids."""
+        """Replace the ids in a value by the new ones."""
         return msgspec.json.decode(_ID.sub(self._name, encode(value)), type=kind)
 
     def _noted(self, old: str, new: str) -> str:
@@ -212,7 +212,7 @@ class Renaming:
 
 
 def ended(turn: Turn, now: int) -> Turn:
-    """The turn with nothing unfinished in it: what ran in the original does not run in a copy."""
+    """End all that is unfinished in a turn: a copy does not run it."""
     info = turn.info
     if not isinstance(info, AssistantMessage):
         return turn
@@ -231,6 +231,6 @@ def _ended(part: Part, now: int) -> Part:
 
 
 def steps(turns: Iterable[Turn]) -> dict[str, RestoreWay]:
-    """The trees that the patches of a session refer to, by a name for each pair."""
+    """Return the trees that a session's patches refer to, by a name for each pair."""
     patches = (part for turn in turns for part in turn.parts if isinstance(part, PatchPart))
     return {name: way for patch in patches for name, way in ways_of(patch).items()}

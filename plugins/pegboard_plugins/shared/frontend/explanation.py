@@ -54,7 +54,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 async def explain(
     app: App, name: str, args: Mapping[str, Any], *, agent: str | None = None
 ) -> Explanation:
-    """What would be asked for this call, and who would answer what; nothing runs.
+    """Foresee the questions of a call and each policy's answer; nothing runs.
 
     :raises ToolError: when there is no such tool, or the arguments do not fit it.
     :raises NotFoundError: when there is no such agent.
@@ -106,7 +106,7 @@ def _sandbox(app: App, verdicts: Sequence[Verdict]) -> str:
 
 
 async def _to_allow(app: App, view: SessionView, judged: Sequence[Judgement]) -> tuple[Rule, ...]:
-    """What the user could allow so that nothing is asked; nothing where that would not do."""
+    """Return the rules by which the user could allow the call, none where they do not suffice."""
     found: list[Rule] = []
     for request, verdict in ((each.asked, each.verdict) for each in judged):
         if verdict.action == "allow":

@@ -49,7 +49,7 @@ def tracing(app: App) -> bool:
 
 
 def trace_steps(app: App, session_id: str | None = None) -> tuple[TraceStep, ...]:
-    """The steps since the trace was begun, oldest first; with an id those of one session."""
+    """Return the steps since the trace began, oldest first; with an id those of one session."""
     steps = app.stash.get(_STEPS) or ()
     return tuple(step for step in steps if session_id is None or step.session_id == session_id)
 
@@ -77,7 +77,7 @@ def digest(value: object) -> str:
 
 
 def difference(before: object, after: object) -> str:
-    """The unified diff of two texts, tables of texts, structs, or tuples of these; else ""."""
+    """Return the unified diff of two texts, tables of texts, structs or tuples; else ""."""
     old, new = _lines(before) or _json(before), _lines(after) or _json(after)
     if old == new:
         return ""
@@ -94,7 +94,7 @@ def _content(value: object) -> bytes:
 
 
 def _json(value: object) -> list[str]:
-    """The lines of the JSON of a struct, or of a tuple of them; none for all else."""
+    """Return the lines of the JSON of a struct or a tuple of structs, none for all else."""
     items = value if isinstance(value, tuple) else (value,)
     if not all(isinstance(item, msgspec.Struct) for item in items):
         return []
@@ -103,7 +103,7 @@ def _json(value: object) -> list[str]:
 
 
 def _lines(value: object) -> list[str] | None:
-    """The lines of a text, of a tuple of texts, or of a table of texts; None for all else."""
+    """Return the lines of a text, of a tuple or a table of texts; None for all else."""
     match value:
         case str():
             return value.splitlines()

@@ -11,7 +11,7 @@ _SYSTEM_HOOK = "chat_system_transform"
 
 
 def plugin_entries(app: App) -> tuple[PluginEntry, ...]:
-    """The App's plugins, each with its tools."""
+    """Return the App's plugins, each with its tools."""
     return tuple(
         PluginEntry(name=info.name, origin=info.origin, error=info.error, tools=info.tools)
         for info in app.plugins.infos
@@ -19,10 +19,10 @@ def plugin_entries(app: App) -> tuple[PluginEntry, ...]:
 
 
 def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
-    """What every request carries beside the conversation, by whose it is, in letters.
+    """Return the characters that every request carries beside the conversation, by source.
 
-    They are the pieces of the system prompt, as far as they have been traced, and the descriptions
-    of the tools that the session's last request offered; of all tools if there is no request yet.
+    The sources are the traced pieces of the system prompt, and the descriptions of the tools that
+    the session's last request offered; before the first request, of all tools.
     """
     found: Counter[str] = Counter()
     if (known := app.agents.get(agent)) is not None:
@@ -41,7 +41,7 @@ def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
 
 
 def trace_entries(app: App, session_id: str) -> tuple[TraceEntry, ...]:
-    """What plugins changed on the way of the session's prompts, as far as it has been traced."""
+    """Return the changes that plugins made to the session's prompts, as far as they were traced."""
     steps = trace_steps(app, session_id)
     return tuple(
         TraceEntry(hook=step.hook, plugin=step.plugin, diff=step.diff)
@@ -51,7 +51,7 @@ def trace_entries(app: App, session_id: str) -> tuple[TraceEntry, ...]:
 
 
 def _grown(diff: str) -> int:
-    """The letters by which a text has grown, by its unified diff."""
+    """Return the characters that a unified diff adds to a text."""
     lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
     more = sum(len(line) for line in lines if line.startswith("+"))
     return max(0, more - sum(len(line) for line in lines if line.startswith("-")))

@@ -66,9 +66,9 @@ class KeyFile:
             raise ConfigError(text, file=self.path) from error
 
     def read(self) -> tuple[Credentials, str]:
-        """The credentials, and why they cannot be read or do not count; empty if they do.
+        """Read the credentials, and the reason why they do not count; it is empty if they do.
 
-        A file that others can read is made its owner's alone again, of which the log tells.
+        A file that others can read becomes its owner's alone again, which is logged.
         """
         try:
             return msgspec.json.decode(self._content(), type=Credentials), ""
@@ -95,12 +95,12 @@ class KeyFile:
 
 
 def entry_name(provider_id: str, label: str | None) -> str:
-    """The name in the file of a provider's key, or of the one of several with this label."""
+    """Return the name in the file for a provider's key, or for that of several with this label."""
     return f"{provider_id}/{label}" if label else provider_id
 
 
 def key_of(credential: Mapping[str, Any]) -> str | None:
-    """What opens a provider: its key, a company's token, or that of a sign-in until it ends."""
+    """Return a provider's key, a company's token, or that of a sign-in until it expires."""
     match credential:
         case {"type": "oauth", "access": str(token), "expires": int(until_ms)}:
             return token if not until_ms or until_ms > time.time() * 1000 else None
@@ -112,7 +112,7 @@ def key_of(credential: Mapping[str, Any]) -> str | None:
 
 
 def kept_names(places: UserFolders, plugin: str) -> tuple[str, ...]:
-    """The names of the secrets that are kept for a plugin."""
+    """Return the names of a plugin's stored secrets."""
     return tuple(sorted(kept_secrets(places).get(plugin, {})))
 
 
@@ -133,5 +133,5 @@ def store_secret(places: UserFolders, plugin: str, name: str, value: str | None)
 
 
 def kept_secrets(places: UserFolders) -> Mapping[str, Mapping[str, Any]]:
-    """The kept secrets by plugin and name; nothing where the file cannot be used."""
+    """Return the stored secrets by plugin and name, none where the file cannot be used."""
     return KeyFile(places.secrets).read()[0] if places.secrets.exists() else {}

@@ -51,7 +51,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys((os.path.normpath(self.given), str(self.path))))
 
     def part(self) -> FileInput:
-        """The part of a prompt that attaches it."""
+        """Return the part of a prompt that attaches it."""
         url = self.path.as_uri()
         if self.is_dir:
             return FileInput(mime=DIRECTORY_MIME, url=url, filename=self.mention.name)
@@ -65,10 +65,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mentions(text: str) -> tuple[Mention, ...]:
-    """The distinct mentions of a text, in its order.
+    """Return the distinct mentions of a text, in its order.
 
-    The `@` stands behind a blank or a bracket, not behind a letter, a backtick or another `@`;
-    a full stop, comma or bracket that ends the sentence does not belong to the name.
+    The `@` follows a blank or a bracket, not a letter, a backtick or another `@`; a full stop,
+    comma or bracket that ends the sentence does not belong to the name.
     """
     found = (_mention(match["name"]) for match in _MENTION.finditer(text))
     return tuple(dict.fromkeys(mention for mention in found if mention.name))[:MENTIONS_LIMIT]
@@ -85,7 +85,7 @@ def _mention(raw: str) -> Mention:
 
 
 def find_files(wanted: Iterable[Mention], workspace: Workspace) -> tuple[Found, ...]:
-    """The mentioned files and folders that exist inside the worktree; it looks at the disk.
+    """Look up the mentioned files and folders that exist inside the worktree on the disk.
 
     A relative name starts at the directory, else at the worktree's root. What leads out of the
     worktree, by `..`, an absolute path or a symlink, is not found.
@@ -134,10 +134,10 @@ def parts_for(
     found: Mapping[Mention, FileInput | str],
     agents: Mapping[str, Agent],
 ) -> tuple[MentionInput, ...]:
-    """The parts that the mentions stand for: a file, else a subagent, else nothing.
+    """Return the parts for the mentions: a file, else a subagent, else nothing.
 
-    In `found` stands why a file is not attached where that may not be; such a file becomes a
-    sentence for the model.
+    `found` has a reason in place of a file that may not be attached; the part is then a sentence
+    for the model.
     """
     parts: list[MentionInput] = []
     for each in wanted:
@@ -157,7 +157,7 @@ def parts_for(
 async def mentioned(
     app: App, session_id: str, text: str, *, agent: str | None = None
 ) -> tuple[MentionInput, ...]:
-    """The files and agents that a text mentions which the user has typed, and what plugins know.
+    """Return the files, agents and plugins' material that a user's text mentions.
 
     A file that the rules of the agent do not let it read at once is left out, with a sentence
     that says so.
@@ -179,7 +179,7 @@ async def mentioned(
 
 
 async def _attachable(app: App, session_id: str, file: Found, agent: str) -> FileInput | str:
-    """The file as a part, or why it may not be attached without a permission."""
+    """Return the file as a part, or why it may not be attached without a permission."""
     facts = {"filepath": str(file.path)}
     verdict = await app.policy.decide(session_id, "read", file.names, agent=agent, metadata=facts)
     return file.part() if verdict.action == "allow" else verdict.reason or "it needs a permission"

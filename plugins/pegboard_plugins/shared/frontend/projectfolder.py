@@ -59,7 +59,7 @@ def known_folders(file: Path) -> dict[str, str]:
 
 
 def settings_warnings(app: App) -> tuple[str, ...]:
-    """What is wrong with Pegboard's settings and folders, and what git's run without trust.
+    """List the faults of Pegboard's settings and folders, and of git's where they lack trust.
 
     It reads the names of folders, and some files of those that may be misspelt.
     """
@@ -96,7 +96,7 @@ def unseen_warnings(app: App) -> tuple[str, ...]:
 
 
 def misplaced(directory: Path, worktree: Path) -> Iterator[str]:
-    """What stands in folders that are not looked at, and where it would be found, a line each."""
+    """Yield a line for each file in a folder that is not read, with the folder that is."""
     folders = way_down(worktree, directory)
     for folder in folders:
         yield from misplaced_below(folder / _FOLDER)
@@ -107,7 +107,7 @@ def misplaced(directory: Path, worktree: Path) -> Iterator[str]:
 
 
 def misplaced_below(root: Path) -> Iterator[str]:
-    """The same of a project's folder of Pegboard's own, and of the user's config folder."""
+    """Yield the same for a project's own folder of Pegboard, and for the user's config folder."""
     wrong = root / "plugin"
     if _modules(wrong) or any(wrong.glob(f"*/{_PACKAGE}")):
         yield f"{wrong} is not looked at: plugins are found in {root / 'plugins'}/"
@@ -141,7 +141,7 @@ _REFTABLE_BRANCH = ".invalid"
 
 
 def branch(workspace: Workspace) -> str | None:
-    """The branch that is checked out; None without git, and for a detached HEAD."""
+    """Return the branch that is checked out; None without git, and for a detached HEAD."""
     if workspace.git_dir is None:
         return None
     head = _text(workspace.git_dir / "HEAD").strip()
@@ -169,10 +169,10 @@ _SWITCHES = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off", ""})
 
 
 def running_settings(git_dirs: Iterable[Path]) -> tuple[str, ...]:
-    """The settings and hooks of a repository that have git run a program, by their names.
+    """Return the names of a repository's settings and hooks that make git run a program.
 
-    `git_dirs` are those of the worktree and the one that all worktrees share. Reads small files;
-    what cannot be read says nothing.
+    `git_dirs` are those of the worktree and the one that all worktrees share. It reads small files,
+    and skips unreadable ones.
     """
     found: dict[str, None] = {}
     for folder in git_dirs:

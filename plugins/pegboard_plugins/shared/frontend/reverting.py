@@ -45,10 +45,10 @@ class Reverted(msgspec.Struct, frozen=True, kw_only=True):
 async def reverted(
     app: App, session_id: str, message_id: str, part_id: str | None = None
 ) -> Reverted:
-    """The session and its files as they were before a message, or before a part of one.
+    """Set the session and its files back to before a message, or before a part of one.
 
     The messages stay until the next prompt. A second call moves the point, either way; to the same
-    point it tries again what could not be put back.
+    point it tries again the files that could not be put back.
 
     :raises NotFoundError: when the session has no such message or part; nothing is changed.
     :raises SessionBusyError: while the session runs.
@@ -61,7 +61,7 @@ async def reverted(
 
 
 async def unreverted(app: App, session_id: str) -> Reverted:
-    """The session and its files as they were before they were reverted.
+    """Set the session and its files back to before they were reverted.
 
     :raises NotFoundError: when there is no such session.
     :raises SessionBusyError: while the session runs.
@@ -161,7 +161,7 @@ def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Rever
 
 
 def _exchange(turns: Sequence[Turn], message_id: str) -> tuple[Turn, ...]:
-    """A message with the answers to it."""
+    """Return a message with the answers to it."""
     found = tuple(
         turn
         for turn in turns
@@ -199,7 +199,7 @@ _REASONS = {
 def left_by(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> tuple[Left, ...]:
-    """The changes between two points that cannot be undone, each once."""
+    """Return the changes between two points that cannot be undone, each once."""
     found: dict[str, Left] = {}
     for part in _taken_back(turns, here, there):
         if isinstance(part, PatchPart):
@@ -230,7 +230,7 @@ def unseen(app: App, turns: Sequence[Turn], *, here: Revert | None, there: Rever
 def _by_commands(
     app: App, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> set[Path]:
-    """The files that a user may have edited, too, while calls ran that do not name their files."""
+    """Return files that a user may have edited, too, while calls ran that do not name theirs."""
     patches: dict[str, list[PatchPart]] = {}
     doubtful = set()
     for part in _taken_back(turns, here, there):
@@ -263,7 +263,7 @@ def _reads(tool: Tool | None) -> bool:
 
 
 def said_of(files: Restored, root: Path) -> str:
-    """What was not undone, and where copies are, as a text for people; "" without either."""
+    """Describe for people the files that were not undone and the copies; "" without either."""
     lines = [f"{shown_path(left.path, root)}: {reason_of(left, root)}" for left in files.left]
     count = "1 file" if len(files.left) == 1 else f"{len(files.left)} files"
     text = f"not put back, {count}: {'; '.join(_first(lines))}" if lines else ""
@@ -295,7 +295,7 @@ def reason_of(left: Left, root: Path) -> str:
 
 
 def shown_path(path: Path, root: Path) -> str:
-    """The path in the form that people read."""
+    """Return the path in the form that people read."""
     return stored_name(str(path.relative_to(root) if path.is_relative_to(root) else path))
 
 
@@ -306,7 +306,7 @@ def _repository(path: Path, root: Path) -> Path:
 
 
 def _taken_back(turns: Sequence[Turn], here: Revert | None, there: Revert | None) -> list[Part]:
-    """The parts that this revert removes, and the one before it did not."""
+    """Return the parts that this revert removes, and the one before it did not."""
     if there is None:
         return []
     known = {part.id for part in behind(turns, here)}
@@ -328,7 +328,7 @@ def between(
 def staged_between(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> dict[str, StagedWay]:
-    """The change of each path of git's index from one point of a session to another."""
+    """Return the change of each path in git's index from one point of a session to another."""
     halves = [
         [[each for patch in half for each in patch.staged] for half in split(turns, point)]
         for point in (here, there)
@@ -356,7 +356,7 @@ def _states(
 def split(
     turns: Iterable[Turn], point: Revert | None
 ) -> tuple[tuple[PatchPart, ...], tuple[PatchPart, ...]]:
-    """The patches before a point of a session and those after it, in order."""
+    """Return the patches before a point of a session and those after it, in order."""
     turns = tuple(turns)
     count = sum(isinstance(part, PatchPart) for part in behind(turns, point))
     patches = [part for turn in turns for part in turn.parts if isinstance(part, PatchPart)]
@@ -365,7 +365,7 @@ def split(
 
 
 def behind(turns: Iterable[Turn], point: Revert | None) -> list[Part]:
-    """The parts after a point of a session, in order; none after its end."""
+    """Return the parts after a point of a session, in order; none after its end."""
     if point is None:
         return []
     found: list[Part] = []

@@ -34,7 +34,7 @@ class ShellOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_shell(app: App, session_id: str, order: ShellOrder) -> Turn:
-    """The message with the output of the command, which is run while the session rests.
+    """Run the command while the session is idle, and return the message with its output.
 
     :raises InvalidInputError: for a command that no shell can be given.
     :raises SessionBusyError: while the session runs; and what `App.run_user_call` does.

@@ -50,7 +50,7 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tokens(arguments: str) -> tuple[str, ...]:
-    """The words of a command's arguments.
+    """Split a command's arguments into words.
 
     Quotes keep blanks together as in a shell, and a backslash keeps a double quote; an
     apostrophe inside a word, or a quote without an end, is a character like any other.
@@ -65,15 +65,15 @@ def _unquoted(match: re.Match[str]) -> str:
 
 
 def snippets(template: str) -> tuple[str, ...]:
-    """The shell commands of a template, each once."""
+    """Return the shell commands of a template, each once."""
     return tuple(dict.fromkeys(_SNIPPET.findall(template)))
 
 
 def fill(template: str, arguments: str, outputs: Mapping[str, str]) -> Filled:
-    """The template with `$1`, `$2` ..., `$ARGUMENTS` and the outputs of its snippets as material.
+    """Fill `$1`, `$2` ..., `$ARGUMENTS` and the snippets' outputs into a template.
 
-    The highest placeholder takes all words that are left. Arguments for which there is no
-    placeholder go to the end. A snippet without an output stays as it stands.
+    The highest placeholder takes all words that are left. Arguments without a placeholder go to the
+    end. A snippet without an output stays as it stands.
     """
     pieces = _SNIPPET.split(template)
     own = "".join(pieces[::2])
@@ -124,7 +124,7 @@ class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
-    """The answer to a slash command, like that to a prompt; its snippets have run before.
+    """Run a command's snippets, send the prompt, and return the answer.
 
     :raises NotFoundError: for an unknown session, agent or command, with the nearest names.
     :raises ModelNotFoundError: when no provider serves the model.
@@ -197,7 +197,7 @@ def _found(kind: str, name: str, known: Mapping[str, _Known]) -> _Known:
 
 
 def _model(app: App, session: Session, command: Command, order: CommandOrder, agent: Agent) -> str:
-    """The command's model, that of the command's agent, the user's, the agent's, the session's."""
+    """Choose the model: the command's, its agent's, the user's, the agent's, or the session's."""
     of_command = _name(agent.model) if command.agent else None
     return _answering(app, session, command.model or of_command or order.model, agent)
 
@@ -224,7 +224,7 @@ def _subtask(command: Command, agent: Agent, text: str, model: ModelChoice) -> S
 
 
 async def _output(app: App, session_id: str, order: CommandOrder, snippet: str) -> str:
-    """What a snippet has written, as a call of the tool that serves the shell."""
+    """Run a snippet as a call of the tool that serves the shell, and return its output."""
     shell = serving(app.tools.values(), "shell")
     if shell is None:
         raise InvalidInputError(f"/{order.name} was not sent: no tool here runs shell commands")
@@ -245,9 +245,9 @@ async def _output(app: App, session_id: str, order: CommandOrder, snippet: str) 
 
 
 def _output_of(output: str, metadata: Mapping[str, object]) -> str:
-    """What a snippet that went well wrote, which stands inside of a sentence.
+    """Return the output of a successful snippet, for use inside a sentence.
 
-    Of one that failed, or wrote more than its metadata keep, all that the tool says of it.
+    Of one that failed, or wrote more than its metadata keep, return the tool's whole report.
     """
     wrote = str(metadata.get("output", "")).strip("\n")
     went_well = metadata.get("exit") == 0
@@ -255,9 +255,9 @@ def _output_of(output: str, metadata: Mapping[str, object]) -> str:
 
 
 def _with_arguments(snippet: str, arguments: str) -> str:
-    """The snippet, in front of it the arguments as the shell's own parameters if it uses them.
+    """Set the arguments as the shell's own parameters before a snippet that uses them.
 
-    Values of parameters are never read as commands, whatever the user has typed.
+    A shell never reads parameters as commands, whatever the user has typed.
     """
     lines = []
     if _PARAMETER.search(snippet):

@@ -21,13 +21,13 @@ _Value = TypeVar("_Value")
 
 
 def for_client(body: bytes, headers: Mapping[str, str]) -> bytes:
-    """The JSON, or lines of it, for the client of a request with these headers."""
+    """Adapt JSON, or lines of it, to the client of a request with these headers."""
     name, value = ASKS_UNKNOWN
     return body if _OURS not in body or headers.get(name) == value else _FIELDS.sub(b"", body)
 
 
 def decoded(body: bytes | msgspec.Raw, kind: type[_Value]) -> _Value:
-    """The value that JSON of a server is, with None for what the server does not know.
+    """Decode a server's JSON, with None for values that the server does not know.
 
     :raises msgspec.DecodeError: for what is no JSON, or nothing of this kind.
     """

@@ -95,7 +95,7 @@ class _Answer(Markdown):
 
 
 def _with_links(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens of a line, with a link for each image: its text stays in its place."""
+    """Replace each image in a line's tokens by a link with its text."""
     found: list[Token] = []
     for token in tokens:
         if token.type != "image":
@@ -110,7 +110,7 @@ def _with_links(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _without_repeated_addresses(tokens: Sequence[Token]) -> list[Token]:
-    """The tokens of a line; of a link whose text is its address the text alone."""
+    """Reduce each link in a line's tokens whose text is its address to the text."""
     kept = list(tokens)
     for place in range(len(kept) - 2):
         opening, text, closing = kept[place : place + 3]

@@ -60,7 +60,7 @@ class _Typed:
 
 
 def _shown(content: bytes, room: int) -> str:
-    """The end of what was written, as far as it is a single line of letters."""
+    """Return the end of the typed bytes, as far as it is a single line of letters."""
     written = ""
     for letter in content.decode("utf-8", "ignore"):
         if letter in _RUBOUT:
@@ -93,7 +93,7 @@ class _Footer:
         return self._typed.content
 
     def end(self) -> None:
-        """The terminal is as it was."""
+        """Restore the terminal."""
         if self._has_ended:
             return
         self._has_ended = True
@@ -110,7 +110,7 @@ _STANDING: ContextVar[_Footer | None] = ContextVar("standing", default=None)
 
 @contextmanager
 def painted() -> Iterator[Callable[[], bytes]]:
-    """What takes the footer away again, and gives all that was typed until then."""
+    """Yield a function that removes the footer and returns all that was typed until then."""
     footer = _STANDING.get() or _Footer()
     try:
         yield footer.take_away
@@ -119,7 +119,7 @@ def painted() -> Iterator[Callable[[], bytes]]:
 
 
 def main() -> NoReturn:
-    """What the `pegboard` script calls: the footer of a chat stands before all else is loaded."""
+    """Run the `pegboard` script: a chat shows its footer before all else is loaded."""
     if is_limited():
         from pegboard_plugins.shared.terminal.guardian import (
             call_guardian,  # few live under a limit
@@ -164,11 +164,11 @@ def _begins_a_chat(arguments: list[str]) -> bool:
 
 
 def _key_by_key(state: list[Any]) -> list[Any]:
-    """The terminal's state without lines, echo and signals of keys.
+    """Return the terminal's state without lines, echo and signals of keys.
 
-    What is written is left as it is, unlike in raw mode: the editor's library gives a program that
-    runs meanwhile lines and echo back, and nothing else, so each line of it would begin where the
-    one before ended.
+    Output is left as it is, unlike in raw mode: the editor's library gives a program that runs
+    meanwhile lines and echo back, and nothing else, so each of its lines would begin where the one
+    before ended.
     """
     state = [*state[: tty.CC], [*state[tty.CC]]]
     state[tty.IFLAG] &= ~(termios.ICRNL | termios.IXON)

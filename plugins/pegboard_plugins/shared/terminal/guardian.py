@@ -65,7 +65,7 @@ def call_guardian() -> None:
 
 
 def _died(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """What ends the main thread; Python has a `SystemError` where it finds no room for another."""
+    """Report what ends the main thread; without memory Python raises `SystemError`."""
     if issubclass(kind, MemoryError | SystemError):
         end_without_memory()
     sys.__excepthook__(kind, error, trace)
@@ -81,7 +81,7 @@ def _beat(writing: int) -> None:
 
 
 def _watch(program: int, reading: int) -> NoReturn:
-    """What the first process does: it ends as the program does, or says why that one cannot."""
+    """Wait in the first process: end as the program does, or report why it cannot end."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored no end is told
         os.set_blocking(reading, False)

@@ -25,7 +25,7 @@ class MarkdownBlocks:
         self._letters = 0
 
     def feed(self, piece: str) -> Iterator[str]:
-        """The blocks that are finished with this piece."""
+        """Yield the blocks that this piece completes."""
         for start in range(0, len(piece), LONGEST_BLOCK):
             first, *others = piece[start : start + LONGEST_BLOCK].split("\n")
             self._line.append(first)
@@ -41,7 +41,7 @@ class MarkdownBlocks:
         yield from self._take(whole)
 
     def flush(self) -> Iterator[str]:
-        """What is left, as a block; then all is as at the beginning."""
+        """Yield the rest as a block, and begin again."""
         line, self._line, self._line_letters = "".join(self._line), [], 0
         if line:
             yield from self._take(line)
@@ -49,7 +49,7 @@ class MarkdownBlocks:
         self._fence = ""
 
     def tail(self, lines: int, letters: int) -> str:
-        """The end of what is not yet finished: at most so many lines, and letters of the last."""
+        """Return the end of the unfinished block: at most so many lines, and letters of it."""
         last, room = [], letters
         for piece in reversed(self._line):
             last.append(piece[-room:])
@@ -92,7 +92,7 @@ class MarkdownBlocks:
             yield from self._cut_fence()
 
     def _cut_fence(self) -> Iterator[str]:
-        """What a long fence has so far as a block of its own; the rest opens one like it."""
+        """Yield a long fence so far as a block of its own; the rest opens one like it."""
         opening = self._block[0]
         self._put(self._fence)
         yield from self._end()

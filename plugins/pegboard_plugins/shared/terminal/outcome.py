@@ -29,7 +29,7 @@ UNKNOWN_COST = "unknown"
 
 
 def exit_of_failure(failure: Failure) -> Exit:
-    """What it means that a turn ended with this failure."""
+    """Return the exit code of a turn that ended with this failure."""
     match failure:
         case ProviderAuthFailure() | APIFailure() | ContextOverflowFailure():
             return Exit.PROVIDER
@@ -46,9 +46,9 @@ def exit_of_failure(failure: Failure) -> Exit:
 
 
 def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
-    """What a prompt came to, judged by the last answer that it got.
+    """Return the exit code of a prompt by its last answer.
 
-    `denied`: a call was denied, and the agent has not called anything since.
+    `denied`: a call was denied, and the agent has called nothing since.
     """
     if isinstance(answer, AssistantMessage):
         if isinstance(answer.error, CallsFailure) and denied:

@@ -6,7 +6,7 @@ from pegboard.errors import InvalidInputError
 
 
 def password_of(file: Path) -> str:
-    """The first line of the file, without its end.
+    """Read the first line of the file, without its end.
 
     :raises InvalidInputError: when the file cannot be read, or its first line is empty.
     """

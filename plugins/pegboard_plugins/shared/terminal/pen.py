@@ -41,7 +41,7 @@ class Pen:
         mark: SpanLine = (),
         at_words: bool = False,
     ) -> list[str]:
-        """The lines, each behind `mark`, wrapped at `width` columns."""
+        """Return the lines, each behind `mark`, wrapped at `width` columns."""
         room = max(_NARROWEST, width - sum(cell_len(span.text) for span in mark))
         rows = (row for line in lines for row in wrapped(line, room, at_words=at_words))
         return [self.text((*mark, *row)) for row in rows]
@@ -95,7 +95,7 @@ class Pen:
 
 
 def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[SpanLine]:
-    """The line in rows of at most `width` cells, below one another behind a line's number.
+    """Yield the line in rows of at most `width` cells, below each other behind its number.
 
     Nothing is left out but, `at_words`, the blank where a row ends. A line of a diff is cut behind
     its words, too.
@@ -130,14 +130,14 @@ def _after_a_word(text: str, fitting: int) -> int:
 
 
 def _short(line: SpanLine) -> Iterator[Span]:
-    """The spans in pieces, so that a row of a long one copies no more than its piece."""
+    """Yield the spans in pieces, so that a row of a long one copies no more than its piece."""
     for span in line:
         for start in range(0, len(span.text), _PIECE_LETTERS):
             yield Span(span.text[start : start + _PIECE_LETTERS], span.style)
 
 
 def _gutter(line: SpanLine, width: int) -> SpanLine:
-    """What stands below the number and the sign of a diff's line, where there is room for it."""
+    """Return the blank below the number and sign of a diff's line, where there is room for it."""
     if len(line) < 3 or not _GUTTER.fullmatch(line[0].text):  # noqa: PLR2004 - and a text
         return ()
     blank = tuple(Span(" " * len(each.text), each.style) for each in line[:2])
@@ -157,7 +157,7 @@ def _fitting(text: str, room: int) -> int:
 
 
 def colours_of(env: Mapping[str, Any]) -> Colours:
-    """The colours that are welcome: `NO_COLOR`, when not empty, says none."""
+    """Choose the colours by the environment: a `NO_COLOR` that is not empty means none."""
     if env.get("NO_COLOR"):
         return "none"
     if env.get("COLORTERM") in ("truecolor", "24bit"):

@@ -14,10 +14,10 @@ SEEN_AT_ONCE = 100
 def permission_lines(
     request: PermissionRequest, *, most: int | None = None
 ) -> tuple[SpanLine, ...]:
-    """The patterns, and the facts of the request that say what exactly would be done.
+    """Return the patterns, and the facts of the request that describe the act exactly.
 
-    These are the whole command, the path behind a folder, what is unclear of a shell line with
-    its place underlined, the text that would be sent, and the diff; `most` limits the lines.
+    These are the whole command, the path behind a folder, the unclear parts of a shell line
+    underlined, the text that would be sent, and the diff; `most` limits the lines.
     """
     return tuple(islice(_lines(request), most))
 
