@@ -56,10 +56,10 @@ async def _may_search(context: PermissionContext, pattern: str, path: str) -> Pa
 async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult:  # noqa: ARG001 - for `requires`
     """Find files by name, last changed first, at most 100.
 
-    Files that git ignores are left out, unless path is their folder or pattern names one.
+    Skips files that git ignores, unless path is their folder or pattern names one.
 
     Args:
-        pattern: such as "**/*.py"; one without a slash fits at any depth.
+        pattern: such as `**/*.py`; one without a slash fits at any depth.
         path: a directory.
     """
     folder = context.granted(_may_search)

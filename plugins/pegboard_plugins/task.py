@@ -71,16 +71,16 @@ async def task(  # noqa: PLR0913 - the model's arguments
     session_id: str = "",
     timeout_s: int = TIME_LIMIT_S,
 ) -> ToolResult:
-    """Give work to a subagent, which answers once, to you alone.
+    """Give work to a subagent, which answers once, to you.
 
     For wide searches and separate parts, several in one step. Not for a file, name or
     definition that you can look up. Two that write must not share files.
 
     Args:
         description: 3 to 5 words for the user.
-        prompt: the aim, known paths, whether it may change files, and what to send back.
-        subagent_type: the subagent's name.
-        session_id: continue the task with this id.
+        prompt: the aim, known paths, whether to change files, and what to send back.
+        subagent_type: its name.
+        session_id: a task to continue.
         timeout_s: at most this long.
     """
     metadata: dict[str, object] = {}

@@ -26,8 +26,8 @@ _PARAMETERS = {
     "required": ["todos"],
 }
 _DESCRIPTION = (
-    "Replace the session's task list, which the user sees. For three or more steps, not for less or"
-    " for questions: one entry in_progress, each completed at once, nothing in_progress at the end."
+    "Replace the task list, which the user sees. For three or more steps, not for less or"
+    " questions: one entry in_progress, each completed at once, nothing in_progress at the end."
 )
 
 

@@ -71,7 +71,7 @@ _READING = (
         tool="read",
         arguments={"filePath": "events.log", "offset": 2_500, "limit": 11},
         fits={"filePath": r"events\.log$", "offset": r"^2(4\d\d|500)$"},
-        told=("the number of the first line", "how many lines"),
+        told=("the first line, from 1", "how many lines"),
     ),
     Task(
         name="read-folder",
@@ -101,7 +101,7 @@ _SEARCHING = (
         tool="grep",
         arguments={"pattern": r"def parse_date\b"},
         fits={"pattern": "parse_date"},
-        told=("Search the contents", "regular expression"),
+        told=("Search files", "regular expression"),
         also=("lsp",),
     ),
     Task(
@@ -118,7 +118,7 @@ _SEARCHING = (
         tool="grep",
         arguments={"pattern": "import yaml", "output_mode": "files_with_matches"},
         fits={"pattern": "yaml", "output_mode": "files_with_matches"},
-        told=("only the files' names",),
+        told=("file names",),
     ),
     Task(
         name="grep-count",
@@ -126,7 +126,7 @@ _SEARCHING = (
         tool="grep",
         arguments={"pattern": r"print\(", "output_mode": "count"},
         fits={"pattern": r"print\\\(|print\[\(\]", "output_mode": "count"},
-        told=("the number of lines of each file", r"`\(` is a parenthesis"),
+        told=("counts per file", r"`\(` is a parenthesis"),
     ),
     Task(
         name="grep-context",
@@ -134,7 +134,7 @@ _SEARCHING = (
         tool="grep",
         arguments={"pattern": "raise ValueError", "context": 3},
         fits={"pattern": "ValueError", "context": "^3$"},
-        told=("lines to show around each match",),
+        told=("lines around each match",),
         fair=(("grep", {"pattern": "ValueError", "before": "^3$", "after": "^3$"}),),
     ),
     Task(
@@ -143,7 +143,7 @@ _SEARCHING = (
         tool="grep",
         arguments={"pattern": "charge", "include": "*.py"},
         fits={"pattern": "charge", "include|type": r"^(\*\.py|py|python)$"},
-        told=('only names such as "*.py"', "only files of a language"),
+        told=("only names such as `*.py`", "only files of a language"),
     ),
     Task(
         name="grep-ignored",
@@ -151,7 +151,7 @@ _SEARCHING = (
         tool="grep",
         arguments={"pattern": "leftover", "path": "build"},
         fits={"pattern": "leftover", "path": r"build/?$"},
-        told=("git ignores are left out, unless path is one, or a folder of them",),
+        told=("files that git ignores, unless path is one or their folder",),
     ),
     Task(
         name="glob-ending",
@@ -182,7 +182,7 @@ _SEARCHING = (
             "subagent_type": "explore",
         },
         fits={"subagent_type": "^(explore|general)$", "prompt": "(?s).{60}"},
-        told=("wide searches", "whether it may change files", "the subagent's name"),
+        told=("wide searches", "whether to change files", "its name"),
     ),
     Task(
         name="task-two",
@@ -245,7 +245,7 @@ _WRITING = (
             "replaceAll": True,
         },
         fits={"oldString": "^colour$", "newString": "^color$", "replaceAll": "^True$"},
-        told=("change every occurrence",),
+        told=("every occurrence",),
         attached=("page.txt",),
         fair=(_patched("Update", r"page\.txt", r"\+The color red\..*\+The color blue\."),),
     ),
@@ -255,7 +255,7 @@ _WRITING = (
         tool="edit",
         arguments={"filePath": "flags.txt", "oldString": "DEBUG\n", "newString": ""},
         fits={"filePath": r"flags\.txt$", "oldString": "DEBUG"},
-        told=("what stands there afterwards",),
+        told=("its replacement",),
         attached=("flags.txt",),
         fair=(_patched("Update", r"flags\.txt", r"\n-DEBUG\n"),),
     ),
@@ -306,7 +306,7 @@ _RUNNING = (
         tool="bash",
         arguments={"command": "sh slow.sh", "timeout": 300_000},
         fits={"command": r"slow\.sh", "timeout": r"^(2[4-9]|[3-9]\d)\d{4}$"},
-        told=("in milliseconds",),
+        told=("milliseconds",),
     ),
     Task(
         name="bash-folder",
@@ -323,7 +323,7 @@ _RUNNING = (
         tool="bash",
         arguments={"command": "curl -sS -m 5 http://127.0.0.1:8123/health"},
         fits={"command": r"curl.*8123"},
-        told=("ask those with curl in bash",),
+        told=("use curl in bash",),
         teller="webfetch",
     ),
     Task(
@@ -332,7 +332,7 @@ _RUNNING = (
         tool="webfetch",
         arguments={"url": "https://example.com/"},
         fits={"url": "^https://example.com/?$"},
-        told=("Fetch a page of the web",),
+        told=("Fetch a web page",),
     ),
     Task(name="answer-fact", wish="What does the HTTP status 404 mean?"),
     Task(name="answer-thanks", wish="Thank you, that was all."),

@@ -13,7 +13,7 @@ from pegboard_plugins.environment import chat_message, chat_system_transform
 from session_views import view
 from worktrees import git
 
-NOBODY = "Nobody can answer: what needs a permission is refused; decide the rest yourself"
+NO_ANSWERS = "No user can answer: what needs permission is refused; decide the rest"
 
 
 async def test_the_piece_tells_where_the_agent_works(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ async def test_the_piece_tells_where_the_agent_works(tmp_path: Path) -> None:
             f"- Platform: {platform} {os.uname().release}; bash runs commands",
             "- Today's date: 2026-03-01",
             "- Model: p/m",
-            f"- {NOBODY}",
+            f"- {NO_ANSWERS}",
             "- Sandbox: none",
         ]
     )

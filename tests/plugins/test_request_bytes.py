@@ -3,6 +3,7 @@
 import json
 import os
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from msgspec.structs import replace
@@ -11,12 +12,21 @@ import model_server as ms
 from long_session import Body, asked, options
 from model_server import ModelServer
 from pegboard import App
+from pegboard.schema.model import ModelApi
+from pegboard_plugins.agents import Family, family
+from session_views import MODEL
 from worktrees import git
 
 FIRST_BYTES = 10 << 10
-"""For a model whose name says nothing, without instruction files."""
-FAMILY_BYTES = 320
-"""More for a model of a known family."""
+"""Without instruction files, whatever the name of the model says."""
+FAMILIES: dict[Family, tuple[str, ...]] = {
+    "gpt": ("gpt-5.2-codex", "gpt-4.1-mini-2025-04-14", "o3-2025-04-16"),
+    "claude": ("claude-sonnet-4-5-20250929", "claude-opus-4-5"),
+    "gemini": ("gemini-3-pro-preview", "gemini-2.5-flash"),
+    "open_weights": ("kimi-k2-instruct", "qwen3-coder-480b-a35b-instruct"),
+    "small": ("qwen3:4b", "llama-3.2-3b-instruct"),
+}
+"""Long names of models that are in use, by family: the request has the name twice."""
 
 
 async def first_request(folder: Path, model: str) -> tuple[Body, int]:
@@ -46,13 +56,18 @@ async def test_the_first_request_is_short(tmp_path: Path) -> None:
     assert {"bash", "edit", "glob", "grep", "read", "task", "todowrite", "write"} <= {*names}
 
 
-@pytest.mark.parametrize(
-    "model", ["gpt-5.2", "gpt-4.1", "claude-sonnet-4-5", "gemini-3-pro", "kimi-k2"]
-)
-async def test_a_family_adds_few_bytes(tmp_path: Path, model: str) -> None:
-    _, size = await first_request(tmp_path, model)
+@pytest.mark.parametrize("name", [name for names in FAMILIES.values() for name in names])
+async def test_the_first_request_of_every_family_is_short(tmp_path: Path, name: str) -> None:
+    _, size = await first_request(tmp_path, name)
 
-    assert size <= FIRST_BYTES + FAMILY_BYTES
+    assert size <= FIRST_BYTES
+
+
+def test_every_family_is_measured() -> None:
+    assert {*FAMILIES} == {*get_args(Family)}
+    for known, names in FAMILIES.items():
+        apis = [ModelApi(id=name) for name in names]
+        assert {family(replace(MODEL, api=api)) for api in apis} == {known}
 
 
 async def test_a_schema_has_nothing_that_a_model_takes_for_granted(tmp_path: Path) -> None:

@@ -2,5 +2,5 @@
 
 TEXT = """\
 # Working style
-- Do what was asked and stop: no extra files, reports, tests or refactoring.
-- Do not end early: while steps of your list are open, go on."""
+- No extra files, reports, tests or refactoring.
+- While steps of your list are open, go on."""

@@ -2,6 +2,6 @@
 
 TEXT = """\
 # Working style
-- Keep going until the task is done; do not ask whether to continue.
+- Go on until the task is done; do not ask whether to.
 - Once you can name the lines to change, change them; do not search again.
 - Plans live in todowrite, not in the answer."""

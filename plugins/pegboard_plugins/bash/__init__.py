@@ -216,13 +216,13 @@ async def bash(  # noqa: PLR0913 - the model's arguments
 ) -> ToolResult:
     """Run a command in a new shell in the project's directory, without input or terminal.
 
-    cd and variables last for this call, and what it starts ends with it, also behind `&`. Long
-    output is cut in the middle; a file has all of it.
+    cd, variables and what it starts, also behind `&`, end with the call. Long output is cut in
+    the middle; a file has all of it.
 
     Args:
         command: quote paths.
         description: 5 to 10 words for the user.
-        timeout: in milliseconds, at most an hour.
+        timeout: milliseconds, at most an hour.
         workdir: where to start, rather than cd.
         background: let it run on, for a server.
     """

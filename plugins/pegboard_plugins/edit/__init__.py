@@ -44,8 +44,8 @@ async def edit(
         filePath: the file.
         oldString: copied exactly, without read's line numbers. It must occur once, unless
             replaceAll. Empty makes a new file.
-        newString: what stands there afterwards; empty removes.
-        replaceAll: change every occurrence.
+        newString: its replacement; empty removes.
+        replaceAll: every occurrence.
     """
     from pegboard_plugins.edit.change import Edit, change_file  # 4 ms, at the first edit
 
@@ -125,10 +125,10 @@ multiedit_plugin = MultieditPlugin()
 async def write(context: ToolContext, filePath: str, content: str) -> ToolResult:  # noqa: ARG001 - for `requires`
     """Write a whole file; for small changes use edit.
 
-    Folders are made. An existing file has to be read first.
+    Folders are made. An existing file must be read first.
 
     Args:
-        filePath: absolute, or relative to the working directory.
+        filePath: absolute or relative to the working directory.
         content: all of the file.
     """
     from pegboard_plugins.edit.change import write_file  # as edit does

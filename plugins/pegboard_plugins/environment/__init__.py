@@ -28,7 +28,7 @@ _STATUS = (
 _UNTRACKED = "?? "
 _MILLISECONDS = 1000
 _ANSWERS = "The user is there, and can answer questions"
-_NO_ANSWERS = "Nobody can answer: what needs a permission is refused; decide the rest yourself"
+_NO_ANSWERS = "No user can answer: what needs permission is refused; decide the rest"
 _PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 

@@ -38,17 +38,17 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     before: int = 0,
     after: int = 0,
 ) -> ToolResult:
-    r"""Search the contents of files by a regular expression, one line at a time, newest first.
+    r"""Search files by a regular expression, one line at a time, newest first.
 
-    At most 100 lines. Files that git ignores are left out, unless path is one, or a folder of them.
+    At most 100 lines. Skips files that git ignores, unless path is one or their folder.
 
     Args:
         pattern: as in ripgrep; `(?i)` ignores case, `\(` is a parenthesis.
         path: a directory or file.
-        include: only names such as "*.py" or "*.{ts,tsx}".
+        include: only names such as `*.py` or `*.{ts,tsx}`.
         type: only files of a language.
-        output_mode: the lines, only the files' names, or the number of lines of each file.
-        context: lines to show around each match.
+        output_mode: lines, file names, or counts per file.
+        context: lines around each match.
         before: lines before it.
         after: lines after it.
     """

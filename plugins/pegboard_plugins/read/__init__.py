@@ -109,8 +109,8 @@ async def read(
     are attached, a directory is listed.
 
     Args:
-        filePath: absolute, or relative to the working directory.
-        offset: the number of the first line, from 1.
+        filePath: absolute or relative to the working directory.
+        offset: the first line, from 1.
         limit: how many lines.
     """
     path = context.granted(_may_read)

@@ -102,13 +102,13 @@ def webfetch_tool(fetcher: "Callable[[], Fetcher]") -> Tool:
         format: Format = "markdown",  # noqa: A002 - the protocol's name
         timeout: int = DEFAULT_S,  # noqa: ASYNC109 - likewise
     ) -> ToolResult:
-        """Fetch a page of the web whose address was given or found.
+        """Fetch a web page whose address was given or found.
 
-        Images and PDFs are attached. Servers of this machine and network are refused: ask those
-        with curl in bash.
+        Images and PDFs are attached. Servers of this machine and network are refused: use curl
+        in bash.
 
         Args:
-            url: with http:// or https://.
+            url: http:// or https://.
             timeout: seconds, at most 120.
         """
 
