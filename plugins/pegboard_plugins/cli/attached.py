@@ -48,7 +48,7 @@ _SEARCHED = 500
 async def attached(
     url: str, directory: Path, password: str | None
 ) -> AsyncIterator["AttachedBackend"]:
-    """The `Backend` that a server is for a directory; it hears events as long as it is open.
+    """Yield the `Backend` of a server for a directory; it hears events as long as it is open.
 
     :raises ServerError: when no server answers, or it does not let us in.
     """
@@ -123,11 +123,11 @@ class AttachedBackend(Attachment):
         return bool(self._held.untrusted)
 
     async def commands(self) -> Mapping[str, Command]:
-        """The server's."""
+        """Return the server's commands by name."""
         return {command.name: command for command in await self._client.commands()}
 
     async def tools(self) -> Mapping[str, str]:
-        """The server's, of which no call tells the permissions."""
+        """Return the server's tools, without their permissions."""
         return dict.fromkeys(await self._client.tools(), "")
 
     async def found_here(self) -> Sequence[str]:
@@ -135,7 +135,7 @@ class AttachedBackend(Attachment):
         return ()
 
     async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
-        """The name of the model that answers."""
+        """Return the name of the model that answers."""
         agents = await self._client.agents()
         named = agent or (session and session.agent) or next((each.name for each in agents), "")
         found = next((each for each in agents if each.name == named), None)
@@ -143,7 +143,7 @@ class AttachedBackend(Attachment):
         return model_name(chosen, found, session, str(config.get("model") or ""))
 
     async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
-        """The model that answers."""
+        """Return the model that answers."""
         name = await self.named(chosen, agent, session)
         models = {f"{each.provider_id}/{each.id}": each for each in await self.models()}
         if name not in models:
@@ -151,7 +151,7 @@ class AttachedBackend(Attachment):
         return models[name]
 
     async def session(self, session_id: str) -> Session:
-        """The session; an error that names the nearest ids when there is none."""
+        """Return the session; an error names the nearest ids when there is none."""
         try:
             return await super().session(session_id)
         except NotFoundError as error:
@@ -160,12 +160,12 @@ class AttachedBackend(Attachment):
             raise NotFoundError("session", session_id, suggestions=hint) from error
 
     async def newest(self) -> Session | None:
-        """The session that was used last."""
+        """Return the session that was used last."""
         found = await self._client.sessions.list(limit=1)
         return found[0] if found else None
 
     async def create(self, *, title: str | None, agent: str | None) -> Session:
-        """A new session."""
+        """Create a session."""
         return await self._client.sessions.create(title=title, agent=agent)
 
     async def change_mode(self, session: Session, mode: str | None) -> None:
@@ -184,11 +184,11 @@ class AttachedBackend(Attachment):
         return bool(await self._newest_id(session_id))
 
     def subscribe(self) -> Subscription:
-        """The server's events of this project."""
+        """Return a subscription to the server's events of this project."""
         return self._bus.subscribe(limit=QUEUED_EVENTS)
 
     async def prompt(self, session_id: str, prompt: PromptRequest) -> Turn:
-        """The last answer; a connection that breaks off is taken up again.
+        """Return the last answer; a connection that breaks off is taken up again.
 
         :raises AbortedError: when the turn was stopped before there was an answer.
         :raises ServerError: when the server refuses, or is away for too long.
@@ -222,11 +222,11 @@ class AttachedBackend(Attachment):
         return False
 
     async def block(self, part: ToolPart, width: int) -> Block:  # noqa: ARG002 - the protocol's
-        """The block that the tool gave, or the one that any call has: plugins are the server's."""
+        """Return the block that the tool gave, or the default one: plugins are the server's."""
         return given_block(part) or default_block(part)
 
     def hear_all(self, events: "AsyncEventStream[Event]") -> "asyncio.Task[None]":
-        """The task that passes events on; the caller owns it."""
+        """Start the task that passes events on; the caller owns it."""
         task = asyncio.create_task(self._hear(events), name="events")
         self._hearing = task
         return task
@@ -309,7 +309,7 @@ class AttachedBackend(Attachment):
             return await self._found_again(session_id, error)
 
     async def _found_again(self, session_id: str, lost: ServerUnreachableError) -> Turn:
-        """The answer to a prompt whose connection broke off, once the session rests.
+        """Return the answer to a prompt whose connection broke off, once the session is idle.
 
         The wait ends with the event stream, which gives up when the server stays away.
         """

@@ -70,7 +70,7 @@ def show(
 
 
 def entries(path: Path) -> Iterator[dict[str, Any]]:
-    """The log's lines as values, oldest first; what is no line of it is left out.
+    """Yield the log's lines as values, oldest first, without lines that it cannot read.
 
     :raises OSError: when a file cannot be read.
     """
@@ -96,7 +96,7 @@ def _is_meant(entry: Mapping[str, Any], session_id: str | None, tool: str | None
 
 
 def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """The cells, in letters that no terminal obeys."""
+    """Return the cells, in letters that no terminal obeys."""
     kind = str(entry.get("kind", ""))
     about = entry.get("patterns") or entry.get("files") or entry.get("reason") or ""
     about = about if isinstance(about, str) else ", ".join(map(str, about))
@@ -112,7 +112,7 @@ def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _instant(text: str) -> int:
-    """The instant in milliseconds since the epoch that an age or a date means.
+    """Return the instant of an age or a date, in milliseconds since the epoch.
 
     :raises InvalidInputError: when it is neither.
     """

@@ -96,46 +96,46 @@ class Backend(Protocol):
         ...
 
     async def commands(self) -> Mapping[str, Command]:
-        """The slash commands by name."""
+        """Return the slash commands by name."""
         ...
 
     async def tools(self) -> Mapping[str, str]:
-        """The permission of each tool by its name; empty where it is not known."""
+        """Return the permission of each tool by its name; empty where it is not known."""
         ...
 
     async def models(self) -> Sequence[Model]:
-        """The models that can be asked."""
+        """Return the models that can be asked."""
         ...
 
     async def found_here(self) -> Sequence[str]:
-        """What there is on this machine to ask models with, a line each."""
+        """Return a line for each key and each server of models on this machine."""
         ...
 
     async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
-        """The name of the model that answers, empty where nothing names one."""
+        """Return the name of the model that answers, empty where nothing names one."""
         ...
 
     async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
-        """The model that answers: the chosen one, the agent's, the session's last, the default.
+        """Return the model that answers: the chosen, the agent's, the session's last, the default.
 
         :raises ModelNotFoundError: when there is none.
         """
         ...
 
     async def session(self, session_id: str) -> Session:
-        """The session; an error that names the nearest ids when there is none."""
+        """Return the session; an error names the nearest ids when there is none."""
         ...
 
     async def newest(self) -> Session | None:
-        """The session that was used last, if there is one."""
+        """Return the session that was used last, if there is one."""
         ...
 
     async def create(self, *, title: str | None, agent: str | None) -> Session:
-        """A new session."""
+        """Create a session."""
         ...
 
     async def fork(self, session_id: str) -> Session:
-        """A copy of the session."""
+        """Create a copy of the session."""
         ...
 
     async def change_mode(self, session: Session, mode: str | None) -> None:
@@ -151,11 +151,11 @@ class Backend(Protocol):
         ...
 
     def subscribe(self) -> Subscription:
-        """The events from here on, at most `QUEUED_EVENTS` of them queued."""
+        """Return a subscription to the events from here on, with a queue of `QUEUED_EVENTS`."""
         ...
 
     async def prompt(self, session_id: str, prompt: PromptRequest) -> Turn:
-        """The last answer, once the prompt is answered and its events are told."""
+        """Send a prompt and return the last answer, after all its events."""
         ...
 
     async def abort(self, session_id: str) -> bool:
@@ -163,7 +163,7 @@ class Backend(Protocol):
         ...
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """What is shown of a tool call."""
+        """Return the block to draw for a tool call."""
         ...
 
     async def approve(self, request_id: str, scope: Scope, *, agent_only: bool = False) -> None:
@@ -190,7 +190,7 @@ class Backend(Protocol):
 def model_name(
     chosen: str | None, agent: Agent | None, session: Session | None, default: str | None
 ) -> str:
-    """The model that answers, as `provider/model`; empty where nothing names one."""
+    """Return the model that answers, as `provider/model`; empty where nothing names one."""
     if chosen:
         return chosen
     if agent is not None and agent.model is not None:
@@ -261,32 +261,32 @@ class LocalBackend:
         return await found_here(self._app)
 
     async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
-        """The name of the model that answers."""
+        """Return the name of the model that answers."""
         named = agent or (session and session.agent) or self._app.default_agent().name
         return model_name(chosen, self._app.agents.get(named), session, self._app.config.model)
 
     async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
-        """The model that answers."""
+        """Return the model that answers."""
         return await self._app.resolve_model(await self.named(chosen, agent, session))
 
     async def session(self, session_id: str) -> Session:
-        """The session."""
+        """Return the session."""
         from pegboard_plugins.cli.foundsession import find_session
 
         return await find_session(self._app, session_id)
 
     async def newest(self) -> Session | None:
-        """The session that was used last."""
+        """Return the session that was used last."""
         from pegboard_plugins.cli.foundsession import newest_session  # where one goes on
 
         return await newest_session(self._app)
 
     async def create(self, *, title: str | None, agent: str | None) -> Session:
-        """A new session."""
+        """Create a session."""
         return await self._app.create_session(title=title, agent=agent)
 
     async def fork(self, session_id: str) -> Session:
-        """A copy of the session."""
+        """Create a copy of the session."""
         from pegboard_plugins.shared.frontend import forked
 
         return await forked(self._app, session_id)
@@ -306,11 +306,11 @@ class LocalBackend:
         return bool(await self._app.list_turns(session_id))
 
     def subscribe(self) -> Subscription:
-        """The App's events."""
+        """Return a subscription to the App's events."""
         return self._app.subscribe(limit=QUEUED_EVENTS)
 
     async def prompt(self, session_id: str, prompt: PromptRequest) -> Turn:
-        """The last answer."""
+        """Send a prompt and return the last answer."""
         agent, model, parts = prompt.agent, prompt.model, prompt.parts
         if prompt.resumes:
             return await self._app.resume(session_id)
@@ -346,7 +346,7 @@ class LocalBackend:
         return await self._app.abort(session_id)
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """The block of the App's plugins."""
+        """Return the block of the App's plugins."""
         self._blocks = self._blocks or pegboard.unstable.CallBlocks(self._app)
         return await self._blocks.block(part, width)
 
@@ -372,7 +372,7 @@ class LocalBackend:
 
 
 def warnings_of(app: "App") -> tuple[str, ...]:
-    """What is not as the user might think, the gravest first: `surroundings`, then plugins."""
+    """Return the warnings, gravest first: `surroundings`, then plugins."""
     faulty = app.plugins.problems or app.failures
     # Most runs have none, and load no module for them.
     return (
@@ -382,7 +382,7 @@ def warnings_of(app: "App") -> tuple[str, ...]:
 
 
 def surroundings(app: "App") -> tuple[str, ...]:
-    """What is not as the user might think but for plugins: database, code, keys, settings."""
+    """Return the warnings about database, code, keys and settings."""
     damage = _damage_of_keys(UserFolders.of(os.environ).keys)
     return (
         *app.storage.warnings,
@@ -393,7 +393,7 @@ def surroundings(app: "App") -> tuple[str, ...]:
 
 
 def _damage_of_keys(file: Path) -> tuple[str, ...]:
-    """What is wrong with the keys that were kept."""
+    """Return the damage of the file of stored keys."""
     if not file.exists():
         return ()
     _, damage = frontend.KeyFile(file).read()

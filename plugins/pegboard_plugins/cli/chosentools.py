@@ -9,7 +9,7 @@ from pegboard.plugins import nearest_names
 
 
 def switches(chosen: Sequence[str], known: Mapping[str, str]) -> dict[str, bool]:
-    """What a prompt says of the tools: none but the chosen ones.
+    """Return a prompt's switches that leave only the chosen tools on.
 
     `known` has each tool's permission, empty where it is not known: a switch is for tools and
     for permissions, and one that is both, such as `edit`, would offer more than was chosen.

@@ -31,7 +31,7 @@ _MODEL_KEYS = frozenset({"model", "small_model"})
 
 
 def live(kind: Kind) -> Completer:
-    """The values of a kind that begin with what is typed."""
+    """Complete the values of a kind that begin with the typed text."""
 
     def complete(
         ctx: click.Context,
@@ -52,7 +52,7 @@ def live(kind: Kind) -> Completer:
 def setting_value(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """The models that begin with what is typed, where the key before it is for one."""
+    """Complete the models that begin with the typed text, where the key takes a model."""
     is_model = str(ctx.params.get("key")).rpartition(".")[2] in _MODEL_KEYS
     return live("model")(ctx, parameter, incomplete) if is_model else []
 
@@ -73,7 +73,7 @@ def _values(kind: Kind, directory: Path) -> Mapping[str, str]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """What plugins print meanwhile is none of the shell's values."""
+    """Keep the output of plugins away from the shell's values."""
     sys.stdout.flush()
     kept = os.dup(1), os.dup(2)
     nothing = os.open(os.devnull, os.O_WRONLY)
@@ -99,7 +99,7 @@ async def _found(kind: Kind, directory: Path) -> Mapping[str, str]:
 
 
 async def _sessions(directory: Path) -> Mapping[str, str]:
-    """The newest sessions; the database alone is opened, and only one that is there."""
+    """Return the newest sessions; only an existing database is opened, and nothing else."""
     from pegboard.app import IdSource, open_storage
     from pegboard.unstable import open_workspace
 
@@ -138,7 +138,7 @@ async def _commands(app: "App") -> Mapping[str, str]:
 
 
 async def _settings(app: "App") -> Mapping[str, str]:
-    """The keys that are set, and those that there are without a name of somebody's in them."""
+    """Return the keys that are set, and those that hold no name of the user's."""
     import msgspec  # `--help` does without it
 
     from pegboard_plugins.cli.config import leaves

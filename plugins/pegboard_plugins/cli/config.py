@@ -51,7 +51,7 @@ def show(directory: Path, style: Literal["text", "json"]) -> None:
 
 
 def _lines(key: str, value: object) -> Iterator[str]:
-    """The key with its value as in TOML; of rules each on a line of its own."""
+    """Yield the key with its value as in TOML; rules have a line each."""
     is_rules = key.rpartition(".")[2] in _RULES and isinstance(value, list) and bool(value)
     if not is_rules:
         yield f"{key} = {as_json(value)}"
@@ -62,7 +62,7 @@ def _lines(key: str, value: object) -> Iterator[str]:
 
 
 async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
-    """The dotted keys with their values and sources, rules apart that no file has."""
+    """Return the dotted keys with values and sources, and apart the rules that no file has."""
     from pegboard.schema.wire import to_json
 
     async with open_app(directory) as app:
@@ -83,7 +83,7 @@ async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
 def _defaults(
     values: dict[str, Any], loaded: Mapping[str, Any]
 ) -> dict[tuple[str, str], list[Any]]:
-    """The rules that no file has, by their key and whose they are, taken out of `values`."""
+    """Take the rules that no file has out of `values`, and return them by key and owner."""
     found: dict[tuple[str, str], list[Any]] = {}
     for key in sorted(_RULES & values.keys()):
         written = loaded.get(key) or []
@@ -105,7 +105,7 @@ def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def source_of(key: str, sources: Mapping[str, str]) -> str:
-    """The file that set the key, or the nearest table around it, or a key in it."""
+    """Return the file that set the key, or the nearest table around it, or a key in it."""
     parts = key.split(".")
     for end in range(len(parts), 0, -1):
         if found := sources.get(".".join(parts[:end])):
@@ -115,7 +115,7 @@ def source_of(key: str, sources: Mapping[str, str]) -> str:
 
 
 def masked(key: str, value: object, secret_keys: Collection[str] = ()) -> object:
-    """The value, unless its key says that it is a secret; `secret_keys` are others that are."""
+    """Mask a value whose key names a secret; `secret_keys` are further ones."""
     if value and any(f"{key}.".startswith(f"{each}.") for each in secret_keys):
         return MASK
     name = key.rpartition(".")[2].lower()

@@ -100,7 +100,7 @@ def edit_file(directory: Path, *, project: bool) -> None:
 
 
 def parts_of(key: str) -> tuple[str, ...]:
-    """The names that a dotted key has, written as in TOML.
+    """Split a dotted key into its names, as TOML does.
 
     :raises InvalidInputError: when it is none.
     """
@@ -117,7 +117,7 @@ def parts_of(key: str) -> tuple[str, ...]:
 
 
 def value_of(text: str) -> object:
-    """The TOML value that a text is, or the text."""
+    """Parse a text as a TOML value; a text that is none stays a text."""
     try:
         found = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -168,7 +168,7 @@ def changed(text: str, path: tuple[str, ...], value: object) -> str:
 
 
 def config_file(directory: Path, *, project: bool) -> Path:
-    """The user's `pegboard.toml`, or the one of the project that is read last of those it has."""
+    """Return the user's `pegboard.toml`, or the last that is read of the project's own."""
     if not project:
         return UserFolders.of(os.environ).config / NAME
     from pegboard.unstable import open_workspace
@@ -260,12 +260,12 @@ async def _unknown_names(app: "App") -> tuple[str, ...]:
 
 
 def source(directory: Path, key: str, changed_file: Path) -> str:
-    """The file that sets the key now, "" where none does."""
+    """Return the file that sets the key now, "" where none does."""
     return run_async(_source(directory, key, changed_file))
 
 
 async def _source(directory: Path, key: str, changed_file: Path) -> str:
-    """The file that sets the key now, the project's as if they were trusted.
+    """Return the file that sets the key now, the project's as if they were trusted.
 
     :raises ConfigError: when the changed file is not valid; empty where another is not.
     """

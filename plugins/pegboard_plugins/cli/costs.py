@@ -45,7 +45,7 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
 
 
 def cost_row(each: "AgentCost") -> tuple[str, ...]:
-    """The cells of an agent's row."""
+    """Return the cells of an agent's row."""
     tokens = each.tokens
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
@@ -74,7 +74,7 @@ async def _paid(
 
 
 async def _answers(app: "App", session_id: str) -> "list[AssistantMessage]":
-    """The answers of a session and of all sessions below it."""
+    """Return the answers of a session and of all sessions below it."""
     from pegboard.schema.message import AssistantMessage
 
     found: dict[str, list[AssistantMessage]] = {}

@@ -90,7 +90,7 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
 
 
 def make_project(folder: Path) -> Path:
-    """A git repository in `folder` with the project as its first commit."""
+    """Create a git repository in `folder` with the project as its first commit."""
     import shutil
 
     project = folder / "ledger"
@@ -103,7 +103,7 @@ def make_project(folder: Path) -> Path:
 
 
 def _options(folder: Path, model: str | None) -> "AppOptions":
-    """An App that keeps all in the folder; only a real model needs the user's settings."""
+    """Return options that store all in the folder; only a real model needs the user's settings."""
     from pegboard import AppOptions
 
     said = tomllib.loads(CONFIG.read_text(encoding="utf-8"))
@@ -135,7 +135,7 @@ async def _show_outcome(project: Path, screen: "Screen") -> bool:
 
 
 def run_tests(project: Path) -> tuple[int, str]:
-    """The exit code of the project's tests, and what they print."""
+    """Run the project's tests, and return their exit code and output."""
     done = subprocess.run(
         (sys.executable, *TESTS[1:]),
         cwd=project,
@@ -150,7 +150,7 @@ def run_tests(project: Path) -> tuple[int, str]:
 
 
 def _git(project: Path, *arguments: str) -> str:
-    """What git prints; neither the user's nor the machine's git settings count."""
+    """Run git without the user's and the machine's settings, and return its output."""
     settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return subprocess.run(

@@ -40,9 +40,9 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_key(key: str, *, once: bool = False) -> Typed | None:
-    """The reply that a key means; a capital is for the agent that asked alone.
+    """Return the reply of a key; a capital is for the agent that asked alone.
 
-    None is for any other key, and for an answer for good where there is none: `once`.
+    Any other key is None, and so is a lasting answer where there is none: `once`.
     """
     if key == "y":
         return Typed(reply="once")
@@ -53,9 +53,9 @@ def read_key(key: str, *, once: bool = False) -> Typed | None:
 
 
 def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
-    """The labels that a line chooses, or the line itself; None for one that says nothing.
+    """Return the labels that a line chooses, or the line itself; None for a line without either.
 
-    The numbers of the options count from 1; one that does not exist is no answer. The end of
+    The numbers of the options count from 1; one that does not exist is not an answer. The end of
     input and `-` choose nothing.
     """
     if line is None:
@@ -106,7 +106,7 @@ class Asker:
             await self._backend.reply(request.id, typed.reply, typed.message)
 
     async def _pressed(self, *, once: bool) -> Typed:
-        """What the first key means that means something."""
+        """Wait for a key that has a meaning, and return its reply."""
         terminal = self._terminal.fileno()
         typed, key = None, ""
         with _key_by_key(terminal):
@@ -135,7 +135,7 @@ class Asker:
             await self._backend.reject_question(request.id)
 
     async def _typed(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
-        """What the first line means that means something."""
+        """Wait for a line that has a meaning, and return its value."""
         with _key_by_key(self._terminal.fileno()):
             await _pause(self._terminal.fileno())
         value = None
@@ -169,20 +169,20 @@ async def _pause(terminal: int) -> None:
 
 
 async def _read_key(terminal: int) -> str:
-    """The next key, empty for what is none: a pasted text, an arrow."""
+    """Read the next key, empty for input that is not one key: a pasted text, an arrow."""
     typed = await _read(terminal, _KEY_BYTES)
     key = typed.decode(errors="replace").removesuffix("\n") if typed else END_OF_INPUT
     return key if len(key) == 1 else ""
 
 
 async def _read_line(terminal: int) -> str | None:
-    """The next line, None at the end of input."""
+    """Read the next line, None at the end of input."""
     line = await _read(terminal, _LINE_BYTES)
     return line.decode(errors="replace") if line else None
 
 
 async def _read(terminal: int, limit: int) -> bytes:
-    """What is typed next; without a time limit, for a person types it."""
+    """Read the next input without a time limit, for a person types it."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(terminal, ready.set)

@@ -20,7 +20,7 @@ class Entry(NamedTuple):
 
 
 def entries(group: str = GROUP) -> tuple[Entry, ...]:
-    """The entry points of a group in all distributions; of one that is there twice the first."""
+    """Return the entry points of a group in all distributions, the first of each name."""
     found: dict[str, list[Entry]] = {}
     for each in metadata.distributions():
         name = _normalised(each.metadata["Name"] or "")
@@ -34,12 +34,12 @@ def entries(group: str = GROUP) -> tuple[Entry, ...]:
 
 
 def brought_commands() -> tuple[Entry, ...]:
-    """The commands of other distributions."""
+    """Return the commands of other distributions."""
     return tuple(each for each in entries(COMMANDS) if each.distribution != OWN)
 
 
 def brings(name: str) -> str:
-    """The distribution of a plugin or command, or the name where it is one; "" for neither."""
+    """Return the distribution of a plugin or command, or the name if it is one; else ""."""
     for each in (*entries(), *entries(COMMANDS)):
         if each.name == name and each.distribution != OWN:
             return each.distribution

@@ -75,7 +75,7 @@ async def _probed(directory: Path, name: str | None) -> tuple[Finding, ...]:
 
 
 async def _picked(app: "App") -> str:
-    """The model that a person chooses, or that of the configuration where nobody is there.
+    """Let a person choose the model, or return the configuration's where no person is there.
 
     :raises click.UsageError: when there is none.
     """

@@ -69,7 +69,7 @@ def _arguments(command: str | None, arguments: str | None) -> dict[str, Any]:
 async def _explained(
     directory: Path, tool_id: str | None, args: dict[str, Any], agent: str | None
 ) -> "Explanation":
-    """The explanation."""
+    """Explain a call of a tool."""
     from pegboard.unstable import serving
     from pegboard_plugins.shared.frontend import explain as explained
 
@@ -82,7 +82,7 @@ async def _explained(
 
 
 def facts(found: "Explanation") -> dict[str, Any]:
-    """The explanation as JSON: `commands`, `paths_outside`, `opaque`, `rules`, `verdict`."""
+    """Return the explanation as JSON: `commands`, `paths_outside`, `opaque`, `rules`, `verdict`."""
     from pegboard_plugins.cli.explained import commands, listed, paths_outside, place, spoken_rules
 
     permissions = {request.id: request.permission for request in found.requests}
@@ -146,7 +146,7 @@ def _rule(rule: "Rule | None") -> list[str] | None:
 
 
 def lines(found: "Explanation") -> "Iterator[Line]":
-    """The explanation for a person; whatever a terminal would obey is spelt out."""
+    """Yield the explanation for a person, with control characters spelt out."""
     from pegboard.display import escape_controls
     from pegboard.unstable import exposed
     from pegboard_plugins.cli.explained import listed, paths_outside, place
@@ -215,7 +215,7 @@ def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Itera
 
 
 def _to_add(found: "Explanation") -> "Iterator[str]":
-    """What would allow the calls that are asked for, as lines of a pegboard.toml."""
+    """Yield the lines of a pegboard.toml that would allow the calls."""
     for rule in found.to_allow:
         key, name = json.dumps(rule.permission), json.dumps(rule.pattern, ensure_ascii=False)
         yield f'permission.{key}.{name} = "allow"'

@@ -24,7 +24,7 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
-    """The rules that decide about each pattern of a request, source by source."""
+    """Return the rules that decide about each pattern of a request, source by source."""
     found = []
     for pattern in request.patterns:
         for ruleset in view.rulesets:
@@ -45,7 +45,7 @@ def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
 
 
 def commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
-    """The commands of a shell line."""
+    """Return the commands of a shell line."""
     found = (
         pattern
         for request in requests
@@ -57,7 +57,7 @@ def commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
 
 
 def listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
-    """The texts that the requests have in their metadata under this key."""
+    """Return the texts that the requests have in their metadata under this key."""
     return tuple(
         str(text)
         for request in requests
@@ -67,7 +67,7 @@ def listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
 
 
 def place(requests: Sequence[PermissionRequest]) -> str:
-    """The part of a line that is unclear, with its place underlined."""
+    """Return the unclear part of a line, with its place underlined."""
     places = (request.metadata.get("place") for request in requests)
     return next((str(each.get("marked", "")) for each in places if isinstance(each, dict)), "")
 

@@ -24,7 +24,7 @@ _WAYS = (
 
 
 async def found_here(app: "App") -> tuple[str, ...]:
-    """The keys that are set, and the servers of models that answer on this machine."""
+    """Return the keys that are set, and the servers of models that answer on this machine."""
     sources = {name: app.keys.source(name, each.env) for name, each in app.providers.items()}
     keys = [f"{name} ({source})" for name, source in sources.items() if source is not None]
     local = _local(app)
@@ -40,7 +40,7 @@ async def found_here(app: "App") -> tuple[str, ...]:
 
 
 def first_lines(found: Sequence[str]) -> tuple[Line, ...]:
-    """The page: what was found, and how to go on; it asks nothing."""
+    """Return the page of the first run: keys and servers found, and the ways to go on."""
     width = max(len(way) for way, _ in _WAYS)
     return (
         Line(text="no model is selected yet", style="warning"),

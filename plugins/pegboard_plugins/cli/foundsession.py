@@ -20,7 +20,7 @@ _SEARCHED = 500
 
 
 def _chosen(found: Sequence[Session]) -> Session:
-    """The session used last, or another one of the newest that a person chooses."""
+    """Return the session used last, or the one that a person chooses from the newest."""
     if not found:
         raise InvalidInputError("there is no session in this project yet")
     from pegboard_plugins.cli.picking import can_pick, pick
@@ -33,7 +33,7 @@ def _chosen(found: Sequence[Session]) -> Session:
 
 
 async def find_session(app: "App", session_id: str | None, *, whole: bool = False) -> Session:
-    """The session of this id, or whose id alone begins so; without an id the one used last.
+    """Return the session of this id or unique beginning of one, by default the last used.
 
     On a terminal a person chooses where there is no id. With `whole` an id must be given in full.
 

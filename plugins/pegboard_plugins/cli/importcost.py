@@ -57,7 +57,7 @@ def import_costs(modules: Sequence[str]) -> tuple[Cost, ...]:
 
 
 def _costs(plugin: str, lines: str) -> Iterator[Cost]:
-    """The outermost foreign modules; a module's own line comes behind those that it imports."""
+    """Yield the outermost foreign modules; a module's line follows those that it imports."""
     own, foreign_depth = plugin.partition(".")[0], None
     for line in reversed(lines.splitlines()):
         if (found := _LINE.match(line)) is None:

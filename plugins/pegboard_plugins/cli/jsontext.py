@@ -20,7 +20,7 @@ _UNSEEN = (
 
 
 def format_option(plain: str, *, default: str = "") -> Callable[[_Command], _Command]:
-    """The option `--format` of a command: `plain`, such as `text`, or JSON."""
+    """Add the option `--format` to a command: `plain`, such as `text`, or JSON."""
     return click.option(
         "--format",
         "style",
@@ -32,10 +32,10 @@ def format_option(plain: str, *, default: str = "") -> Callable[[_Command], _Com
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401 - JSON
-    r"""The value as JSON, in which what a terminal would obey or not show is an escape.
+    r"""Return the value as JSON with all letters escaped that a terminal obeys or hides.
 
-    That is the same text to every program that reads it: `\u202e` for the mark that turns the
-    direction of writing round. A date or time, as TOML has them, is its text.
+    Every program reads the same text from it: `\u202e` for the mark that turns the direction of
+    writing round. A date or time, as TOML has them, is its text.
     """
     return _escaped(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
 

@@ -103,7 +103,7 @@ async def _collected(directory: Path, places: "UserFolders") -> dict[str, int]:
 
 
 def _drop_outputs(folder: Path) -> int:
-    """The bytes of the old files that were dropped."""
+    """Drop old files of outputs, and return their bytes."""
     from pegboard.unstable import remove_old_outputs
 
     before = _size(folder)
@@ -162,7 +162,7 @@ def _projects(sizes: "tuple[SessionSize, ...]") -> dict[str, tuple[int, int]]:
 
 
 def shown(size: float) -> str:
-    """A number of bytes for people."""
+    """Format a number of bytes for people."""
     for unit in _UNITS[:-1]:
         if abs(size) < _UNIT:
             return f"{size:.0f} {unit}" if unit == _UNITS[0] else f"{size:.1f} {unit}"
@@ -171,7 +171,7 @@ def shown(size: float) -> str:
 
 
 def _size(path: Path) -> int:
-    """The bytes of a file, or of all files below a folder; 0 when it is not there."""
+    """Return the bytes of a file, or of all files below a folder; 0 when it is missing."""
     if not path.is_dir():
         return path.lstat().st_size if path.exists() else 0
     return sum(each.lstat().st_size for each in path.rglob("*") if not each.is_dir())

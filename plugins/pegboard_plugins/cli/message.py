@@ -122,9 +122,9 @@ class MessageCommand(click.Command):
 
 
 def read_stdin(stdin: BinaryIO, words: Sequence[str], warn: Callable[[str], None]) -> str:
-    """What standard input holds: for the word `-` whatever it is, else a file, pipe or socket.
+    """Read standard input: for the word `-` always, else only a file, pipe or socket.
 
-    A pipe that nobody writes to is left after `WAIT_S`, and `warn` is told so. It blocks.
+    A pipe without a writer is given up after `WAIT_S`, with a call of `warn`. It blocks.
     """
     if STDIN in words:
         return stdin.read().decode(errors="replace")

@@ -17,7 +17,7 @@ from pegboard_plugins.shared.frontend import newest_first
 async def with_model(
     backend: Backend, prompt: PromptRequest, session: Session | None, note: Callable[[Line], None]
 ) -> PromptRequest:
-    """The prompt with the chosen model; as it is where one is named, or none can be chosen.
+    """Return the prompt with the chosen model, unchanged where one is named or none can be chosen.
 
     Where there is none to choose but the demonstration's, `note` has the page of the first run.
 

@@ -119,7 +119,7 @@ def _known(model: "Model") -> Iterator[Finding]:
 
 
 async def _asked(app: "App", model: "Model", text: str, **more: Any) -> "list[StreamEvent]":  # noqa: ANN401 - tools or media
-    """The events of an answer.
+    """Return the events of an answer.
 
     :raises ProviderError: when there is none.
     """
@@ -166,7 +166,7 @@ def _object(text: str) -> object:
 
 
 def _square() -> bytes:
-    """A red square as a PNG."""
+    """Return a red square as a PNG."""
     line = b"\0" + bytes(_RED) * _SIDE
     header = struct.pack(">IIBBBBB", _SIDE, _SIDE, 8, 2, 0, 0, 0)
     pieces = ((b"IHDR", header), (b"IDAT", zlib.compress(line * _SIDE)), (b"IEND", b""))

@@ -18,7 +18,7 @@ def can_pick() -> bool:
 
 
 def pick(what: str, rows: Sequence[tuple[str, str]]) -> str:
-    """The value of the chosen row; each is a value and what is said of it. Enter takes the first.
+    """Return the value that a person picks from rows of value and text. Enter takes the first.
 
     Letters narrow the choice. It blocks, the event loop too: Ctrl-C leaves at once.
 

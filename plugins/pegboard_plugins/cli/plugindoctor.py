@@ -98,7 +98,7 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
 
 
 def failed_hooks(app: "App") -> Iterator[Fault]:
-    """The failures of hooks until now; those at the end are among them once the App is closed."""
+    """Yield the failures of hooks until now; an App's last ones come once it is closed."""
     for each in app.failures:
         yield Fault("hook", each.plugin, each.message.removeprefix(f"plugin {each.plugin}: "))
 
@@ -131,7 +131,7 @@ def _is_shared(file: Path) -> bool:
 
 
 def _names(file: Path) -> Iterator[str]:
-    """The first names of what a file of code imports."""
+    """Yield the first names of the modules that a file of code imports."""
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -144,13 +144,13 @@ def _names(file: Path) -> Iterator[str]:
 
 
 def _module(location: str) -> ModuleType | None:
-    """The module of an entry point, or the one that was made of a file."""
+    """Return the module of an entry point, or the one that was made of a file."""
     made = (each for each in tuple(sys.modules.values()) if vars(each).get("__file__") == location)
     return sys.modules.get(location) or next(made, None)
 
 
 def _tools(app: "App") -> Iterator[Fault]:
-    """What would trouble a model in the tools of foreign plugins."""
+    """Yield the faults in tools of foreign plugins that would trouble a model."""
     from pegboard.testing import check_tools
 
     for each in _foreign(app):

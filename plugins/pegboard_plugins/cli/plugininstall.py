@@ -55,12 +55,12 @@ def uninstall(name: str, style: Literal["text", "json"]) -> None:
 
 
 def _absolute(requirement: str) -> str:
-    """A path as one that any folder understands; a name as it is."""
+    """Make a path absolute; leave a name as it is."""
     return str(Path(requirement).resolve()) if Path(requirement).exists() else requirement
 
 
 def installing(requirements: tuple[str, ...], prefix: Path = Path(sys.prefix)) -> tuple[str, ...]:
-    """The command line that installs into the environment of this interpreter.
+    """Return the command line that installs into the environment of this interpreter.
 
     :raises click.UsageError: where nothing can.
     """
@@ -70,7 +70,7 @@ def installing(requirements: tuple[str, ...], prefix: Path = Path(sys.prefix)) -
 
 
 def uninstalling(distribution: str, prefix: Path = Path(sys.prefix)) -> tuple[str, ...]:
-    """The command line that removes a distribution from it.
+    """Return the command line that removes a distribution from this environment.
 
     :raises click.UsageError: where nothing can.
     """
@@ -82,7 +82,7 @@ def uninstalling(distribution: str, prefix: Path = Path(sys.prefix)) -> tuple[st
 
 
 def _pip(verb: str, prefix: Path) -> tuple[str, ...]:
-    """The installer: uv for its own tools, else the interpreter's pip, else one on the PATH."""
+    """Return the installer: uv for its own tools, else the interpreter's pip, else one on PATH."""
     from importlib.util import find_spec
 
     here = ("--python", sys.executable)
@@ -99,7 +99,7 @@ def _pip(verb: str, prefix: Path) -> tuple[str, ...]:
 
 
 def _found(name: str) -> str | None:
-    """The user's program of this name; one of the project that we stand in is none."""
+    """Find the user's program of this name, never one of the current project."""
     return find_program(name, os.environ, root=open_workspace(Path.cwd()).worktree)
 
 

@@ -80,7 +80,7 @@ def new(
 
 
 def _taken(kind: str) -> set[str]:
-    """The names that the built-in plugins, or commands, have."""
+    """Return the names of the built-in plugins, or commands."""
     from pegboard_plugins.cli.distributions import COMMANDS, GROUP, OWN, entries
 
     found = entries(COMMANDS if kind == "command" else GROUP)
@@ -88,7 +88,7 @@ def _taken(kind: str) -> set[str]:
 
 
 def written(name: str, kind: str) -> dict[str, str]:
-    """The files of a package, by their paths in its folder."""
+    """Return the files of a package, by their paths in its folder."""
     summary, usage = KINDS[kind]
     module = f"pegboard_{name.replace('-', '_')}"
     function = name.replace("-", "_")

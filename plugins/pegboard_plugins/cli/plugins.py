@@ -76,7 +76,7 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
 async def _plugins(
     directory: Path, hook: str | None
 ) -> "tuple[tuple[PluginInfo, ...], tuple[PluginProblem | Fault, ...], tuple[str, ...]]":
-    """The plugins, what is wrong with them, and which of them have the hook, in its order.
+    """Return the plugins, their faults, and the names of those with the hook, in its order.
 
     :raises click.UsageError: when no plugin has the hook.
     """

@@ -69,7 +69,7 @@ def list_secrets(plugin: str) -> None:
 
 
 def _kept(places: "UserFolders", plugin: str) -> tuple[str, tuple[str, ...]]:
-    """The plugin's own name, also of one that is named with its distribution; its secrets."""
+    """Return a plugin's own name, also for one named with its distribution, and its secrets."""
     from pegboard_plugins.shared.frontend import kept_names
 
     if names := kept_names(places, plugin):
@@ -79,7 +79,7 @@ def _kept(places: "UserFolders", plugin: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _known(directory: Path, plugin: str, key: str) -> "tuple[UserFolders, str]":
-    """The user's folders and the plugin's own name, for a secret that it can have."""
+    """Return the user's folders and the plugin's own name, for a secret that it can have."""
     from pegboard.unstable import find_plugins
     from pegboard_plugins.cli.pluginswitch import named
 

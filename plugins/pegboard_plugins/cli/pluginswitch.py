@@ -82,7 +82,7 @@ def _switched(directory: Path, name: str, style: Literal["text", "json"], *, ena
 
 
 def _written(directory: Path, table: str, *, enabled: bool) -> Path:
-    """The user's file that now says so: the one that has said it before, else `pegboard.toml`."""
+    """Write the switch into the user's file that had it before, else into `pegboard.toml`."""
     from pegboard_plugins.cli.configkeys import config_file, set_in, source
     from pegboard_plugins.shared.frontend import update_user_config
 
@@ -98,7 +98,7 @@ def _written(directory: Path, table: str, *, enabled: bool) -> Path:
 
 
 def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
-    """The plugin whose settings have this name, before others that are called so.
+    """Return the plugins of a name: those whose settings have it, before others.
 
     :raises click.UsageError: with the nearest names, when there is none.
     """
@@ -116,21 +116,21 @@ def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
 
 
 def _command(name: str) -> "Entry | None":
-    """The command of another distribution that has this name."""
+    """Return the command of another distribution that has this name."""
     from pegboard_plugins.cli.distributions import brought_commands
 
     return next((each for each in brought_commands() if each.name == name), None)
 
 
 async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
-    """What is known of the plugins of this name."""
+    """Return the facts about the plugins of this name."""
     async with open_app(directory) as app:
         found = named(app.plugins.infos, name)
         return [_facts(app, each) for each in found]
 
 
 def _schema(model: "type[Any] | None") -> dict[str, Any]:
-    """The JSON Schema of the options, for editors; {} where none are declared."""
+    """Return the JSON Schema of the options, for editors; {} where none are declared."""
     if model is None:
         return {}
     if hasattr(model, "model_json_schema"):
@@ -142,7 +142,7 @@ def _schema(model: "type[Any] | None") -> dict[str, Any]:
 
 
 def _options(app: "App", plugin: "PluginInfo", table: Mapping[str, Any]) -> dict[str, Any]:
-    """The options by their dotted keys; secrets are masked."""
+    """Return the options by their dotted keys; secrets are masked."""
     from pegboard_plugins.cli.config import leaves, masked
 
     hidden, prefix = app.plugins.secret_keys, f"plugins.{plugin.table}.options."

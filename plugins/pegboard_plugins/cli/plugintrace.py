@@ -93,7 +93,7 @@ async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, 
 
 
 def _written(system: str, steps: "Sequence[Any]") -> "Iterator[dict[str, str]]":
-    """The lines of the system prompt, each with the last plugin that wrote it; "" is the agent."""
+    """Yield the lines of the system prompt, each with its last author; "" is the agent."""
     writers: dict[str, str] = {}
     for step in steps:
         if step.hook == SYSTEM:
@@ -110,7 +110,7 @@ def _changes(steps: "Sequence[Any]") -> "Iterator[dict[str, Any]]":
 
 
 def _timings(app: "App") -> list[dict[str, Any]]:
-    """What each hook of each plugin has cost, the dearest first; the script is none of them."""
+    """Return the time of each hook of each plugin but the script, the longest first."""
     timed = (each for each in app.hooks.timings() if not each.plugin.startswith(_OWN))
     found = sorted(timed, key=lambda each: each.total_ms, reverse=True)
     return [

@@ -145,7 +145,7 @@ class ValueView(TextView):
 
 
 def result_facts(result: Result, tally: Tally) -> Mapping[str, Any]:
-    """What the `result` record says beside its envelope; `error` is there when something failed."""
+    """Return the facts of a `result` record; `error` is among them when something failed."""
     facts: dict[str, Any] = {
         "outcome": result.exit.outcome,
         "exit_code": int(result.exit),
@@ -167,7 +167,7 @@ def result_facts(result: Result, tally: Tally) -> Mapping[str, Any]:
 
 
 def record_of(event: Event, tally: Tally) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """The type and the facts of an event's record; nothing when it has none."""
+    """Return the type and the facts of an event's record; empty when it has none."""
     kind, facts = "", dict[str, Any]()
     match event.properties:
         case PartUpdated(part=part) if _is_complete(part, tally):
@@ -191,7 +191,7 @@ def record_of(event: Event, tally: Tally) -> tuple[tuple[str, dict[str, Any]], .
 
 
 def part_type(part: Part) -> str:
-    """The record's type for a part: `tool_use`, `step_start`, `text` and so on."""
+    """Return the record's type for a part: `tool_use`, `step_start`, `text` and so on."""
     match part:
         case ToolPart():
             return "tool_use"

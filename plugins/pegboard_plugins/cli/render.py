@@ -40,25 +40,25 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...] = ()
 
     def plain(self) -> str:
-        """The line without any colour."""
+        """Return the line without any colour."""
         text = pegboard.display.plain_line(self.spans) if self.spans else self.text
         return ("  " * self.indent + (f"{self.head} {text}" if self.head else text)).rstrip(" ")
 
 
 def one_line(text: str, width: int = LABEL_WIDTH) -> str:
-    """The first line, cut at `width` characters; an ellipsis says that there is more."""
+    """Return the first line, cut at `width` characters, with an ellipsis where there is more."""
     return escape_controls(pegboard.unstable.one_line(text, width))
 
 
 def tool_head(part: ToolPart, directory: Path, *, indent: int = 0) -> Line:
-    """The line that a call starts with: the tool and what it is about."""
+    """Return the first line of a call: the tool and its subject."""
     return Line(
         head=escape_controls(part.tool), text=_subject(part, directory), style="tool", indent=indent
     )
 
 
 def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) -> tuple[Line, ...]:
-    """What a call came to, by its block, when that is worth more than its head."""
+    """Return the outcome of a call, by its block, when that adds to its head."""
     if not isinstance(part.state, Completed | Failed):
         return ()
     drawn = block or pegboard.display.default_block(part)
@@ -69,7 +69,7 @@ def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) 
 
 
 def _addition(title: str, subject: str, indent: int) -> tuple[Line, ...]:
-    """What a block's title says beyond the head, which is on the screen since the call began."""
+    """Return the part of a block's title that the head does not have yet."""
     more = title.removeprefix(subject).lstrip(" ·") if title.startswith(subject) else ""
     return (Line(text=escape_controls(more), style="dim", indent=indent),) if more else ()
 
@@ -84,7 +84,7 @@ def _body(block: Block, indent: int) -> tuple[Line, ...]:
 def tail(
     text: str, *, limit: int, style: Style = "dim", indent: int = 0, from_end: bool = True
 ) -> tuple[Line, ...]:
-    """The last lines of a text, or the first, and how many are left out."""
+    """Return the last lines of a text, or the first, and the number of those left out."""
     lines = escape_controls(text).strip("\n").split("\n") if text.strip() else []
     left_out = len(lines) - limit
     shown = (lines[-limit:] if from_end else lines[:limit]) if left_out > 0 else lines
@@ -100,7 +100,7 @@ def tail(
 
 
 def diff_lines(diff: str, *, limit: int = DIFF_LINES, indent: int = 0) -> tuple[Line, ...]:
-    """A unified diff with the numbers of its lines, and marks at the words that changed."""
+    """Return a unified diff with line numbers, and marks at the words that changed."""
     return _body(Block(diff=diff, fold=max(limit, 1)), indent)
 
 
@@ -111,7 +111,7 @@ def whole_diff(diff: str, *, indent: int = 0) -> tuple[Line, ...]:
 
 
 def failure_text(failure: Failure) -> str:
-    """What a turn ended with, on one line; the session has all of a long text."""
+    """Return the failure of a turn on one line; the session has all of a long text."""
     message = failure.data.message or type(failure).__name__
     text = " ".join(escape_controls(message).split())
     return text if len(text) <= FAILURE_WIDTH else f"{text[: FAILURE_WIDTH - 1]}…"
@@ -141,7 +141,7 @@ def usage_line(
 
 
 def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
-    """A permission request in full: nothing that is approved may be hidden or cut."""
+    """Return a permission request in full: nothing that is approved may be hidden or cut."""
     from pegboard_plugins.shared.terminal import permission_lines  # only who is asked needs it
 
     head = Line(head="permission", text=escape_controls(request.permission), style="warning")
@@ -152,7 +152,7 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
 
 
 def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
-    """What an answer for good would allow from now on, and the answers with what each means."""
+    """Return the effect of a lasting answer, and the answers with their meanings."""
     refusals = (_choice("n", "no"), _choice("w", "no, and what to do instead"))
     if request.metadata.get("once"):
         asked = Line(text="asked every time", style="dim", indent=1)
@@ -176,7 +176,7 @@ def _choice(key: str, text: str) -> Line:
 
 
 def question_lines(question: Question) -> tuple[Line, ...]:
-    """A question with its options, which are numbered from 1."""
+    """Return a question with its options, which are numbered from 1."""
     options = tuple(
         Line(
             head=f"{number}. {escape_controls(option.label)}",
@@ -226,7 +226,7 @@ class Screen(Protocol):
 
 
 def open_screen(out: TextIO, err: TextIO, env: Mapping[str, str]) -> Screen:
-    """The screen for these streams: a terminal only where both are one."""
+    """Return the screen for these streams: a terminal only where both are one."""
     if out.isatty() and err.isatty() and env.get("TERM") != "dumb":
         from pegboard_plugins.cli.terminalscreen import TerminalScreen  # most runs have none
 

@@ -64,7 +64,7 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **said: Any) -> int:  # n
 
 @contextmanager
 def answer_stream() -> Iterator[TextIO]:
-    """Standard output, kept for the answer.
+    """Yield standard output for the answer, and send the output of plugins to standard error.
 
     What plugins print meanwhile goes to standard error, with their names.
     """
@@ -140,14 +140,14 @@ async def _prompted(options: Options, view: View, screen: Screen) -> Result:
 
 
 def _without_terminal(backend: Backend, options: Options, view: View) -> Ask:
-    """What answers where nobody is at a terminal: another client of the server, or nobody."""
+    """Return the responder where no terminal is: another client of the server, or a refusal."""
     wait_s = options.wait_s if options.attach else 0
     return Refuser(backend, wait_s=wait_s, tell=view.warn).refuse
 
 
 @asynccontextmanager
 async def _placed(options: Options, view: View) -> AsyncIterator[Options]:
-    """The options with the directory to work in: a worktree of its own, if that was said."""
+    """Yield the options with the directory to work in, a new worktree if that is an option."""
     if not options.worktree:
         yield options
         return
@@ -229,7 +229,7 @@ async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
 
 @asynccontextmanager
 async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
-    """The server to attach to, or an App of this process; `asks`: somebody is there to be asked."""
+    """Open the server to attach to, or an App of this process; `asks`: a person can answer."""
     if options.attach is not None:
         try:
             from pegboard_plugins.cli.attached import attached
@@ -281,14 +281,14 @@ def _plugins(options: Options) -> tuple[object, ...]:
 
 
 def _check_tape(app: "App", options: Options) -> None:
-    """An answer that is to come from a file comes from nowhere else."""
+    """Check that an answer that should come from a file comes from no other source."""
     on = {info.name for info in app.plugins.infos if not info.blocked}
     if options.tape and "cassette" not in on:
         raise InvalidInputError("--record and --replay need the plugin cassette, which is off")
 
 
 def _config(options: Options) -> dict[str, object]:
-    """What the command line sets of the configuration."""
+    """Return the settings of the command line."""
     said: dict[str, object] = {}
     if options.budget_usd is not None:
         said["budget"] = {"run": {"usd": options.budget_usd}}
@@ -323,7 +323,7 @@ async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
 
 
 async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]) -> PromptRequest:
-    """The message as a prompt, or as the slash command that it is.
+    """Return the message as a prompt, or as the slash command that it is.
 
     :raises NotFoundError: for a command or a tool that is none.
     """
@@ -378,7 +378,7 @@ async def _switches(
 async def _session(
     backend: Backend, options: Options, prompt: PromptRequest, found: Session | None
 ) -> Session:
-    """The session that goes on, its copy, or a new one; nothing is made of what cannot be."""
+    """Return the session to continue, its copy, or a new one; check the prompt first."""
     if options.variant is not None:
         from pegboard_plugins.cli.modelchoice import check_variant  # most runs name none
 

@@ -71,7 +71,7 @@ ATTACHED_ONLY = frozenset({"password_file", "wait_s"})
 
 
 def _live(kind: "Kind") -> "Completer":
-    """The values that a shell offers; who runs a prompt needs none of them."""
+    """Return the completer of a kind of values, which a prompt's run does not load."""
 
     def complete(
         ctx: click.Context, parameter: click.Parameter, incomplete: str
@@ -215,7 +215,7 @@ _OPTIONS = (
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options of `run`, in the order of its help."""
+    """Add the options of `run` to a command, in the order of its help."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -232,7 +232,7 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
     schema: str | None,
     **said: Any,  # noqa: ANN401 - click's own types
 ) -> Options:
-    """What was said, once it can all be true.
+    """Read the options and check that they fit each other.
 
     :raises click.UsageError: for options that exclude each other.
     :raises InvalidInputError: when the file has no password, or the schema is not JSON.
@@ -256,7 +256,7 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
 
 
 def _schema(given: str) -> Mapping[str, Any]:
-    """The JSON Schema of a file, or of a text that begins with a brace."""
+    """Read the JSON Schema of a file, or of a text that begins with a brace."""
     is_text = given.lstrip().startswith("{")
     try:
         found = msgspec.json.decode(given if is_text else Path(given).read_bytes())
@@ -318,7 +318,7 @@ def _is_said(ctx: click.Context, name: str) -> bool:
 
 
 def _tape(**files: Path | None) -> Mapping[str, str]:
-    """The options of the plugin that records and replays, by the mode that has a file."""
+    """Return the options of the plugin that records and replays, by the mode that has a file."""
     tapes = [{"file": str(file.absolute()), "mode": mode} for mode, file in files.items() if file]
     if len(tapes) > 1:
         raise click.UsageError("--record and --replay exclude each other")

@@ -44,7 +44,7 @@ async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -
 
 
 def _line(session: "Session") -> str:
-    """The id and the title, in letters that no terminal obeys."""
+    """Return the id and the title, in letters that no terminal obeys."""
     from pegboard.display import escape_controls
 
     return escape_controls(f"{session.id}  {' '.join(session.title.split())}")

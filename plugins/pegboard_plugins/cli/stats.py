@@ -101,7 +101,7 @@ async def _usage(directory: Path, days: int | None, *, everywhere: bool) -> Usag
 
 
 def usage_of(turns: "list[Turn]", sessions: int) -> Usage:
-    """What these messages have used."""
+    """Count the usage of these messages."""
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import ToolPart
     from pegboard_plugins.cli.tally import sum_tokens
@@ -124,7 +124,7 @@ def usage_of(turns: "list[Turn]", sessions: int) -> Usage:
 
 
 def _cache_losses(answers: "list[AssistantMessage]") -> tuple[CacheLoss, ...]:
-    """The losses by plugin and hook, each with its first line, the dearest first."""
+    """Sum the losses by plugin and hook, each with its first line, the largest first."""
     found: dict[tuple[str, str], CacheLoss] = {}
     for loss in ((each.metadata or {}).get("prefixLoss") for each in answers):
         if loss is None:

@@ -40,7 +40,7 @@ def show_table(
 
 
 def moment(at_ms: int) -> str:
-    """An instant in the user's time zone, to the minute."""
+    """Format an instant in the user's time zone, to the minute."""
     local = datetime.fromtimestamp(at_ms / _MS_PER_S, UTC).astimezone()
     return local.strftime("%Y-%m-%d %H:%M")
 

@@ -108,7 +108,7 @@ class Tally:
 
 
 def _child(part: ToolPart) -> str:
-    """The session of the subagent that the call started; empty when it is no such call."""
+    """Return the id of the session that the call started, empty for calls without one."""
     match part.state:
         case Completed(metadata=metadata) | Failed(metadata=metadata):
             return str((metadata or {}).get("sessionId") or "")

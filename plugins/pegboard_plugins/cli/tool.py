@@ -150,7 +150,7 @@ async def _schema(directory: Path, name: str) -> dict[str, Any]:
 
 
 def _found(app: "App", name: str) -> "Tool":
-    """The tool of this name.
+    """Return the tool of this name.
 
     :raises click.UsageError: with the nearest names, when there is none.
     """
@@ -178,7 +178,7 @@ class _Call:
         self._keep = keep
 
     async def explained(self) -> tuple[dict[str, Any], Exit]:
-        """What would be asked, with the verdict where nobody is there to be asked."""
+        """Return the questions of the call, with the verdict where no person can answer."""
         from pegboard_plugins.cli.explain import facts
         from pegboard_plugins.shared.frontend import explain
 
@@ -207,7 +207,7 @@ class _Call:
         return _told(part, session.id if self._keep else None)
 
     def _checked(self, app: "App") -> dict[str, Any]:
-        """The arguments under the tool's own names, which fit it.
+        """Return the arguments under the tool's own names, once they fit it.
 
         :raises click.UsageError: when they do not.
         """
@@ -241,7 +241,7 @@ class _Call:
 
     @asynccontextmanager
     async def _opened(self) -> "AsyncIterator[App]":
-        """The App of this project, with the script; who sits at a terminal is asked."""
+        """Open the App of this project with the script; a person at a terminal is asked."""
         from pegboard import AppOptions
         from pegboard.testing import ScriptedModel
 
@@ -279,7 +279,7 @@ async def _answered(app: "App") -> None:
 
 
 def _told(part: "ToolPart", session_id: str | None) -> tuple[dict[str, Any], Exit]:
-    """The call's result for people and programs, and what it means for the exit code."""
+    """Return the call's result for people and programs, and its exit code."""
     from pegboard.schema.part import Completed, Failed
     from pegboard.schema.wire import to_json
 

@@ -207,7 +207,7 @@ def _note(places: "UserFolders", action: str, root: Path, **facts: object) -> No
 
 
 async def _decision(directory: Path, places: "UserFolders") -> "Decision":
-    """What the project would run, and whether the store knows it; nothing is run for it."""
+    """Return the project's code and whether the store knows it; nothing of it is run."""
     from pegboard.unstable import TrustStore, files_to_trust, load_config, open_workspace
 
     workspace = open_workspace(directory)
@@ -246,7 +246,7 @@ def _show(decision: "Decision", difference: str) -> None:
 
 
 def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
-    """What a file of the configuration has sent to others; one that is not valid says nothing."""
+    """Return the redirections in a configuration file, none for an invalid one."""
     from pegboard.unstable import read_layer, redirections, shown_before
 
     if path.suffix == ".md":

@@ -76,7 +76,7 @@ class Stop:
             self.prompting.cancel()
 
     async def done(self) -> None:
-        """The turn is stopped, if it was to be."""
+        """Wait until the turn has stopped, if a stop was requested."""
         if self._stopping:
             await self._stopping
 
@@ -93,14 +93,14 @@ def _end_in_time(reason: Exit, limit_s: float = END_LIMIT_S) -> None:
 
 
 def _interrupted(*_: object) -> None:
-    """A signal has come, of which the loop hears if it turns; the second one is the last."""
+    """Handle a signal: the loop stops if it turns, and the second signal ends the process."""
     if signal.getitimer(signal.ITIMER_REAL)[0]:
         _leave_at_once()
     _end_in_time(Exit.INTERRUPTED, DEAF_LIMIT_S)
 
 
 def _overdue(stop: Stop) -> None:
-    """The time limit is over; leave if the loop, which stops the turn then, does not turn."""
+    """Leave at the time limit if the loop, which would stop the turn, does not turn."""
     if stop.reason is None:
         complain("the time limit is over, and a plugin holds up everything")
         _leave_at_once(Exit.TIME_LIMIT)

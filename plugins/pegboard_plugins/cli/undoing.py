@@ -63,7 +63,7 @@ async def _here(app: "App", session_id: str | None) -> "Session":
 
 
 async def _last_prompt(app: "App", session_id: str) -> str:
-    """The newest prompt that is not taken back already."""
+    """Return the newest prompt that is not reverted yet."""
     from pegboard.schema.message import UserMessage
 
     point = (await app.session(session_id)).revert

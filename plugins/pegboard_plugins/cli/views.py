@@ -68,7 +68,7 @@ class View(Protocol):
     """Where a prompt's course and its end are reported."""
 
     def begin(self, tally: Tally, directory: Path) -> None:
-        """The session is known; `tally` is told each event before it is shown."""
+        """Begin with the session; `tally` counts each event before it is shown."""
         ...
 
     @property
@@ -82,11 +82,11 @@ class View(Protocol):
         ...
 
     def drawn(self, part_id: str, block: Block) -> None:
-        """The block of a call that has ended, before the event that says so."""
+        """Take the block of a call that has ended, before the event of its end."""
         ...
 
     def show(self, event: Event) -> None:
-        """An event of the App."""
+        """Show an event of the App."""
         ...
 
     def show_quiet(self) -> None:
@@ -98,7 +98,7 @@ class View(Protocol):
         ...
 
     def note(self, line: Line) -> None:
-        """A line about where the work is done."""
+        """Show a line about the place of the work."""
         ...
 
     def has_shown(self, error: str) -> bool:
@@ -106,7 +106,7 @@ class View(Protocol):
         ...
 
     def end(self, result: Result) -> None:
-        """The end, whatever it is; called exactly once."""
+        """End, however the run ended; called exactly once."""
         ...
 
 
@@ -323,7 +323,7 @@ class Viewer:
             self._screen.stream(part.text[len(streamed) :])
 
     def _show_thought(self, part: ReasoningPart) -> None:
-        """What the model thought, once, when it is complete."""
+        """Show the model's reasoning, once, when it is complete."""
         text = part.text.strip()
         if part.time.end is None or part.id in self._thoughts or not text:
             return
@@ -338,7 +338,7 @@ class Viewer:
             self._screen.line(Line(head="thought", text=folded, style="dim"))
 
     def _show_call(self, part: ToolPart, depth: int) -> None:
-        """The call in the row of those of its session: the first of them is on the screen."""
+        """Show a call in the row of its session's calls: the first of them is on the screen."""
         row = self._calls.setdefault(part.session_id, [])
         if isinstance(part.state, Pending):
             return

@@ -30,7 +30,7 @@ class _Day(msgspec.Struct):
 
 
 def unread(texts: Iterable[str], *, project_id: str, state: Path, today: date) -> list[str]:
-    """The warnings that were not shown today, which are noted as shown; it blocks.
+    """Return the warnings that were not shown today, and note them as shown; it blocks.
 
     Where the folder for state cannot be written, all are shown each time.
     """
@@ -59,7 +59,7 @@ def shortened(texts: Sequence[str], *, lines: int = LINES) -> Sequence[str]:
 
 
 def _read(file: Path) -> dict[str, _Day]:
-    """What was noted, nothing where there is no such file or a damaged one."""
+    """Read the notes, none where the file is missing or damaged."""
     try:
         with file.open("rb") as opened:
             return msgspec.json.decode(opened.read(LIMIT_BYTES), type=dict[str, _Day])

@@ -35,7 +35,7 @@ class Worktree:
 
     @classmethod
     def make(cls, directory: Path) -> "Worktree":
-        """A fresh worktree of the repository around the directory; it takes the disk's time.
+        """Create a worktree of the repository around the directory; it takes the disk's time.
 
         :raises InvalidInputError: when there is no repository, no commit, or git fails.
         """
@@ -73,7 +73,7 @@ class Worktree:
         return self._git(self._folder, "rev-parse", "HEAD", may_fail=True)
 
     def end_lines(self) -> tuple[Line, ...]:
-        """What has become of it, and what to do with it; it goes where nothing was changed."""
+        """Remove an unchanged worktree, and return lines about a changed one and the ways on."""
         changed = self._git(self._folder, "status", "--porcelain", may_fail=True)
         if not changed and self._head() == self._start:
             self._git(self._root, "worktree", "remove", str(self._folder), may_fail=True)
@@ -90,7 +90,7 @@ class Worktree:
         )
 
     def _ways(self, *, changed: bool) -> Mapping[str, str]:
-        """What to do with what was changed, as lines for a shell in any folder."""
+        """Return the ways to take over or drop the changes, as lines for a shell in any folder."""
         here, there = (shlex.quote(str(each)) for each in (self._root, self._folder))
         drop = (
             f"git -C {here} worktree remove --force {there} && "
@@ -126,9 +126,9 @@ class _Git:
         self._program = program
 
     def __call__(self, folder: Path, *words: str, may_fail: bool = False) -> str:
-        """What git prints, without blanks around it; empty where it fails and may.
+        """Run git and return its output without blanks around it; empty where it fails and may.
 
-        It gets no keys, and nothing that it starts outlives it.
+        It gets no keys, and ends with all that it starts.
 
         :raises InvalidInputError: when it fails.
         """

@@ -2,7 +2,7 @@
 
 
 def display(cents: int) -> str:
-    """An amount as people read it: 1234 cents are 12.34."""
+    """Format an amount for people: 1234 cents are 12.34."""
     return f"{cents // 100}.{cents % 100:02}"
 
 

@@ -6,7 +6,7 @@ from ledger.money import display, split
 
 
 def owed(expenses: Mapping[str, int], people: Sequence[str]) -> dict[str, int]:
-    """The cents that each person owes for all expenses together."""
+    """Return the cents that each person owes for all expenses together."""
     shares = split(sum(expenses.values()), len(people))
     return dict(zip(people, shares, strict=True))
 
