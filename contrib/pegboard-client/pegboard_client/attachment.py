@@ -33,18 +33,22 @@ class Attachment:
         *,
         command: tuple[str, str, bool] | None = None,
         mentions: str | None = None,
+        checked: bool = False,
     ) -> Turn:
         """Return the last answer to a prompt, or to a slash command with the prompt's files.
 
         A `command` is its name, its arguments, and whether a person has typed them; `mentions` are
-        a prompt's words that a person has typed.
+        a prompt's words that a person has typed. A `checked` prompt that no model can answer is
+        refused before it is stored.
 
         :raises AbortedError: when the turn was stopped before there was an answer.
         """
         client = self._client
         try:
             if command is None:
-                return await client.prompt(session_id, prompt, mentions=mentions)
+                return await client.prompt(
+                    session_id, prompt, mentions=mentions or None, checked=checked
+                )
             name, arguments, typed = command
             return await client.command(
                 session_id,

@@ -32,7 +32,9 @@ def id_of(session: Session | str) -> str:
     return session if isinstance(session, str) else session.id
 
 
-def prompt_body(prompt: str | Prompt, mentions: str | None, directory: str | None) -> PromptBody:
+def prompt_body(
+    prompt: str | Prompt, mentions: str | None, directory: str | None, *, checked: bool = False
+) -> PromptBody:
     """Return the body of a prompt, with its files as parts; it blocks if there are any.
 
     :raises InvalidInputError: when a file cannot be read.
@@ -50,6 +52,7 @@ def prompt_body(prompt: str | Prompt, mentions: str | None, directory: str | Non
         variant=prompt.variant,
         message_id=prompt.message_id,
         mentions=mentions,
+        checked=checked or None,
         no_reply=prompt.no_reply or None,
         format=None if prompt.output is None else _form(prompt.output),
     )

@@ -253,7 +253,9 @@ class AttachedFeed(Attachment):
             variant=order.variant,
         )
         try:
-            await self._posted(session_id, prompt, command=command, mentions=order.text)
+            await self._posted(
+                session_id, prompt, command=command, mentions=order.text, checked=True
+            )
         except ServerUnreachableError:
             await self._client.sessions.get(session_id)  # it is back, or it says that it is not
 

@@ -161,7 +161,7 @@ async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
     app, session_id = opened.app, opened.session.id
     await app.reload_project_code()
     agent = known_agent(app, body.agent)  # before anything of the prompt is stored
-    if body.mentions is not None:  # a front end of Pegboard gives the words back to its user
+    if body.checked:
         await require_answerer(app, session_id, agent=agent, model=body.model_name())
     parts = body.parts
     if body.mentions:

@@ -297,16 +297,14 @@ def test_a_turn_that_comes_to_nothing_is_told_before_its_end(server, client, ses
     assert refused.json()["data"] | NOBODY == refused.json()["data"]
 
 
-@pytest.mark.parametrize("typed", [{"mentions": "x"}, {"mentions": ""}, {}])
-def test_a_prompt_that_no_model_can_answer_is_stored_only_for_clients_of_other_makes(
-    client, session, typed
-):
-    body = {**prompt("x", model=NOBODY), **typed}
+@pytest.mark.parametrize("checked", [True, False])
+def test_nothing_is_stored_of_a_checked_prompt_that_no_model_can_answer(client, session, checked):
+    body = {**prompt("x", model=NOBODY), "checked": checked}
     refused = client.post(f"/session/{session}/message", json=body)
 
     assert refused.json()["name"] == "ProviderModelNotFoundError"
     stored = client.get(f"/session/{session}/message").json()
-    assert len(stored) == (0 if typed else 1)
+    assert len(stored) == (0 if checked else 1)
 
 
 def test_a_client_brings_the_id_of_its_message(client, session):

@@ -126,16 +126,24 @@ class AsyncClient:
         return await self._link.get(Turn, route("session", session_id, "message", message_id))
 
     async def prompt(
-        self, session: Session | str, prompt: str | Prompt, *, mentions: str | None = None
+        self,
+        session: Session | str,
+        prompt: str | Prompt,
+        *,
+        mentions: str | None = None,
+        checked: bool = False,
     ) -> Turn:
         """Return the last answer, once the prompt is answered.
 
         In `mentions`, words that a person typed, `@name` stands for a file or an agent. What went
         wrong with the model is in the answer's `info.error`. Paths in `files` of the prompt are
-        relative to the client's directory.
+        relative to the client's directory. With `checked`, a prompt that no model can answer is
+        refused before it is stored.
         """
         place = route("session", id_of(session), "message")
-        return await self._link.turn(Turn, place, await self._body(prompt, mentions))
+        return await self._link.turn(
+            Turn, place, await self._body(prompt, mentions, checked=checked)
+        )
 
     async def prompt_async(
         self, session: Session | str, prompt: str | Prompt, *, mentions: str | None = None
@@ -144,9 +152,11 @@ class AsyncClient:
         place = route("session", id_of(session), "prompt_async")
         await self._link.post(type(None), place, await self._body(prompt, mentions))
 
-    async def _body(self, prompt: str | Prompt, mentions: str | None) -> PromptBody:
+    async def _body(
+        self, prompt: str | Prompt, mentions: str | None, *, checked: bool = False
+    ) -> PromptBody:
         directory = self._link.address.directory
-        return await asyncio.to_thread(prompt_body, prompt, mentions, directory)
+        return await asyncio.to_thread(prompt_body, prompt, mentions, directory, checked=checked)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
         """Whether a prompt is gone, because no model has read it yet; else it stays as it is."""

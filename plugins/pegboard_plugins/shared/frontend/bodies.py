@@ -41,7 +41,7 @@ class PromptBody(Wire, frozen=True):
     """A prompt; `model_id` with `provider_id` beside the parts is the Python SDK's way.
 
     `mentions` are the words that a person typed: a `@name` in them stands for a file or an agent.
-    Most clients look for them themselves. With them, a prompt that no model can answer is refused
+    Most clients look for them themselves. A `checked` prompt that no model can answer is refused
     before it is stored. `format` is `{"type": "text"}`, or `json_schema` with a
     `schema` that the final answer has to fit.
     """
@@ -55,6 +55,7 @@ class PromptBody(Wire, frozen=True):
     system: str | None = None
     variant: str | None = None
     mentions: str | None = None
+    checked: bool | None = None
     format: dict[str, Any] | None = None
     model_id: str | None = None
     provider_id: str | None = None
