@@ -54,13 +54,13 @@ def short_count(tokens: int) -> str:
 
 @hookimpl
 def register_hooks() -> tuple[ModuleType, ...]:
-    """What other plugins may give to the chat."""
+    """Return the hooks that other plugins may use to extend the chat."""
     return (hookspecs,)
 
 
 @hookimpl
 def register_slash() -> tuple[SlashCommand, ...]:
-    """The command /cost."""
+    """Return the command /cost."""
     return (SlashCommand(name="cost", help="what the session has cost", action=_cost),)
 
 
@@ -107,7 +107,7 @@ def status_items(state: ChatState) -> tuple[StatusItem, ...]:
 
 @hookimpl
 def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
-    """What the session has changed so far, while it works."""
+    """Return a widget with the session's changes, while it works."""
     if not (state.busy and state.files):
         return ()
     files = pegboard.unstable.counted(state.files, "file")
@@ -118,7 +118,7 @@ def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
 
 @hookimpl
 def register_themes() -> tuple[Theme, ...]:
-    """The theme in the terminal's own colours, and one each for dark and light backgrounds."""
+    """Return a theme in the terminal's own colours, one for dark and one for light backgrounds."""
     from pegboard_plugins.chat.themes import THEMES  # nobody but the chat asks
 
     return THEMES

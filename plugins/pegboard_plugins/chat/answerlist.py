@@ -48,9 +48,9 @@ class AnswerList:
         self._at = (self._at + step) % len(self.answers)
 
     def rows(self, width: int, room: int) -> Sequence[SpanLine]:
-        """A row or more for each answer where there is room, else all of them side by side.
+        """Return a row or more for each answer where there is room, else all of them in one flow.
 
-        In a room that is lower still the rows around the marked answer remain.
+        In a still lower room the rows around the marked answer remain.
         """
         listed = [self._row(number, width) for number in range(len(self.answers))]
         every = [row for rows in listed for row in rows]
@@ -63,7 +63,7 @@ class AnswerList:
         return flowing if len(flowing) <= room else self._around(flowing, room)
 
     def least(self, width: int) -> int:
-        """The rows that the answers need side by side."""
+        """Return the number of rows that the answers need in one flow."""
         return len(self._flowing(width))
 
     def _row(self, number: int, width: int) -> Sequence[SpanLine]:

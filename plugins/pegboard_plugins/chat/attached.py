@@ -49,7 +49,7 @@ LISTED = 500
 
 
 async def attach(url: str, directory: Path, password: str | None) -> "AttachedFeed":
-    """The feed of a server, for a directory; it hears events until it is closed.
+    """Open the feed of a server for a directory; it hears events until it is closed.
 
     :raises ServerError: when no server answers, or it does not let us in.
     """
@@ -133,7 +133,7 @@ class AttachedFeed(Attachment):
         )
 
     def keep(self, stack: AsyncExitStack) -> None:
-        """What ends when it is closed."""
+        """Own the stack, which ends when the feed is closed."""
         self._stack = stack
 
     async def _hear_failures(self, events: Subscription) -> None:
@@ -171,7 +171,7 @@ class AttachedFeed(Attachment):
         return self._events is None or self._events.is_connected
 
     def subscribe(self) -> Subscription:
-        """The server's events."""
+        """Return a subscription to the server's events."""
         return self._bus.subscribe(limit=QUEUED_EVENTS)
 
     async def aclose(self) -> None:
@@ -185,11 +185,11 @@ class AttachedFeed(Attachment):
         await self._stack.aclose()
 
     async def commands(self) -> Sequence[Command]:
-        """The server's."""
+        """Return the server's commands."""
         return await self._client.commands()
 
     async def agents(self) -> Sequence[Agent]:
-        """The server's."""
+        """Return the server's agents."""
         return await self._client.agents()
 
     async def require_model(self, name: str) -> None:
@@ -201,40 +201,40 @@ class AttachedFeed(Attachment):
             raise ModelNotFoundError(name, suggestions=nearest_names(name, known))
 
     async def plugins(self) -> Sequence[PluginEntry]:
-        """The server's."""
+        """Return the server's plugins."""
         return await self._client.plugins()
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
-        """What the server's requests carry."""
+        """Return the characters that the server's requests carry."""
         return await self._client.standing(session_id, agent)
 
     async def trace(self, session_id: str) -> Sequence[TraceEntry]:
-        """What the server's plugins changed, since a chat was attached to it."""
+        """Return the changes by the server's plugins since the chat attached."""
         return await self._client.trace(session_id)
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
-        """The project's sessions."""
+        """Return the project's sessions."""
         return await self._client.sessions.list(limit=LISTED, search=search)
 
     async def create(self) -> Session:
-        """A new session."""
+        """Create a session."""
         return await self._client.sessions.create()
 
     async def turns(self, session_id: str) -> Sequence[Turn]:
-        """The session's messages."""
+        """Return the session's messages."""
         return await self._client.messages(session_id)
 
     async def status(self, session_id: str) -> SessionStatus | None:
-        """What the session does."""
+        """Return the session's status."""
         return (await self._client.sessions.status()).get(session_id)
 
     async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
-        """What waits for an answer."""
+        """Return the requests that wait for an answer."""
         permissions = await self._client.permissions.list()
         return (*permissions, *await self._client.questions.list())
 
     async def todos(self, session_id: str) -> Sequence[Todo]:
-        """The session's list."""
+        """Return the session's todo list."""
         return await self._client.todo(session_id)
 
     async def change_mode(self, session_id: str, mode: str) -> None:
@@ -291,7 +291,7 @@ class AttachedFeed(Attachment):
         return ""
 
     async def diff(self, session_id: str) -> Sequence[FileDiff]:
-        """The changes."""
+        """Return the session's changes."""
         return await self._client.diff(session_id)
 
     async def compact(self, session_id: str, model: str) -> None:
@@ -299,11 +299,11 @@ class AttachedFeed(Attachment):
         await self._client.sessions.summarize(session_id, model)
 
     async def files(self, text: str) -> Sequence[str]:
-        """What the server finds."""
+        """Return the files that the server finds."""
         return await self._client.files.find(text)
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """The block of this machine's plugins, the one that the tool gave, or any call's."""
+        """Return the block of this machine's plugins, the tool's own, or the default one."""
         if self._blocks is not None:
             return await self._blocks.block(part, width)
         return given_block(part) or default_block(part)

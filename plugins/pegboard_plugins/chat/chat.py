@@ -79,7 +79,7 @@ class Chat:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> int:
-        """The exit code, when the person leaves."""
+        """Run until the person leaves, and return the exit code."""
         loading = asyncio.create_task(self._load())
         try:
             await self.window.run()
@@ -242,7 +242,7 @@ class Chat:
         return chat_state(self.talk, slash.windows(self))
 
     def footer(self, width: int, room: int) -> Sequence[SpanLine]:
-        """The lines above the editor."""
+        """Return the lines above the editor."""
         talk = self.talk
         top = next(reversed(self.open_modes), None)
         waits = top is not None and not self._has_keys(top)
@@ -263,7 +263,7 @@ class Chat:
         return SHELL if self.mode is None and self.draft.text.startswith("!") else ""
 
     def status_line(self, width: int) -> SpanLine:
-        """The last line: where, who, with what, how full, how much."""
+        """Return the last line: folder, agent, model, window and cost."""
         if self.talk is None:
             return (Span(self.notice, "dim"),)
         queued = len(self.talk.queue)
@@ -276,7 +276,7 @@ class Chat:
         self.window.restyle(self.palette)
 
     async def choose(self, title: str, items: Sequence[Item], *, current: str = "") -> str | None:
-        """The value of the item that is chosen."""
+        """Let the person choose an item, and return its value."""
         return await self._asked_by(Choice(title, items, current=current))
 
     async def pick(
@@ -286,7 +286,7 @@ class Chat:
         return await self._asked_by(Menu(title, items), is_called=is_called)
 
     async def ask(self, title: str) -> str | None:
-        """A short text."""
+        """Ask the person for a short text."""
         return await self._asked_by(Line(title))
 
     async def confirm(self, question: str) -> bool:
@@ -360,7 +360,7 @@ class Chat:
         await slash.act(self, name)
 
     async def guest_key(self, plugin: str, key: ChatKey) -> None:
-        """What a plugin's key does."""
+        """Run the action of a plugin's key."""
         context = GuestContext(self)
         await self.guests.run(
             plugin, f"the key {key.name}", lambda: key.action(context), waits=lambda: context.waits
@@ -394,5 +394,5 @@ class Chat:
             self.offers.changed(text)
 
     def option(self, name: str) -> Any:  # noqa: ANN401 - what the user's file says
-        """What the user's configuration says under `plugins.chat.options`."""
+        """Return the user's setting of this name under `plugins.chat.options`."""
         return slash.options(self).get(name)

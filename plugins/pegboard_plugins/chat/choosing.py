@@ -27,12 +27,12 @@ def _talk(chat: "Chat") -> "Talk":
 
 
 def name_of(model: Model) -> str:
-    """The name by which the model is chosen."""
+    """Return the name by which the model is chosen."""
     return f"{model.provider_id}/{model.id}"
 
 
 def windows(chat: "Chat") -> Mapping[str, int]:
-    """The windows of the models, in tokens, by name."""
+    """Return the windows of the models, in tokens, by name."""
     return {name_of(model): model.limit.context or 0 for model in chat.models}
 
 
@@ -71,7 +71,7 @@ async def saved(chat: "Chat", setting: str, value: str) -> str:
 
 
 def _names(chat: "Chat") -> Sequence[str]:
-    """The models that are known, newest first, and those that were used without being known."""
+    """Return the known models, newest first, and unknown ones that were used."""
     course = _talk(chat).course
     used = (_talk(chat).feed.facts.model, course.model if course else "", chat.state.model)
     known = sorted(map(name_of, chat.models), key=newest_first)
@@ -90,12 +90,12 @@ def _item(model: Model) -> Item:
 
 
 async def next_model(chat: "Chat", _: str) -> None:
-    """The next model of the list."""
+    """Choose the next model of the list."""
     _cycle_model(chat, 1)
 
 
 async def last_model(chat: "Chat", _: str) -> None:
-    """The model before it."""
+    """Choose the model before it."""
     _cycle_model(chat, -1)
 
 
@@ -130,7 +130,7 @@ def _talks(mode: str, hidden: bool) -> bool:  # noqa: FBT001 - a field of the ag
 
 
 async def next_agent(chat: "Chat", _: str) -> None:
-    """The next agent that talks with people."""
+    """Choose the next agent that talks with people."""
     agents = await _talk(chat).feed.agents()
     names = [each.name for each in agents if _talks(each.mode, each.hidden)]
     if names:
@@ -153,7 +153,7 @@ async def choose_effort(chat: "Chat", argument: str) -> None:
 
 
 async def next_effort(chat: "Chat", _: str) -> None:
-    """The next level."""
+    """Choose the next level."""
     levels = ["", *_levels(chat)]
     _talk(chat).choices.variant = _next(levels, chat.state.variant, 1)
 

@@ -90,7 +90,7 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
 
 
 async def open_feed(options: "Options") -> "Feed":
-    """The server to attach to, or an App of this process, imported beside the running chat."""
+    """Open the server to attach to, or an App of this process, imported beside the running chat."""
     import asyncio
     import importlib
 

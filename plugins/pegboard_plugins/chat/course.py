@@ -119,13 +119,13 @@ class Course:
         return self._clock.waited_s(part.call_id)
 
     def tail(self, lines: int, letters: int) -> str:
-        """The end of what is being written."""
+        """Return the end of the text that is being written."""
         live = [blocks.tail(lines, letters) for blocks in self._texts.values()]
         text = next((tail for tail in reversed(live) if tail.strip()), "")
         return text or self.thinking[-letters * lines :]
 
     def read(self, turns: Sequence[Turn]) -> Iterator[Finished]:
-        """What the stored messages have beyond what is known; why one failed follows its parts."""
+        """Yield the pieces of the stored messages that are new; a failure follows its parts."""
         for turn in turns:
             info = turn.info
             if isinstance(info, UserMessage) and info.id not in self._users:
@@ -140,7 +140,7 @@ class Course:
             yield from self._why_failed(info)
 
     def take(self, event: Event) -> Iterator[Finished]:
-        """What the event has finished."""
+        """Yield the pieces that the event finishes."""
         match event.properties:
             case PermissionAsked(request=request) | QuestionAsked(request=request):
                 if self._concerns(request):
@@ -164,7 +164,7 @@ class Course:
         return request.session_id == self.session.id or request.session_id in self.children
 
     def waits_for(self, requests: Sequence[PermissionRequest | QuestionRequest]) -> None:
-        """These wait for the person, and no others."""
+        """Set the requests that wait for the person."""
         waiting = {each.id: each for each in requests if self._concerns(each)}
         for gone in self.requests.keys() - waiting.keys():
             self.answered(gone)
@@ -172,12 +172,12 @@ class Course:
             self.asked(waiting[request_id])
 
     def asked(self, request: PermissionRequest | QuestionRequest) -> None:
-        """The request waits for the person from now on."""
+        """Add a request that waits for the person."""
         self.requests[request.id] = request
         self._clock.begin(request)
 
     def answered(self, request_id: str) -> None:
-        """It waits no longer, if it did."""
+        """Take away a request, if it waits."""
         self.requests.pop(request_id, None)
         self._clock.end(request_id)
 
@@ -266,7 +266,7 @@ class Course:
             yield Noted("stopped", "dim") if is_stop else Noted(text, "error")
 
     def rest(self) -> Iterator[Finished]:
-        """What has finished by now, when nothing runs in the session any more."""
+        """Yield the finished pieces when nothing runs in the session any more."""
         self.status = Idle()
         self.thinking = ""
         yield from self.texts_end()
@@ -276,7 +276,7 @@ class Course:
         self.children = {key: each for key, each in self.children.items() if each.running}
 
     def _taken(self) -> Iterator[Finished]:
-        """The words of the person that the model gets with its next step."""
+        """Yield the person's words that the model gets with its next step."""
         steers, self.steers = self.steers, {}
         for steer in steers.values():
             yield from steer.pieces
@@ -303,7 +303,7 @@ class Course:
                 pass
 
     def _said(self, part: Part, piece: Asked | Noted) -> Iterator[Finished]:
-        """A piece of a prompt, which waits as long as the model has not read it."""
+        """Yield a piece of a prompt, or let it wait until the model has read it."""
         self._done.add(part.id)
         if self.busy and self._answers and part.message_id > max(self._answers):
             self.steers.setdefault(part.message_id, Steer()).pieces.append(piece)
@@ -340,12 +340,12 @@ class Course:
             yield from (Answered(block) for block in blocks.feed(part.text[len(seen) :]))
 
     def texts_end(self) -> Iterator[Finished]:
-        """What is left of the texts of which no more comes."""
+        """Yield the rest of the texts that have ended."""
         for part_id in tuple(self._texts):
             yield from self._text_end(part_id, None)
 
     def _text_end(self, part_id: str, text: str | None) -> Iterator[Finished]:
-        """The rest of a text; `text` is what it has become, None where nobody knows."""
+        """Yield the rest of a text; `text` is its final form, None where it is unknown."""
         blocks, seen = self._texts.pop(part_id), "".join(self._streamed.pop(part_id))
         self._done.add(part_id)
         if text is not None and not text.startswith(seen.rstrip()):
@@ -377,7 +377,7 @@ class Course:
             yield from self._in_order()
 
     def _in_order(self, *, every: bool = False) -> Iterator[Finished]:
-        """The calls that have ended, as far as those before them have."""
+        """Yield the calls that have ended, as far as those before them have."""
         for part_id, part in tuple(self.calls.items()):
             if part_id in self._ended:
                 del self.calls[part_id]

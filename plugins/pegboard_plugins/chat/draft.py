@@ -99,7 +99,7 @@ class Draft:
         self.buffer.insert_text(chip + " ")
 
     def expanded(self, text: str) -> tuple[str, tuple[FileInput, ...]]:
-        """The text with its chips' own texts, and the files of the others."""
+        """Return the text with its chips' own texts, and the files of the others."""
         chips = _CHIP.findall(text)
         files = tuple(self._files[chip] for chip in chips if chip in self._files)
         for chip in chips:
@@ -117,7 +117,7 @@ class Draft:
         return chips[0] if chips and text != doubted else ""
 
     def take(self) -> str:
-        """The text, which is then in the history, with its pastes, and no longer in the editor."""
+        """Take the text out of the editor and put it into the history, with its pastes."""
         text = self.buffer.text
         if text.strip():
             whole = self.expanded(text)[0] if _CHIP.search(text) else text
@@ -202,12 +202,12 @@ class Draft:
         self.set(self._folded.get(text, text))
 
     def earlier(self) -> Sequence[str]:
-        """What was sent before, the newest first, each once."""
+        """Return the earlier prompts, newest first, each once."""
         return tuple(dict.fromkeys(reversed(self.history.get_strings())))
 
 
 def word_before(text: str, signs: Iterable[str]) -> tuple[str, str] | None:
-    """The sign and the letters behind it of the word that is being written, if it has one."""
+    """Return the sign and the letters behind it of the word being written, if it has one."""
     word = re.split(r"\s", text)[-1]
     sign = word[:1]
     return (sign, word[1:]) if sign in tuple(signs) and sign else None
@@ -218,7 +218,7 @@ def _joined(*texts: str) -> str:
 
 
 def _picture(text: str) -> Path | None:
-    """The picture whose path was pasted alone, as terminals do with files that are dropped."""
+    """Return the picture whose path was pasted alone, as terminals do with dropped files."""
     line = text.strip().strip("'\"")
     if "\n" in line or not line or len(line) > LONG_LETTERS:
         return None

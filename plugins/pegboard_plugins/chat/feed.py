@@ -101,7 +101,7 @@ class Feed(Protocol):
         ...
 
     def subscribe(self) -> Subscription:
-        """The events from here on."""
+        """Return a subscription to the events from here on."""
         ...
 
     async def aclose(self) -> None:
@@ -109,15 +109,15 @@ class Feed(Protocol):
         ...
 
     async def commands(self) -> Sequence[Command]:
-        """The slash commands of project, skills and plugins."""
+        """Return the slash commands of project, skills and plugins."""
         ...
 
     async def agents(self) -> Sequence[Agent]:
-        """The agents, the default one first."""
+        """Return the agents, the default one first."""
         ...
 
     async def models(self) -> Sequence[Model]:
-        """The models that can be asked, with all that is known of them."""
+        """Return the models that can be asked, with all known facts."""
         ...
 
     async def require_model(self, name: str) -> None:
@@ -128,43 +128,43 @@ class Feed(Protocol):
         ...
 
     async def plugins(self) -> Sequence[PluginEntry]:
-        """The plugins, with what is wrong with them, and their tools."""
+        """Return the plugins with their faults and their tools."""
         ...
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
-        """What every request carries beside the conversation, and how many letters each has."""
+        """Return the characters that every request carries beside the conversation, by source."""
         ...
 
     async def trace(self, session_id: str) -> Sequence[TraceEntry]:
-        """What plugins changed on the way of the last prompts."""
+        """Return the changes that plugins made to the last prompts."""
         ...
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
-        """The project's sessions, those used last first."""
+        """Return the project's sessions, last used first."""
         ...
 
     async def session(self, session_id: str) -> Session:
-        """The session."""
+        """Return the session."""
         ...
 
     async def create(self) -> Session:
-        """A new session."""
+        """Create a session."""
         ...
 
     async def turns(self, session_id: str) -> Sequence[Turn]:
-        """The session's messages, as far as they have come."""
+        """Return the session's messages so far."""
         ...
 
     async def status(self, session_id: str) -> SessionStatus | None:
-        """What the session does; None while it rests."""
+        """Return the session's status, None while it is idle."""
         ...
 
     async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
-        """What waits for an answer."""
+        """Return the requests that wait for an answer."""
         ...
 
     async def todos(self, session_id: str) -> Sequence[Todo]:
-        """The session's list."""
+        """Return the session's todo list."""
         ...
 
     async def change_mode(self, session_id: str, mode: str) -> None:
@@ -196,7 +196,7 @@ class Feed(Protocol):
         ...
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """What a person answers, here or wherever else they see it; None when they do not."""
+        """Ask a person, here or at another client; the answers are None when they decline."""
         ...
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
@@ -212,7 +212,7 @@ class Feed(Protocol):
         ...
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """A new session with the messages before this one, or with all."""
+        """Create a session with the messages before this one, or with all."""
         ...
 
     async def revert(self, session_id: str, message_id: str) -> str:
@@ -224,7 +224,7 @@ class Feed(Protocol):
         ...
 
     async def diff(self, session_id: str) -> Sequence[FileDiff]:
-        """What the session changed in files."""
+        """Return the session's changes in files."""
         ...
 
     async def compact(self, session_id: str, model: str) -> None:
@@ -236,5 +236,5 @@ class Feed(Protocol):
         ...
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """What is shown of a tool call."""
+        """Return the block to draw for a tool call."""
         ...

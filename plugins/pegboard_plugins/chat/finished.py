@@ -82,7 +82,7 @@ class Steer(msgspec.Struct):
 
 
 def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -> list[str]:
-    """A piece as rows of at most `width` columns; `block` is that of a call."""
+    """Draw a piece in rows of at most `width` columns; `block` is that of a call."""
     match piece:
         case Asked(text=text):
             return ["", *_asked(text, pen, width)]
@@ -105,7 +105,7 @@ def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -
 
 
 def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
-    """A line in rows of which but the first begins at the margin, where other pieces begin."""
+    """Draw a line whose first row alone begins at the margin, where other pieces begin."""
     first, *others = wrapped(shown_line(line), width - len("  "), at_words=True)
     return [pen.text(first), *(f"  {pen.text(row)}" for row in others)]
 
@@ -113,7 +113,7 @@ def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
 def call_head(
     part: ToolPart, title: str, *, now_ms: int | None = None, waited_s: float | None = 0.0
 ) -> SpanLine:
-    """The line of a call: its tool, what it is about, how long it worked, waits left out."""
+    """Return the line of a call: tool, subject, and working time without waits."""
     mark = Span("✗ ", "error") if isinstance(part.state, Failed) else Span("● ", "tool")
     seconds = _seconds(part, now_ms)
     worked = None if None in (seconds, waited_s) else max(0.0, (seconds or 0) - (waited_s or 0))
@@ -163,6 +163,6 @@ def _first(text: str) -> str:
 
 
 def subject_of(part: ToolPart) -> str:
-    """What a call is about, in a few words: the first text that it was given."""
+    """Return the subject of a call in a few words: the first text among its arguments."""
     texts = (value for value in part.state.input.values() if isinstance(value, str))
     return next(texts, "")

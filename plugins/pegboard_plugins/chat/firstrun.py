@@ -50,7 +50,7 @@ async def first_run(chat: "Chat") -> None:
 
 
 def _keyed(chat: "Chat") -> list[str]:
-    """The providers that have a key, by their models."""
+    """Return the providers that have a key, by their models."""
     env = _talk(chat).feed.facts.keys
     return sorted({each.provider_id for each in chat.models if env.get(each.provider_id)})
 
@@ -111,7 +111,7 @@ async def _ask_servers(chat: "Chat") -> None:
 
 
 async def _servers() -> list[tuple[int, str]]:
-    """The ports of this machine at which something answers."""
+    """Return the ports of this machine at which a server answers."""
     return [(port, name) for port, name in SERVERS.items() if await _answers(port)]
 
 

@@ -95,9 +95,9 @@ def _text(line: SpanLine) -> str:
 
 
 def cut(line: SpanLine, width: int) -> SpanLine:
-    """The beginning that fits, in letters that no terminal obeys; an ellipsis says that it is one.
+    """Cut the line where it does not fit, with an ellipsis, in letters that no terminal obeys.
 
-    Blanks at the end are no more of a line.
+    Blanks at the end do not count.
     """
     shown = shown_line(line)
     rows = wrapped(shown, width)
@@ -108,7 +108,7 @@ def cut(line: SpanLine, width: int) -> SpanLine:
 
 
 def fragments(lines: Iterable[SpanLine]) -> StyleAndTextTuples:
-    """The lines as prompt_toolkit's styled text."""
+    """Return the lines as prompt_toolkit's styled text."""
     found: StyleAndTextTuples = []
     for line in lines:
         place, sign = row_sign(line)
@@ -232,14 +232,14 @@ def _doing(child: Child) -> str:
 
 
 def _working(course: Course) -> Sequence[Child]:
-    """The subagents that run, in the order of the calls that wait for them."""
+    """Return the running subagents, in the order of the calls that wait for them."""
     order = [_child_of(part) for part in course.calls.values()]
     found = [child for child in course.children.values() if child.running]
     return sorted(found, key=lambda child: [*order, child.session.id].index(child.session.id))
 
 
 def _child_of(part: ToolPart) -> object:
-    """The session of the subagent that a running call waits for."""
+    """Return the session of the subagent that a running call waits for."""
     match part.state:
         case Running(metadata={"sessionId": session_id}):
             return session_id

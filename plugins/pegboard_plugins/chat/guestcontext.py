@@ -56,11 +56,11 @@ class GuestContext:
         return await self.choose(question, ("no", "yes")) == "yes"
 
     async def input(self, title: str) -> str | None:
-        """A short text."""
+        """Ask the person for a short text."""
         return await self._asked(Question(question=title))
 
     async def _asked(self, question: Question) -> str | None:
-        """The answer of a person to one question, of whichever client of the session."""
+        """Ask one question, and return the answer from any client of the session."""
         talk = self._chat.talk
         if talk is None:
             return None
@@ -69,12 +69,12 @@ class GuestContext:
         return answers[0][0] if answers and answers[0] else None
 
     async def edit(self, text: str) -> str | None:
-        """The text from the person's own editor."""
+        """Let the person edit the text in their own editor."""
         with self._asking():
             return await self._chat.outside.edit(text)
 
     async def open_page(self, title: str, text: str) -> None:
-        """A long text on the whole screen."""
+        """Show a long text on the whole screen."""
         lines = [shown_line((Span(line),)) for line in text.split("\n")]
         with self._asking():
             await self._chat.show_page([shown_line((Span(title, "bold"),)), *lines])

@@ -70,7 +70,7 @@ class Guests:
         self._asking = None
 
     async def complete(self, kind: str, text: str, directory: Path) -> Sequence[Item]:
-        """What plugins offer behind a sign."""
+        """Return the plugins' completions behind a sign."""
         if self._hooks is None:
             return ()
         found = await self._hooks.collect(

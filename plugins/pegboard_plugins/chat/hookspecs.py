@@ -62,11 +62,11 @@ class ChatContext(Protocol):
         ...
 
     async def input(self, title: str) -> str | None:
-        """A short text, None when the person leaves."""
+        """Ask the person for a short text; None when they cancel."""
         ...
 
     async def edit(self, text: str) -> str | None:
-        """The text as the person leaves it in their own editor, None when it fails."""
+        """Let the person edit the text in their own editor; None when that fails."""
         ...
 
     async def open_page(self, title: str, text: str) -> None:

@@ -66,7 +66,7 @@ class Keyboard:
             self._chat.draft.paste_text(text)
 
     def focus(self, sequence: str) -> None:
-        """The terminal has said whether the person looks at it."""
+        """Note whether the person looks at the terminal, as it reports."""
         if sequence in (FOCUS_IN, FOCUS_OUT):
             self._chat.notices.focused = sequence == FOCUS_IN
 
@@ -103,7 +103,7 @@ class Keyboard:
             self._chat.submit(self._chat.draft.take(), later=True)
 
     def newline(self) -> None:
-        """A new line."""
+        """Insert a new line."""
         mode = self._chat.mode
         if mode is None or mode.edits:
             self._chat.draft.buffer.newline(copy_margin=False)
@@ -168,11 +168,11 @@ class Keyboard:
         chat.touch()
 
     def next_model(self) -> None:
-        """The next model."""
+        """Choose the next model."""
         self._choose("next_model")
 
     def last_model(self) -> None:
-        """The one before."""
+        """Choose the model before."""
         self._choose("last_model")
 
     def mode(self) -> None:
@@ -184,7 +184,7 @@ class Keyboard:
             self._chat.spawn(self._chat.slash("next_mode"))
 
     def effort(self) -> None:
-        """The next level of effort."""
+        """Choose the next level of effort."""
         self._choose("next_effort")
 
     def _choose(self, what: str) -> None:
@@ -193,11 +193,11 @@ class Keyboard:
             self._chat.spawn(self._chat.slash(what))
 
     def output(self) -> None:
-        """The last call in full."""
+        """Show the last call in full."""
         self._chat.spawn(self._chat.slash("output"))
 
     def transcript(self) -> None:
-        """The whole session."""
+        """Show the whole session."""
         self._chat.spawn(self._chat.slash("transcript"))
 
     def editor(self) -> None:
@@ -245,15 +245,15 @@ class Keyboard:
         chat.touch()
 
     def page_up(self) -> None:
-        """A page up."""
+        """Scroll a page up."""
         self._taken("pageup")
 
     def page_down(self) -> None:
-        """A page down."""
+        """Scroll a page down."""
         self._taken("pagedown")
 
     def picture(self) -> None:
-        """The clipboard's picture."""
+        """Attach the clipboard's picture."""
         self._chat.spawn(self._picture())
 
     async def _picture(self) -> None:
@@ -266,7 +266,7 @@ class Keyboard:
             )
 
     def redraw(self) -> None:
-        """The footer anew, without clearing anything."""
+        """Draw the footer again, without clearing anything."""
         self._chat.window.anew()
 
     def suspend(self) -> None:
@@ -274,7 +274,7 @@ class Keyboard:
         self._chat.spawn(self._chat.outside.suspend())
 
     def help(self) -> None:
-        """The keys, on an empty line."""
+        """Show the keys, on an empty line."""
         chat = self._chat
         if (chat.mode is None or chat.mode.edits) and chat.draft.text:
             self.letter("?")

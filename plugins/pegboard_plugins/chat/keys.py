@@ -126,7 +126,7 @@ def key_name(key: str) -> str:
 
 
 def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:
-    """The keys for prompt_toolkit; `chosen` maps names to other keys."""
+    """Return the keys for prompt_toolkit; `chosen` maps names to other keys."""
     for sequence in (FOCUS_IN, FOCUS_OUT):
         ANSI_SEQUENCES.setdefault(sequence, Keys.Ignore)
     keys = KeyBindings()

@@ -65,7 +65,7 @@ FACTS_S = 1.0
 
 
 async def open_local(directory: Path, *, trust: bool, level: str | None) -> "LocalFeed":
-    """An App for the directory, with a person there to be asked."""
+    """Open an App for the directory, with a person who can be asked."""
     from pegboard import App, AppOptions
 
     config = {} if level is None else {"sandbox": level}
@@ -77,7 +77,7 @@ async def open_local(directory: Path, *, trust: bool, level: str | None) -> "Loc
 
 @asynccontextmanager
 async def plugins_here(directory: Path) -> "AsyncIterator[App]":
-    """An App that runs nothing, for the plugins of this machine beside a server's session."""
+    """Open an App for this machine's plugins beside a server's session; it runs nothing."""
     from pegboard import App, AppOptions
 
     env = {name: value for name, value in os.environ.items() if name != "PEGBOARD_DATABASE"}
@@ -89,7 +89,7 @@ async def plugins_here(directory: Path) -> "AsyncIterator[App]":
 
 
 def chat_options(app: "App") -> Mapping[str, Any]:
-    """What the user's configuration says of the chat."""
+    """Return the user's settings for the chat."""
     said = app.config.plugins.get("chat")
     return said.options if said else {}
 
@@ -147,7 +147,7 @@ class LocalFeed:
         return True
 
     def subscribe(self) -> Subscription:
-        """The App's events."""
+        """Return a subscription to the App's events."""
         return self._app.subscribe(limit=QUEUED_EVENTS)
 
     async def aclose(self) -> None:
@@ -155,16 +155,16 @@ class LocalFeed:
         await self._app.aclose()
 
     async def commands(self) -> Sequence[Command]:
-        """The slash commands."""
+        """Return the slash commands."""
         return tuple(self._app.commands.values())
 
     async def agents(self) -> Sequence[Agent]:
-        """The agents."""
+        """Return the agents."""
         first = self._app.default_agent().name
         return sorted(self._app.agents.values(), key=lambda agent: agent.name != first)
 
     async def models(self) -> Sequence[Model]:
-        """The models that can be asked; the configured one is there in any case."""
+        """Return the models that can be asked, always with the configured one."""
         found = {(model.provider_id, model.id): model for model in await self._app.models()}
         if self._app.config.model:
             with suppress(ModelNotFoundError):
@@ -177,46 +177,46 @@ class LocalFeed:
         await self._app.resolve_model(name)
 
     async def plugins(self) -> Sequence[PluginEntry]:
-        """The plugins."""
+        """Return the plugins."""
         return plugin_entries(self._app)
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
-        """The pieces of the system prompt and the tools' descriptions, each with its plugin."""
+        """Return the sizes of the system prompt's pieces and the tools' descriptions, by plugin."""
         return standing(self._app, session_id, agent)
 
     async def trace(self, session_id: str) -> Sequence[TraceEntry]:
-        """What plugins changed."""
+        """Return the changes by plugins."""
         return trace_entries(self._app, session_id)
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
-        """The project's sessions."""
+        """Return the project's sessions."""
         return await self._app.sessions(limit=LISTED, search=search)
 
     async def session(self, session_id: str) -> Session:
-        """The session; one of another folder is refused."""
+        """Return the session; one of another folder is refused."""
         session = await self._app.session(session_id)
         require_folder(session, self._app.workspace.directory)
         return session
 
     async def create(self) -> Session:
-        """A new session."""
+        """Create a session."""
         return await self._app.create_session()
 
     async def turns(self, session_id: str) -> Sequence[Turn]:
-        """The session's messages."""
+        """Return the session's messages."""
         return await self._app.list_turns(session_id)
 
     async def status(self, session_id: str) -> SessionStatus | None:
-        """What the session does."""
+        """Return the session's status."""
         status = self._app.session_status(session_id)
         return None if isinstance(status, Idle) else status
 
     async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
-        """What waits for an answer."""
+        """Return the requests that wait for an answer."""
         return (*self._app.permissions.pending(), *self._app.questions.pending())
 
     async def todos(self, session_id: str) -> Sequence[Todo]:
-        """The session's list."""
+        """Return the session's todo list."""
         return await self._app.storage.todos(session_id)
 
     async def change_mode(self, session_id: str, mode: str) -> None:
@@ -289,7 +289,7 @@ class LocalFeed:
         await self._app.update_session(session_id, title=title)
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """A copy up to a message."""
+        """Create a copy up to a message."""
         return await forked(self._app, session_id, message_id)
 
     async def revert(self, session_id: str, message_id: str) -> str:
@@ -301,7 +301,7 @@ class LocalFeed:
         return (await unreverted(self._app, session_id)).warning
 
     async def diff(self, session_id: str) -> Sequence[FileDiff]:
-        """The changes."""
+        """Return the session's changes."""
         return await session_diff(self._app, session_id)
 
     async def compact(self, session_id: str, model: str) -> None:
@@ -313,5 +313,5 @@ class LocalFeed:
         return ()
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """The block of the plugins."""
+        """Return the block of the plugins."""
         return await self._blocks.block(part, width)

@@ -65,14 +65,14 @@ async def _turns(chat: "Chat") -> Sequence[Turn]:
 
 
 async def show_help(chat: "Chat", _: str) -> None:
-    """The commands."""
+    """Show the commands."""
     rows = [("command", "what it does")]
     rows += [(f"/{each.name}", each.help) for each in chat.slashes.values()]
     _table(chat, "Commands: also @file, !command, ? for the keys", rows)
 
 
 async def show_keys(chat: "Chat", _: str) -> None:
-    """The keys."""
+    """Show the keys."""
     key_of = chat.window.key_of
     rows = [("key", "what it does", "name")]
     rows += [(key_of(each.name), each.help, each.name) for each in KEYS]
@@ -97,7 +97,7 @@ async def show_key_card(chat: "Chat", _: str) -> None:
 
 
 async def show_diff(chat: "Chat", _: str) -> None:
-    """What the session has changed."""
+    """Show the session's changes."""
     course = _talk(chat).course
     changes = await _talk(chat).feed.diff(course.session.id) if course else ()
     if not changes:
@@ -126,7 +126,7 @@ def _whole(chat: "Chat", block: Block) -> Iterable[SpanLine]:
 
 
 async def show_context(chat: "Chat", _: str) -> None:
-    """What fills the window, as far as it can be told."""
+    """Show the contents of the window, as far as they are known."""
     talk, state = _talk(chat), chat.state
     sizes = await _said(chat)
     standing = await talk.feed.standing(state.session_id, state.agent)
@@ -148,7 +148,7 @@ async def show_context(chat: "Chat", _: str) -> None:
 
 
 async def _said(chat: "Chat") -> Counter[str]:
-    """The letters of the conversation, by whose they are, since it was last summarised."""
+    """Count the characters of the conversation since its last summary, by source."""
     owners = await _owners(chat)
     sizes: Counter[str] = Counter()
     for turn in await _turns(chat):
@@ -169,7 +169,7 @@ async def _said(chat: "Chat") -> Counter[str]:
 
 
 async def show_todo(chat: "Chat", _: str) -> None:
-    """The task list."""
+    """Show the todo list."""
     course = _talk(chat).course
     todos = await _talk(chat).feed.todos(course.session.id) if course else ()
     lines = todo_lines(to_json(todo) for todo in todos)
@@ -180,18 +180,18 @@ async def show_todo(chat: "Chat", _: str) -> None:
 
 
 async def show_tools(chat: "Chat", _: str) -> None:
-    """The tools."""
+    """Show the tools."""
     _table(chat, "Tools", [("tool", "plugin"), *sorted((await _owners(chat)).items())])
 
 
 async def _owners(chat: "Chat") -> Mapping[str, str]:
-    """The plugins by their tools."""
+    """Return the plugins by their tools."""
     found = await _talk(chat).feed.plugins()
     return {tool: each.name for each in found for tool in each.tools}
 
 
 async def show_plugins(chat: "Chat", _: str) -> None:
-    """The plugins."""
+    """Show the plugins."""
     found = await _talk(chat).feed.plugins()
     rows = [(each.name, each.origin, each.error) for each in found]
     _table(chat, "Plugins", [("plugin", "from", "problem"), *rows])
@@ -212,7 +212,7 @@ async def show_trace(chat: "Chat", _: str) -> None:
 
 
 async def show_permissions(chat: "Chat", _: str) -> None:
-    """What was allowed for good."""
+    """Show the lasting approvals."""
     if await chat.outside.pegboard("permission", "list"):
         chat.warn("the list of approvals could not be read")
 
@@ -240,7 +240,7 @@ async def show_status(chat: "Chat", _: str) -> None:
 
 
 async def show_output(chat: "Chat", _: str) -> None:
-    """The last call, in full."""
+    """Show the last call in full."""
     talk = _talk(chat)
     parts = [part for turn in await _turns(chat) for part in turn.parts]
     ended = [part for part in parts if isinstance(part, ToolPart) and _has_ended(part)]

@@ -40,7 +40,7 @@ class Mode(Protocol):
         ...
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """What is shown, in at most `room` lines."""
+        """Draw the mode in at most `room` lines."""
         ...
 
     def press(self, key: str) -> bool:
@@ -52,11 +52,11 @@ class Mode(Protocol):
         ...
 
     def changed(self, text: str) -> None:
-        """The editor's text is another."""
+        """Take the editor's new text."""
         ...
 
     def close(self) -> None:
-        """It goes without an answer."""
+        """Close without an answer."""
         ...
 
 
@@ -76,7 +76,7 @@ class Choice:
         self._at = places[0] if places else 0
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """The title, and the rows around the chosen one."""
+        """Draw the title, and the rows around the chosen one."""
         rows = max(1, room - 1)
         first = max(0, min(self._at - rows // 2, len(self._shown) - rows))
         found = [self._line(n) for n in range(first, min(first + rows, len(self._shown)))]
@@ -167,7 +167,7 @@ class Line:
         self._title = title
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:  # noqa: ARG002 - the protocol's
-        """The title."""
+        """Draw the title."""
         return [shown_line((Span(self._title, "bold"), Span("  Enter sends · Esc cancels", "dim")))]
 
     def press(self, key: str) -> bool:

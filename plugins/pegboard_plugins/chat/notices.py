@@ -24,7 +24,7 @@ class Notices:
         self._output.flush()
 
     def active(self) -> None:
-        """A key was pressed, so somebody looks."""
+        """Note a key press, which means that a person looks."""
         self.focused = True
 
     def asked(self) -> None:
@@ -32,7 +32,7 @@ class Notices:
         self._tell("Pegboard asks for permission, or has a question")
 
     def rested(self) -> None:
-        """The turn is over."""
+        """Notify the person that the turn is over."""
         self._tell("Pegboard is ready")
 
     def _tell(self, text: str) -> None:

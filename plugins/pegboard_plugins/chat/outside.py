@@ -56,7 +56,7 @@ class Outside:
             self._frames.touch()
 
     async def run(self, *command: str) -> int:
-        """The exit code of a program that has the terminal to itself; 127 if there is none."""
+        """Run a program on the whole terminal, and return its exit code; 127 if there is none."""
         if (program := _program(command[0])) is None:
             return 127
         try:
@@ -72,11 +72,11 @@ class Outside:
             os.kill(0, signal.SIGTSTP)
 
     async def pegboard(self, *arguments: str) -> int:
-        """The exit code of another command of ours."""
+        """Run another command of ours on the whole terminal, and return its exit code."""
         return await self.run(sys.executable, "-P", "-c", _PEGBOARD, *arguments)
 
     async def pegboard_beside(self, *arguments: str) -> str:
-        """What another command of ours complains of, which needs no terminal; empty if nothing."""
+        """Run another command of ours without a terminal, and return its error output."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", _PEGBOARD, *arguments),
             stdin=asyncio.subprocess.DEVNULL,
@@ -94,7 +94,7 @@ class Outside:
             return code != 127  # noqa: PLR2004 - the shell's word for it
 
     async def edit(self, text: str) -> str | None:
-        """The text as the person leaves it in `$VISUAL` or `$EDITOR`; None when that failed."""
+        """Let the person edit the text in `$VISUAL` or `$EDITOR`; None when that fails."""
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
         with _written(text, ".md") as file:
             if await self.run(*shlex.split(editor), str(file)) != 0:
@@ -116,7 +116,7 @@ def _keys_of_signals() -> Iterator[None]:
 
 @contextmanager
 def _written(text: str, suffix: str) -> Iterator[Path]:
-    """A file of one's own, for as long as it is used."""
+    """Write a private file for as long as it is used."""
     handle, name = tempfile.mkstemp(prefix="pegboard-", suffix=suffix)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
@@ -128,14 +128,14 @@ def _written(text: str, suffix: str) -> Iterator[Path]:
 
 
 def _program(name: str) -> str | None:
-    """The path of the user's program of this name: no project around us has it."""
+    """Return the path of the user's program of this name, never one of the current project."""
     if "/" in name:
         return name
     return find_program(name, os.environ, root=open_workspace(Path.cwd()).worktree)
 
 
 def private_file(env: Mapping[str, str], name: str) -> Path | None:
-    """A file of the chat's in the user's state folder, readable by its user alone.
+    """Return a file in the user's state folder, readable by its user alone; None without one.
 
     None where there can be none.
     """
@@ -149,7 +149,7 @@ def private_file(env: Mapping[str, str], name: str) -> Path | None:
 
 
 async def clipboard_picture() -> bytes:
-    """The picture in the clipboard as PNG, empty if there is none, or nobody can say."""
+    """Return the clipboard's picture as PNG, empty if there is none or no program to ask."""
     for command in _PICTURES:
         if (program := _program(command[0])) is None:
             continue

@@ -138,7 +138,7 @@ class Permission:
 
     @lru_cache(maxsize=1)  # noqa: B019 - the dialog is short-lived
     def _body(self, width: int) -> Sequence[SpanLine]:
-        """What is asked in rows, made once: each frame shows a few of them."""
+        """Return the rows of the request, made once: each frame shows a few of them."""
         lines = permission_lines(self.request, most=MOST_ROWS + 1)
         every = (row for line in lines for row in wrapped(line, width))
         rows = list(islice(every, MOST_ROWS + 1))
@@ -285,7 +285,7 @@ class Questions:
         return self._own or self._list is not None or not self._question.options
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """The question and its answers, which are the last to go."""
+        """Draw the question and its answers, which go last when room is short."""
         if self._list is not None:
             return self._list.lines(width, room)
         question = self._question

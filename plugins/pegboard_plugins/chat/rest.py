@@ -39,7 +39,7 @@ class Rest:
 
     @asynccontextmanager
     async def before(self, command: str) -> AsyncIterator[None]:
-        """A context that begins when the session rests; the next command waits for its end.
+        """Wait until the session is idle; the next command waits for the end of the block.
 
         :raises AbortedError: when the person has ended the wait.
         :raises InvalidInputError: when the session still works after `REST_S` seconds.

@@ -81,7 +81,7 @@ async def rename(chat: "Chat", argument: str) -> None:
 
 
 def _prompts(turns: "list[Turn]") -> list[tuple[str, str]]:
-    """The ids and texts of what the person said, the newest last."""
+    """Return the ids and texts of the person's prompts, the newest last."""
     found = []
     for turn in turns:
         texts = [
@@ -93,7 +93,7 @@ def _prompts(turns: "list[Turn]") -> list[tuple[str, str]]:
 
 
 async def _before(chat: "Chat") -> list[tuple[str, str]]:
-    """The prompts before the point that the session has gone back to."""
+    """Return the prompts before the point to which the session was reverted."""
     talk = _talk(chat)
     session = await talk.feed.session(_session_id(chat))
     prompts = _prompts(list(await talk.feed.turns(session.id)))

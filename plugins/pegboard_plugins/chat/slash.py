@@ -108,7 +108,7 @@ def _guest(plugin: str, command: SlashCommand) -> Act:
 
 
 def items(slashes: Mapping[str, Slash]) -> Sequence[Item]:
-    """The commands as they are offered."""
+    """Return the commands as items of a menu."""
     return [
         Item(value=each.name, text=f"/{each.name}", note=each.help) for each in slashes.values()
     ]
@@ -138,16 +138,16 @@ async def run(chat: "Chat", text: str) -> bool:
 
 
 async def act(chat: "Chat", name: str) -> None:
-    """What a key does that is a command, or like one."""
+    """Run the command of a key."""
     chosen = BY_KEY.get(name) or OWN[name][1]
     await chosen(chat, "")
 
 
 def windows(chat: "Chat") -> Mapping[str, int]:
-    """The windows of the models that are known, in tokens."""
+    """Return the windows of the known models, in tokens."""
     return choosing.windows(chat)
 
 
 def options(chat: "Chat") -> Mapping[str, Any]:
-    """The user's settings for the chat."""
+    """Return the user's settings for the chat."""
     return chat.talk.feed.facts.options if chat.talk else {}

@@ -15,7 +15,7 @@ BETWEEN = " · "
 def status_line(
     facts: Facts, state: ChatState, queued: int, items: Sequence[StatusItem], width: int
 ) -> SpanLine:
-    """What fits of the facts and of the plugins' items; low priorities go first."""
+    """Fit the facts and the plugins' items into a line; low priorities are left out first."""
     kept = [*_own(facts, state), *items, *_rare(facts, queued)]
     while len(kept) > 1 and len(BETWEEN.join(each.text for each in kept)) > width:
         kept.remove(min(kept, key=lambda each: each.priority))
@@ -36,7 +36,7 @@ def _own(facts: Facts, state: ChatState) -> Sequence[StatusItem]:
 
 
 def _rare(facts: Facts, queued: int) -> Sequence[StatusItem]:
-    """What is worth a word only where it is not as usual."""
+    """Return the facts that are shown only where they are unusual."""
     sandboxed = facts.sandbox not in ("", "off")
     found = (
         ("sandbox", f"sandbox {facts.sandbox}" if sandboxed else "", 30),

@@ -173,7 +173,7 @@ class Screen(Application[None]):
 
 
 def _width(row: Mapping[int, Char]) -> int:
-    """The cells of a row up to the last that is not blank."""
+    """Return the cells of a row up to the last that is not blank."""
     return max((place for place, each in row.items() if each.char != " "), default=-1) + 1
 
 
@@ -213,7 +213,7 @@ class Frames:
             self._screen._redraw()  # noqa: SLF001 - ours: `Screen` overrides it
 
     def rest(self) -> Sequence[str]:
-        """The rows that no frame has drawn yet, to be written when the footer is gone."""
+        """Return the rows that no frame has drawn yet, to be written after the footer."""
         rows, self._rows = self._rows, []
         return rows
 
@@ -228,7 +228,7 @@ def wraps_anew(env: Mapping[str, str]) -> bool:
 
 
 def colour_depth(env: Mapping[str, str]) -> ColorDepth:
-    """The colours that the footer is drawn in: the terminal's own sixteen unless it says more."""
+    """Choose the footer's colours: the terminal's own sixteen unless it declares more."""
     if env.get("NO_COLOR"):
         return ColorDepth.DEPTH_1_BIT
     if env.get("COLORTERM") in ("truecolor", "24bit"):

@@ -178,7 +178,7 @@ class Talk:
             self._rested()
 
     async def _state(self, course: Course) -> None:
-        """What of a session no message tells."""
+        """Read the state of a session that its messages do not have."""
         session_id = course.session.id
         course.status = await self.feed.status(session_id) or Idle()
         for child in course.children.values():
@@ -225,7 +225,7 @@ class Talk:
         self.rest.look()
 
     async def session(self) -> Session:
-        """The session, made when it is first needed."""
+        """Return the session, created at its first use."""
         async with self._in_order:
             if self.course is None:
                 self.course = Course(await self.feed.create())
@@ -261,7 +261,7 @@ class Talk:
             self._mode = self.choices.mode = mode
 
     def order(self, text: str, **facts: Any) -> Order:  # noqa: ANN401 - an order's own fields
-        """A prompt with what the person has chosen."""
+        """Return a prompt with the person's choices."""
         chosen = self.choices
         return Order(
             text=text,
@@ -325,13 +325,13 @@ class Talk:
                 self.say(warning, "warning")
 
     def typed_as(self, text: str) -> str | None:
-        """What stood in the editor when a prompt of this text was sent from here."""
+        """Return the editor's text from which a prompt of this text was sent here."""
         return next((order.typed for order in reversed(self.sent) if order.text == text), None)
 
     async def ask(self, question: Question) -> Answers | None:
-        """What is answered to a question of a plugin's, here or at another client.
+        """Ask a plugin's question, and return the answers from here or another client.
 
-        It ends with the session that it was asked in: None when the person goes to another one.
+        It ends with its session: None when the person goes to another one.
         """
         session = await self.session()
         asked = question, asyncio.create_task(self.feed.ask(session.id, (question,)))

@@ -28,7 +28,7 @@ class ThemeChoice:
         self._draw_in = draw_in
 
     def background(self, light: bool) -> None:  # noqa: FBT001 - a callback's
-        """The terminal says whether its background is light."""
+        """Take the terminal's report that its background is light or dark."""
         self._fitting = LIGHT if light else DARK
         if self.name == AUTO:
             self._draw_in(self._fitting)

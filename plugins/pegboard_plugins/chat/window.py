@@ -76,7 +76,7 @@ class DrawnCursor(Processor):
     """Draws the cursor in the editor as a reversed cell while the terminal's own is elsewhere."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """The line, with the cell under the cursor reversed if it is this line's."""
+        """Return the line, with the cell under the cursor reversed if it is this line's."""
         document = transformation_input.document
         fragments = explode_text_fragments(transformation_input.fragments)
         if transformation_input.lineno == document.cursor_position_row:
@@ -167,14 +167,14 @@ class Window:
         return self.screen.is_parked and (mode is None or mode.edits)
 
     def _lines(self) -> "tuple[SpanLine, ...]":
-        """The lines above the editor, made once for a frame."""
+        """Return the lines above the editor, made once for a frame."""
         if self._drawn is None:
             room = self._room() - self._editor_rows() - 2
             self._drawn = tuple(self._chat.footer(self.width, max(0, room)))
         return self._drawn
 
     def _room(self) -> int:
-        """The rows of the whole footer, in which a dialog has all of the window but a few rows."""
+        """Return the rows of the whole footer; a dialog has all of the window but a few."""
         rows, modes = _size().rows, self._chat.open_modes
         most = rows if any(mode.is_unasked for mode in modes) else FOOTER_LINES
         is_list = modes or self._chat.offers.items
@@ -194,7 +194,7 @@ class Window:
         return Dimension.exact(len(self._lines()))
 
     def _height(self) -> int:
-        """The rows of the next frame, which begins with this question."""
+        """Return the rows of the next frame, which begins with this question."""
         self._drawn = None
         return len(self._lines()) + 1 + self._editor_rows() + 1
 
@@ -234,7 +234,7 @@ class Window:
             self.painter.write_raw(ASK_BACKGROUND)
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """An error of nobody's, such as one of a plugin's own tasks, is shown; the chat goes on."""
+        """Show an error without a handler, such as one of a plugin's own tasks, and go on."""
         error = context.get("exception")
         if isinstance(error, MemoryError) and "handle" in context:
             loop.default_exception_handler(context)  # it ends the program
