@@ -67,6 +67,7 @@ UNPROMISED = (
     "pegboard.unstable",
     "pegboard_plugins.shared.frontend",
     "pegboard_plugins.shared.terminal",
+    "pegboard_plugins.shared.transcripts",
 )
 """Rings of names that the built-in plugins share."""
 RINGS = {ring: _names(ring) for ring in (*PROMISED, *UNPROMISED)}

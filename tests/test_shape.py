@@ -40,10 +40,7 @@ BEYOND = {
         "pegboard_plugins.commandhooks.",  # a survey shows the hooks of a file
         "pegboard_plugins.instructions.",  # and what a text imports
     ),
-    "pegboard_plugins.web": (
-        "pegboard_plugins.cli.",  # transcripts and costs as the command line has them
-        "pegboard_plugins.server.",  # its pages are the server's
-    ),
+    "pegboard_plugins.web": ("pegboard_plugins.server.",),  # its pages are the server's
     "pegboard_plugins.shared": ("pegboard.cli.",),  # what the script calls paints first
 }
 """Modules that a plugin imports beyond public names."""

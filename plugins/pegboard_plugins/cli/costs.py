@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pegboard import App
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.session import Session
-    from pegboard_plugins.cli.agentcosts import AgentCost
+    from pegboard_plugins.shared.frontend import AgentCost
 
 
 @click.command()
@@ -27,7 +27,7 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
     Prices are US dollars. The sessions of subagents are counted in. The cost is "unknown" where
     the model's price is not known or the provider reports no usage.
     """
-    from pegboard_plugins.cli.agentcosts import by_agent
+    from pegboard_plugins.shared.frontend import by_agent
 
     session, answers = run_async(_paid(directory, session_id))
     costs = by_agent(session, answers)

@@ -10,8 +10,8 @@ import msgspec
 
 from pegboard.cli import open_app, run_async
 from pegboard.schema.session import Tokens
-from pegboard_plugins.cli.agentcosts import AgentCost, costs_of
 from pegboard_plugins.cli.jsontext import schema_json
+from pegboard_plugins.shared.frontend import AgentCost, costs_of
 from pegboard_plugins.shared.terminal import cost_text, sum_costs
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from typing import Any
 
 from pegboard.display import Block, escape_controls
 from pegboard.unstable import block_lines
-from pegboard_plugins.cli.export.answers import answer_html
-from pegboard_plugins.cli.export.page import rows_html
+from pegboard_plugins.shared.transcripts import answer_html, rows_html
 
 Node = Any
 """JSON: a string, or `[tag, attributes, *nodes]`."""

@@ -8,10 +8,9 @@ from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Part, ReasoningPart, TextPart
 from pegboard.schema.session import FileDiff, Session, Todo
 from pegboard.schema.wire import Wire
-from pegboard_plugins.cli.export.page import message_html
-from pegboard_plugins.cli.export.transcript import transcribe
 from pegboard_plugins.server.serverstate import ServerState
 from pegboard_plugins.shared.frontend import Conversation, session_diff
+from pegboard_plugins.shared.transcripts import message_html, transcribe
 from pegboard_plugins.web.nodes import Node, diff_nodes, html_nodes
 
 PROMPT_LETTERS = 200

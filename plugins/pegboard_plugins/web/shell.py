@@ -6,8 +6,8 @@ from pathlib import Path
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from pegboard_plugins.cli.export.page import colours
 from pegboard_plugins.server.browser import PUBLIC
+from pegboard_plugins.shared.transcripts import theme_css
 
 FILES = Path(__file__).with_name("static")
 POLICY = (
@@ -30,7 +30,7 @@ routes = APIRouter()
 @cache
 def _content(name: str) -> bytes:
     content = (FILES / name).read_bytes()
-    return content + colours().encode() if name == "style.css" else content
+    return content + theme_css().encode() if name == "style.css" else content
 
 
 def _add(name: str) -> None:

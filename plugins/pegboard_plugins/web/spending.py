@@ -9,7 +9,7 @@ from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import ToolPart
 from pegboard.schema.session import Session
 from pegboard.schema.wire import Wire
-from pegboard_plugins.cli.agentcosts import costs_of
+from pegboard_plugins.shared.frontend import costs_of
 from pegboard_plugins.shared.terminal import sum_costs
 
 READ_SESSIONS = 500

@@ -13,8 +13,8 @@ from pegboard_plugins.cli.export.page import session_page
 from pegboard_plugins.cli.export.redaction import Redaction
 from pegboard_plugins.cli.export.sessionfile import exported_lines, read_conversations
 from pegboard_plugins.cli.export.trajectory import session_trajectory
-from pegboard_plugins.cli.export.transcript import transcribe
 from pegboard_plugins.shared.frontend import Conversation
+from pegboard_plugins.shared.transcripts import transcribe
 
 Form = Literal["html", "md", "jsonl", "atif"]
 _AS_IT_IS = "not redacted: it may hold secrets"

@@ -5,17 +5,18 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from pegboard.display import escape_controls, plain_line
-from pegboard_plugins.cli.export.answers import answer_markdown, fenced
-from pegboard_plugins.cli.export.transcript import (
+from pegboard_plugins.shared.transcripts import (
     Answer,
     Entry,
     Fold,
     Inner,
+    MessageEntry,
     Note,
     Picture,
-    Said,
     Transcript,
     Words,
+    answer_markdown,
+    fenced,
 )
 
 _OBEYED = re.compile(r"([\\`*_\[\]<>&!#|~])")
@@ -29,13 +30,13 @@ def session_markdown(transcript: Transcript, report: str) -> str:
 def _session(transcript: Transcript, level: int) -> Iterator[str]:
     yield f"{'#' * min(level, 5)} {_plain(transcript.title)}"
     yield _plain(" · ".join(transcript.facts))
-    for said in transcript.messages:
-        yield from _message(said, level + 1)
+    for message in transcript.messages:
+        yield from _message(message, level + 1)
 
 
-def _message(said: Said, level: int) -> Iterator[str]:
-    yield f"{'#' * min(level, 6)} {_plain(' · '.join((said.by, *said.facts)))}"
-    for entry in said.entries:
+def _message(message: MessageEntry, level: int) -> Iterator[str]:
+    yield f"{'#' * min(level, 6)} {_plain(' · '.join((message.by, *message.facts)))}"
+    for entry in message.entries:
         yield from _entry(entry, level)
 
 

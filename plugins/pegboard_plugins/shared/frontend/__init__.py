@@ -9,6 +9,7 @@ from pegboard import late_names
 __getattr__, __dir__ = late_names(
     __name__,
     {
+        "pegboard_plugins.shared.frontend.agentcosts": ("AgentCost", "by_agent", "costs_of"),
         "pegboard_plugins.shared.frontend.approvals": (
             "approvals_of",
             "revoke",

@@ -10,7 +10,7 @@ from pegboard.display import escape_controls
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-    from pegboard_plugins.cli.export.markdownparser import Parser
+    from pegboard_plugins.shared.transcripts.markdownparser import Parser
 
 LONGEST_LETTERS = 200_000
 """A longer answer is plain text: the time to parse some texts is quadratic."""
@@ -24,7 +24,7 @@ _ALIGNED = re.compile(r"text-align:(left|center|right)")
 
 @cache
 def _parser() -> "Parser":
-    from pegboard_plugins.cli.export.markdownparser import Parser  # for the first answer
+    from pegboard_plugins.shared.transcripts.markdownparser import Parser  # for the first answer
 
     parser = Parser(schemes=_SCHEMES)
     parser.disable("image")
@@ -69,7 +69,7 @@ def answer_markdown(text: str) -> str:
     text = escape_controls(text)
     if len(text) > LONGEST_LETTERS:
         return fenced(text)
-    from pegboard_plugins.cli.export.markdownparser import Parser  # as above
+    from pegboard_plugins.shared.transcripts.markdownparser import Parser  # as above
 
     parser, facts = Parser(schemes=("",)), dict[str, Any]()
     tokens = parser.parse(text, facts)

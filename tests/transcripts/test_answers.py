@@ -6,7 +6,7 @@ import re
 import pytest
 
 from lenient_viewer import drawn
-from pegboard_plugins.cli.export.answers import answer_html, answer_markdown, fenced
+from pegboard_plugins.shared.transcripts import answer_html, answer_markdown, fenced
 
 SAFE = {
     "code in a line": "use `Vec<T>` here",

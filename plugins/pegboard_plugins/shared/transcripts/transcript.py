@@ -80,7 +80,7 @@ class Inner(msgspec.Struct, frozen=True):
 Entry = Words | Answer | Note | Picture | Fold | Inner
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class MessageEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A message: who wrote it, facts about it, and its entries. `id` is its anchor."""
 
     id: str
@@ -95,7 +95,7 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     facts: tuple[str, ...]
-    messages: tuple[Said, ...]
+    messages: tuple[MessageEntry, ...]
 
 
 async def transcribe(app: Host, conversations: Sequence[Conversation]) -> Transcript:
@@ -125,7 +125,9 @@ class _Transcriber:
         ]
         if left := tuple(self._inner(each) for each in mine):
             id_ = f"{conversation.info.id}-subagents"
-            messages.append(Said(id=id_, by="Subagents", facts=(), entries=left, is_answer=True))
+            messages.append(
+                MessageEntry(id=id_, by="Subagents", facts=(), entries=left, is_answer=True)
+            )
         return Transcript(
             title=conversation.info.title,
             facts=_session_facts(conversation.info),
@@ -136,12 +138,12 @@ class _Transcriber:
         del self._waiting[conversation.info.id]
         return Inner(self.session(conversation))
 
-    def _message(self, turn: Turn) -> Said:
+    def _message(self, turn: Turn) -> MessageEntry:
         info = turn.info
         entries = [entry for part in turn.parts for entry in self._entries(part, turn)]
         if isinstance(info, UserMessage):
             diffs = info.summary.diffs if info.summary else ()
-            return Said(
+            return MessageEntry(
                 id=info.id,
                 by="You",
                 facts=(_moment(info.time.created),),
@@ -150,7 +152,7 @@ class _Transcriber:
             )
         if info.error is not None:
             entries.append(Note(f"error: {info.error.data.message}", is_error=True))
-        return Said(
+        return MessageEntry(
             id=info.id,
             by=info.agent,
             facts=_answer_facts(info),

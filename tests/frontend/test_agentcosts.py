@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime
 from pegboard.schema.session import Estimate, Session, SessionTime, Tokens
-from pegboard_plugins.cli.agentcosts import OTHER, AgentCost, by_agent
+from pegboard_plugins.shared.frontend.agentcosts import OTHER, AgentCost, by_agent
 
 
 def answer(agent: str, cost: float) -> AssistantMessage:
