@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from forks import PEGBOARD, PIPE, Fork, environment, start
 
@@ -110,6 +111,27 @@ def served(
         assert process.stdout
         process.stdout.close()
         log.close()
+
+
+@pytest.fixture(scope="session")
+def model_port() -> Iterator[int]:
+    """The port of a model that takes directives."""
+    with model() as port:
+        yield port
+
+
+@pytest.fixture(scope="session")
+def server(model_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server that the tests of a folder share."""
+    with served(tmp_path_factory.mktemp("served"), model_port) as running:
+        yield running
+
+
+@pytest.fixture
+def client(server: Served) -> Iterator[httpx.Client]:
+    """A client of the server."""
+    with server.client() as opened:
+        yield opened
 
 
 def _address(process: "Fork | subprocess.Popen[bytes]") -> str:

@@ -1,31 +1,14 @@
+"""A server that the tests of this folder share, and a browser that looks at its pages."""
+
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from browsing import ARGUMENTS, Seen, chromium, seen
-from served import Served, model, served
+from served import client, model_port, server
 
-
-@pytest.fixture(scope="session")
-def model_port() -> Iterator[int]:
-    with model() as port:
-        yield port
-
-
-@pytest.fixture(scope="session")
-def server(model_port: int, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    root: Path = tmp_path_factory.mktemp("web")
-    with served(root, model_port) as running:
-        yield running
-
-
-@pytest.fixture
-def client(server: Served) -> Iterator[httpx.Client]:
-    with server.client() as opened:
-        yield opened
+__all__ = ("client", "model_port", "server")
 
 
 @pytest.fixture(scope="module")  # its loop runs until then, and no test with a loop may meet it
