@@ -1,4 +1,4 @@
-"""Who has cost what in a session."""
+"""Costs of a session by agent."""
 
 import pytest
 from msgspec.structs import replace
@@ -37,17 +37,17 @@ SESSION = Session(
 )
 
 
-def test_the_cost_of_a_session_is_told_by_agent() -> None:
+def test_the_cost_of_a_session_is_split_by_agent() -> None:
     answers = [answer("build", 0.001), answer("helper", 0.001), answer("build", 0.001)]
 
-    told = by_agent(SESSION, answers)
+    costs = by_agent(SESSION, answers)
     [other] = by_agent(SESSION, answers[::2])[1:]
 
-    assert [(each.agent, each.model, each.requests, each.tokens.input) for each in told] == [
+    assert [(each.agent, each.model, each.requests, each.tokens.input) for each in costs] == [
         ("build", "played/m", 2, 2),
         ("helper", "played/m", 1, 1),
     ]
-    assert [each.cost for each in told] == pytest.approx([0.002, 0.001])
+    assert [each.cost for each in costs] == pytest.approx([0.002, 0.001])
     assert (other.agent, other.cost, other.tokens.input) == (OTHER, pytest.approx(0.001), 1)
 
 

@@ -1,4 +1,4 @@
-"""Who has cost what in a session: its answers, by the agent that gave them."""
+"""Costs of a session's answers, by the agent and the model that gave them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,12 +9,12 @@ from pegboard.schema.session import CacheTokens, Session, Tokens, add_tokens
 from pegboard_plugins.shared.terminal import sum_costs
 
 OTHER = "(other)"
-"""Titles, dropped messages, and the tokens of failed attempts, whose cost an answer includes."""
+"""The agent of titles, of dropped messages, and of failed attempts' tokens."""
 _NOTHING_USD = 1e-9
 
 
 class AgentCost(msgspec.Struct, frozen=True, kw_only=True):
-    """What an agent's answers by one model have cost, in US dollars; `requests` counts them.
+    """The cost of an agent's answers by one model, in US dollars; `requests` counts them.
 
     `cost` is None where that of one of them is not known.
     """
@@ -27,17 +27,17 @@ class AgentCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def by_agent(session: Session, answers: Iterable[AssistantMessage]) -> tuple[AgentCost, ...]:
-    """The cost of each agent and model, the dearest first.
+    """Return the cost of each agent and model, the dearest first.
 
-    `answers` are those of the session and of all sessions below it: together with what stands
-    behind `OTHER` they come to what the session has cost.
+    `answers` are those of the session and of all sessions below it. The sum of all costs,
+    with the one of `OTHER`, is the cost of the session.
     """
     ordered = costs_of(answers)
     return (*ordered, *_rest(session, ordered))
 
 
 def costs_of(answers: Iterable[AssistantMessage]) -> tuple[AgentCost, ...]:
-    """The cost of each agent and model in these answers, the dearest first."""
+    """Return the cost of each agent and model in these answers, the dearest first."""
     found: dict[tuple[str, str], AgentCost] = {}
     for answer in answers:
         model = f"{answer.provider_id}/{answer.model_id}"
@@ -66,7 +66,7 @@ def _rest(session: Session, known: Sequence[AgentCost]) -> tuple[AgentCost, ...]
 
 
 def _subtracted(first: Tokens, second: Tokens) -> Tokens:
-    """What `first` counts beyond `second`."""
+    """Return the tokens of `first` less those of `second`."""
     return Tokens(
         input=first.input - second.input,
         output=first.output - second.output,
