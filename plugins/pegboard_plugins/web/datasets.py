@@ -16,6 +16,7 @@ from pegboard_plugins.server.serverstate import AtSession, Here, Served
 from pegboard_plugins.web import DRAWN_WITHIN_S, web_pages, web_panels
 from pegboard_plugins.web.hookviews import hook_page, plugin_page
 from pegboard_plugins.web.nodes import Node, block_nodes
+from pegboard_plugins.web.permissionview import permission_view
 from pegboard_plugins.web.sessionviews import (
     LiveText,
     MessageNodes,
@@ -113,6 +114,18 @@ async def panels(opened: AtSession) -> Response:
     ]
     drawn = await asyncio.gather(*(_drawn(*each) for each in found))
     return _fresh(without_keys(app, [each for each in drawn if each.nodes or each.error]))
+
+
+@routes.get("/permission/{permissionID}")
+async def permission(app: Here, permissionID: str) -> Response:
+    """Return the content of a permission request that waits.
+
+    :raises NotFoundError: when no such request waits.
+    """
+    for each in app.permissions.pending():
+        if each.id == permissionID:
+            return _fresh(without_keys(app, permission_view(each)))
+    raise NotFoundError("permission request", permissionID)
 
 
 @routes.get("/cost")

@@ -1,5 +1,6 @@
 """Permission requests and questions on the pages: answered once, by whoever is first."""
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -48,6 +49,49 @@ def test_a_request_is_answered_on_the_page_of_its_session(server, client, view):
 
     assert pending(client, "permission", session) == []
     view.page.wait_for_selector(".request", state="detached")
+
+
+def test_a_card_has_the_rule_and_the_agent_that_ask(server, client, view):
+    session = asking(client, "x;;%bash ls -b calc.py;;%say ENDED")
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.wait_for_selector(".why")
+    card = view.text(".request")
+    view.page.get_by_role("button", name="Reject", exact=True).click()
+
+    assert 'agent build · asked by rule bash "*" (config)' in card
+    assert "ls -b calc.py" in card
+
+
+def test_a_request_that_is_answered_has_no_content(client):
+    session = asking(client, "x;;%bash ls -c calc.py;;%say ENDED")
+    (request,) = awaited(client, session)
+    place = f"/plugin/web/data/permission/{request['id']}"
+    before = client.get(place).json()
+    client.post(f"/permission/{request['id']}/reply", json={"reply": "once"}).raise_for_status()
+
+    assert before["agent"] == "build"
+    assert client.get(place).status_code == 404
+
+
+def awaited(client: httpx.Client, session: str) -> list[Any]:
+    """The permission requests of a session, as soon as there is one."""
+    end = time.monotonic() + 30
+    while not (found := pending(client, "permission", session)):
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    return found
+
+
+@pytest.mark.parametrize("step", ["%bash ls {}", "%question Which {}?|left {}|right"])
+def test_letters_that_turn_the_direction_of_writing_are_spelt_out(server, client, view, step):
+    session = asking(client, f"x;;{step};;%say ENDED".replace("{}", "a\u202egnp.exe"))
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.locator(".request", has_text="202e").wait_for()
+    card = view.text(".request")
+    view.page.get_by_role("button", name=re.compile("^(Reject|Do not answer)$")).click()
+    view.page.wait_for_selector(".request", state="detached")
+
+    assert "\u202e" not in card
 
 
 def test_all_requests_have_a_page_and_a_number(server, client, view):

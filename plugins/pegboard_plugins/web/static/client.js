@@ -71,6 +71,12 @@ function headers(more) {
   return found;
 }
 
+const CONTROLS = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
+const spell = (letter) => `\\u{${letter.codePointAt(0).toString(16)}}`;
+
+/** Return the value of a JSON text; letters that turn the direction of writing are spelt out. */
+const parsed = (text) => JSON.parse(text, (_, value) => (typeof value === "string" ? value.replace(CONTROLS, spell) : value));
+
 /** Return the JSON of an answer; an error of the server is thrown with its text. */
 export async function call(path, { body, method = body === undefined ? "GET" : "POST" } = {}) {
   const more = body === undefined ? {} : { "content-type": "application/json" };
@@ -83,13 +89,13 @@ export async function call(path, { body, method = body === undefined ? "GET" : "
   });
   if (response.status === 401) become("signed-out");
   if (!response.ok) throw new Error(await problem(response));
-  return response.status === 204 ? null : response.json();
+  return response.status === 204 ? null : parsed(await response.text());
 }
 
 async function problem(response) {
   const text = await response.text();
   try {
-    const found = JSON.parse(text);
+    const found = parsed(text);
     return found.data?.message ?? found.message ?? text;
   } catch {
     return `${response.status} ${text.slice(0, 200)}`;
@@ -177,7 +183,7 @@ async function read(body, note) {
     for (const frame of frames) {
       for (const line of frame.split("\n")) {
         if (line.startsWith("id: ")) note(line.slice(4));
-        else if (line.startsWith("data: ")) tell(JSON.parse(line.slice(6)));
+        else if (line.startsWith("data: ")) tell(parsed(line.slice(6)));
       }
     }
   }

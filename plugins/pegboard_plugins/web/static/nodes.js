@@ -30,10 +30,3 @@ export function draw(node) {
   if (!TAGS.has(tag)) return inner.map(draw);
   return h(tag, attributes(tag, given), ...inner.map(draw));
 }
-
-/** Return the lines of a unified diff, coloured by their signs. */
-export function drawDiff(text) {
-  const style = (line) =>
-    line.startsWith("@@") ? "s-hunk" : line[0] === "+" ? "s-added" : line[0] === "-" ? "s-removed" : "";
-  return h("pre", { class: "diff", tabIndex: 0 }, text.split("\n").map((line) => h("span", { class: style(line) }, `${line}\n`)));
-}

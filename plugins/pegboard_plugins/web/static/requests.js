@@ -1,8 +1,9 @@
 // Permission requests and questions that wait, and the cards that answer them.
 
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { call, mayApprove, on } from "./client.js";
-import { drawDiff } from "./nodes.js";
+import { call, data, mayApprove, on } from "./client.js";
+import { draw } from "./nodes.js";
+import { useLoaded, Waiting } from "./parts.js";
 
 let waiting = [];
 const watchers = new Set();
@@ -56,12 +57,11 @@ function useAnswer(request) {
   return { answer, error, sent };
 }
 
-function Details({ request }) {
-  const { command, diff, ...rest } = request.metadata ?? {};
-  const patterns = request.patterns.join("\n");
-  return html`${command ? html`<pre class="asked" tabindex="0">${command}</pre>` : html`<pre class="asked" tabindex="0">${patterns}</pre>`}
-    ${typeof diff === "string" && diff ? drawDiff(diff) : null}
-    ${Object.keys(rest).length ? html`<details><summary>details</summary><pre tabindex="0">${JSON.stringify({ ...rest, patterns: request.patterns }, null, 2)}</pre></details>` : null}`;
+/** What is asked, for which agent, and by which rule, as the terminal has it. */
+function Details({ id }) {
+  const { value, error } = useLoaded(() => data(`permission/${id}`), [id]);
+  if (value === null) return html`<${Waiting} error=${error} />`;
+  return html`${value.nodes.map(draw)}<p class="facts why">${[value.agent && `agent ${value.agent}`, value.reason].filter(Boolean).join(" · ")}</p>`;
 }
 
 /** A permission request with the choices of the terminal. */
@@ -72,7 +72,7 @@ function Permission({ request, where }) {
   const name = `permission ${request.permission}`;
   return html`<section class="request" aria-label=${name}>
     <h3>Allow ${request.permission}?</h3>${where}
-    <${Details} request=${request} />
+    <${Details} id=${request.id} />
     ${error ? html`<p class="s-error" role="alert">${error}</p>` : null}
     <div class="choices">
       <button disabled=${sent} onClick=${reply({ reply: "once" })}>Allow once</button>

@@ -1,0 +1,26 @@
+"""Permission requests as the pages show them: the same lines as in the terminal."""
+
+from pegboard.schema.session import PermissionRequest
+from pegboard.schema.wire import Wire
+from pegboard.unstable import exposed
+from pegboard_plugins.shared.terminal import permission_lines
+from pegboard_plugins.shared.transcripts import rows_html
+from pegboard_plugins.web.nodes import Node, html_nodes
+
+
+class PermissionView(Wire, frozen=True):
+    """The content of a permission request; `reason` names the rule or the plugin that asks."""
+
+    agent: str
+    reason: str
+    nodes: tuple[Node, ...]
+
+
+def permission_view(request: PermissionRequest) -> PermissionView:
+    """Return what is asked, for which agent, and by which rule."""
+    rows = "".join(rows_html(permission_lines(request)))
+    return PermissionView(
+        agent=exposed(str(request.metadata.get("agent") or "")),
+        reason=exposed(str(request.metadata.get("reason") or "")),
+        nodes=html_nodes(f"<pre class='asked'>\n{rows}</pre>"),
+    )
