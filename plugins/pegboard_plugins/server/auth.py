@@ -40,7 +40,7 @@ class Credentials:
 
 
 def credentials_from(env: Mapping[str, str], *, is_open: bool) -> Credentials:
-    """A fresh token, and the password of the environment if there is one."""
+    """Return a new token, and the password of the environment if there is one."""
     password = next((env[name] for name in _PASSWORDS if env.get(name)), None)
     user = next((env[name] for name in _USERS if env.get(name)), USER)
     token = None if is_open and password is None else secrets.token_urlsafe(TOKEN_BYTES)

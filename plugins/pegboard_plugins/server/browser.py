@@ -61,7 +61,7 @@ def require_approval(request: Request) -> None:
     **operation("pegboard.browser.key", gives=BrowserKey, takes=BrowserKeyBody),
 )
 async def make_key(request: Request, state: Served) -> Response:
-    """A key for one browser session; only a client with the token or the password gets one."""
+    """Give a client with the token or the password the key for one browser session."""
     body = await body_of(request, BrowserKeyBody)
     return answer(BrowserKey(key=state.door.new_key(approve=body.approve)))
 
@@ -70,7 +70,7 @@ async def make_key(request: Request, state: Served) -> Response:
     SESSION_PATH, **operation("pegboard.browser.session", gives=BrowserProof, takes=BrowserKey)
 )
 async def open_session(request: Request, state: Served) -> Response:
-    """The proof of a new browser session, and its cookie."""
+    """Open a browser session: return its proof and set its cookie."""
     opened = state.door.open((await body_of(request, BrowserKey)).key)
     if opened is None:
         text = "the key is used or older than a minute; run `pegboard web` again"

@@ -47,7 +47,7 @@ class Skill(Rest, frozen=True):
 
 @routes.get("/agent", **operation("app.agents", gives=tuple[Agent, ...]))
 async def agents(app: Here) -> Response:
-    """The agents, the one that answers when none is named first; clients know a part of them."""
+    """List the agents, the default one first, in the fields that clients know."""
     first = app.default_agent()
     rest = (agent for agent in app.agents.values() if agent.name != first.name)
     found = [_as_known(each) for each in (first, *rest)]
@@ -61,7 +61,7 @@ def _as_known(agent: Agent) -> Agent:
 
 @routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))
 async def commands(app: Here) -> Response:
-    """The slash commands, without what the protocol does not say of them."""
+    """List the slash commands in the protocol's fields."""
     return answer(
         without_keys(app, [replace(each, location=None) for each in app.commands.values()])
     )
@@ -69,7 +69,7 @@ async def commands(app: Here) -> Response:
 
 @routes.get("/skill", **operation("app.skills", gives=tuple[Skill, ...]))
 async def skills(app: Here) -> Response:
-    """The skills that are slash commands too, each with its file."""
+    """List the skills that are slash commands too, each with its file."""
     found = tuple(
         Skill(
             name=each.name,
@@ -85,13 +85,13 @@ async def skills(app: Here) -> Response:
 
 @routes.get("/experimental/tool/ids", **operation("tool.ids", gives=tuple[str, ...]))
 async def tool_ids(app: Here) -> Response:
-    """The names of the tools."""
+    """List the names of the tools."""
     return answer(tuple(app.tools))
 
 
 @routes.get("/experimental/tool", **operation("tool.list", gives=tuple[ToolEntry, ...]))
 async def tools(app: Here, provider: str, model: str) -> Response:
-    """The tools as a model sees them."""
+    """List the tools as a model sees them."""
     await app.resolve_model(f"{provider}/{model}")
     offered = {each.name: each for each in await app.policy.offered()}
     found = {name: offered.get(name, tool) for name, tool in app.tools.items()}
@@ -122,7 +122,7 @@ class FormatterStatus(Rest, frozen=True):
 
 @routes.get("/lsp", **operation("lsp.status", gives=tuple[LspStatus, ...]))
 async def language_servers(app: Here) -> Response:
-    """The language servers that were started, with what has become of them."""
+    """List the language servers that were started, with their states."""
     found = await _services(app, "lsp")
     return answer(tuple(_server(each, app.workspace.worktree) for each in found))
 
@@ -138,7 +138,7 @@ def _server(service: Service, worktree: Path) -> LspStatus:
 
 @routes.get("/formatter", **operation("formatter.status", gives=tuple[FormatterStatus, ...]))
 async def formatters(app: Here) -> Response:
-    """The formatters, and which of them would be run."""
+    """List the formatters, and which of them are enabled."""
     return answer(
         tuple(
             FormatterStatus(
@@ -167,7 +167,7 @@ async def _services(app: App, kind: str) -> list[Service]:
 )
 @routes.get("/experimental/worktree", **operation("worktree.list", gives=tuple[str, ...]))
 async def none_of_them(_app: Here) -> Response:
-    """An empty list: the server starts none of these."""
+    """Return an empty list: the server starts none of these."""
     return answer([])
 
 
@@ -176,7 +176,7 @@ async def none_of_them(_app: Here) -> Response:
     **operation("experimental.capabilities.get", gives=dict[str, bool]),
 )
 async def capabilities() -> Response:
-    """What newer clients ask before they offer it."""
+    """Return the capabilities that newer clients query before they offer a feature."""
     return answer({"backgroundSubagents": False})
 
 

@@ -27,7 +27,7 @@ def takes_gzip(headers: Sequence[str]) -> bool:
 
 
 def _weighed(entry: str) -> tuple[str, float]:
-    """A coding and its weight; one that cannot be read is 0."""
+    """Return a coding and its weight, which is 0 where it cannot be read."""
     name, *parameters = (word.strip().lower() for word in entry.split(";"))
     weight = next((word[2:] for word in parameters if word.startswith("q=")), "1")
     try:
@@ -37,7 +37,7 @@ def _weighed(entry: str) -> tuple[str, float]:
 
 
 async def gzipped(frames: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    """The frames as one gzip stream; what was given can be read at once."""
+    """Compress the frames into one gzip stream; each can be read as soon as it is sent."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS + _GZIP, _MEMORY_LEVEL)
     async with aclosing(frames):
         async for frame in frames:

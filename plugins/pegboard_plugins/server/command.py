@@ -71,6 +71,6 @@ def serve(  # noqa: PLR0913 - the options of a command
 
 
 def _announce(url: str) -> None:
-    """The line that tells people, and the one that the protocol's launchers wait for."""
+    """Print the server's address for people, and again as the protocol's launchers expect it."""
     names = ("pegboard", "opencode")
     click.echo("\n".join(f"{name} server listening on {url}" for name in names))

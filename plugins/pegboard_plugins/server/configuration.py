@@ -35,19 +35,19 @@ routes = APIRouter()
 
 @routes.get("/config", **operation("config.get", gives=dict[str, Any]))
 async def config(app: Here) -> Response:
-    """The configuration of the directory, with all keys of the terminal interface."""
+    """Return the configuration of the directory, with all keys of the terminal interface."""
     return answer(shown(app))
 
 
 @routes.get("/global/config", **operation("global.config.get", gives=dict[str, Any]))
 async def global_config(state: Served) -> Response:
-    """The configuration of the server's own directory."""
+    """Return the configuration of the server's own directory."""
     return answer(shown(await state.pool.app(state.directory)))
 
 
 @routes.patch("/config", **operation("config.update", gives=dict[str, Any], takes=dict[str, Any]))
 async def update(request: Request, state: Served) -> Response:
-    """The configuration of the directory, after the user's own file was changed."""
+    """Change the user's own file, and return the configuration of the directory."""
     return answer(await _updated(request, state, asked_directory(request, state)))
 
 
@@ -56,12 +56,12 @@ async def update(request: Request, state: Served) -> Response:
     **operation("global.config.update", gives=dict[str, Any], takes=dict[str, Any]),
 )
 async def update_global(request: Request, state: Served) -> Response:
-    """The configuration of the server's own directory, after the user's file was changed."""
+    """Change the user's own file, and return the configuration of the server's own directory."""
     return answer(await _updated(request, state, state.directory))
 
 
 async def _updated(request: Request, state: ServerState, directory: Path) -> dict[str, Any]:
-    """The configuration with these changes; the file is as before when it cannot be used.
+    """Change the configuration; an unusable file is set back to its old text.
 
     Masks that a client has read and sends back change nothing.
     """
@@ -83,7 +83,7 @@ async def _updated(request: Request, state: ServerState, directory: Path) -> dic
 
 
 def shown(app: App) -> dict[str, Any]:
-    """The configuration in the protocol's keys; what is not set is absent."""
+    """Return the configuration in the protocol's keys; unset ones are absent."""
     said = app.config
     values: dict[str, Any] = {
         "share": "disabled",
@@ -114,7 +114,7 @@ def _provider(said: ProviderConfig) -> dict[str, Any]:
 
 
 def _model(said: Mapping[str, Any]) -> dict[str, Any]:
-    """A model's own settings: beside its options and headers they have names and numbers."""
+    """Mask a model's own settings: beside options and headers they have names and numbers."""
     return {name: masked(value, name) for name, value in said.items()}
 
 
@@ -128,7 +128,7 @@ def _agent(said: AgentConfig) -> dict[str, Any]:
 
 
 def permission_table(rules: Iterable[Rule]) -> dict[str, str | dict[str, str]]:
-    """The rules as a table, in the order in which the last match wins.
+    """Return the rules as a table, in which the last match wins.
 
     A permission that has one rule for everything has its action alone.
     """
@@ -144,9 +144,9 @@ def permission_table(rules: Iterable[Rule]) -> dict[str, str | dict[str, str]]:
 
 
 def masked(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any shape
-    """The value with a mask for each text whose key, or a key around it, means a secret.
+    """Mask each text whose key, or a key around it, names a secret.
 
-    Of an address it is the part that is one.
+    Of an address it masks the part that is secret.
     """
     if isinstance(value, dict):
         return {
@@ -160,12 +160,12 @@ def masked(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any sha
 
 
 def masked_address(text: str) -> str:
-    """The text without the secrets of the addresses in it."""
+    """Mask the secrets in the addresses of a text."""
     return _IN_URL.sub(lambda found: (found["name"] or "") + MASK, text)
 
 
 def unmasked(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What a client wants to be different, without the masks that stand for secrets."""
+    """Return a client's changes without the masks that stand for secrets."""
     found: dict[str, Any] = {}
     for name, value in changes.items():
         if MASK in name:

@@ -42,7 +42,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """A client has connected; its request is due, unless there are too many clients."""
+        """Expect the request of a new client, unless there are too many clients."""
         super().connection_made(transport)
         most = _most_connections()
         if len(self.connections) > most:
@@ -53,7 +53,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect_more()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client is gone."""
+        """Stop waiting for a client that has gone."""
         self._cancel_timer()
         super().connection_lost(exc)
 
@@ -69,7 +69,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect_more()
 
     def on_message_begin(self) -> None:
-        """A request begins, maybe on a connection that has had others."""
+        """Begin a request, maybe on a connection that has had others."""
         super().on_message_begin()
         scope = self.scope
         scope["extensions"] = {_INTERIM_EXTENSION: {"send": lambda: self._send_interim(scope)}}
@@ -77,12 +77,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._expect_more()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """A line of a head; one that follows a body is none, whoever it says it is from."""
+        """Take a line of a head; a line after a body belongs to none and is ignored."""
         if self._in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """The head is there."""
+        """Handle a complete head, or refuse it."""
         is_full = len(self.pipeline) >= MOST_WAITING
         if not self._is_clear() or (
             self._is_answering() and (is_full or self.parser.should_upgrade())
@@ -95,12 +95,12 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """A piece of a body has come."""
+        """Take a piece of a body."""
         self._extra_bytes = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
+        """Complete the request."""
         self._extra_bytes = 0
         super().on_message_complete()
 

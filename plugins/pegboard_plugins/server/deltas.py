@@ -56,7 +56,7 @@ class JoinedDeltas:
         self._texts: dict[str, _Text] = {}
 
     async def batch(self) -> tuple[Event, ...]:
-        """What comes next; nothing after the subscription is closed."""
+        """Wait for the next events; it is empty once the subscription is closed."""
         while True:
             try:
                 async with asyncio.timeout_at(self._due()):
@@ -92,7 +92,7 @@ class JoinedDeltas:
                     yield event
 
     def _told_when_due(self) -> Iterator[Event]:
-        """The texts that are due; a part that has none is one that begins."""
+        """Yield the texts that are due; a part without one has just begun."""
         now = self._loop.time()
         for part_id, text in tuple(self._texts.items()):
             if text.due > now:
@@ -103,7 +103,7 @@ class JoinedDeltas:
                 del self._texts[part_id]
 
     def _joined(self, session_id: str | None = None) -> Iterator[Event]:
-        """The texts of a session, or of all: what follows is told after them."""
+        """Yield the joined texts of a session, or of all, before the events that follow."""
         for text in self._texts.values():
             if text.pieces and session_id in (None, text.delta.session_id):
                 yield text.joined(self._later())

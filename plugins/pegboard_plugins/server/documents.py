@@ -30,10 +30,10 @@ def operation(  # noqa: PLR0913 - the facts of one entry, all keyword-only
     absent: bool = False,
     query: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """The keywords of a route: its name in the protocol, its body and its answer.
+    """Return the keywords of a route: its name in the protocol, its body and its answer.
 
     `media` is the type of the answer, `query` are parameters that the route reads by itself.
-    `absent`: the answer may be that the server has nothing that it could act on.
+    `absent`: the answer may be that the server has nothing to act on.
     """
     facts = {
         "gives": gives,
@@ -53,7 +53,7 @@ def operation(  # noqa: PLR0913 - the facts of one entry, all keyword-only
 
 
 def document(routers: Iterable[APIRouter]) -> dict[str, Any]:
-    """The OpenAPI document of all routes that have a name."""
+    """Return the OpenAPI document of all routes that have a name."""
     import msgspec
 
     every = (route for router in routers for route in router.routes)
@@ -88,9 +88,9 @@ def document(routers: Iterable[APIRouter]) -> dict[str, Any]:
 def with_plugins(
     whole: dict[str, Any], plugins: Mapping[str, Sequence[BaseRoute]]
 ) -> dict[str, Any]:
-    """The document with the routes of plugins in it; each one's schemas have its name before them.
+    """Add the routes of plugins to the document, each one's schemas with its name before them.
 
-    Of a plugin whose routes cannot be described none is in it, and the log says why.
+    Routes that cannot be described are left out, with a line in the log.
     """
     from fastapi.openapi.utils import get_openapi
 
@@ -110,7 +110,7 @@ def with_plugins(
 
 
 def _renamed(value: Any, plugin: str) -> Any:  # noqa: ANN401 - JSON of any shape
-    """The value with its references to schemas as those of the plugin."""
+    """Prefix the references to schemas in a value with the plugin's name."""
     if isinstance(value, dict):
         return {key: _renamed(each, plugin) for key, each in value.items()}
     if isinstance(value, list):

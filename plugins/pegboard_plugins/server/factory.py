@@ -73,7 +73,7 @@ def _is_public(route: APIRoute) -> bool:
 
 
 def application(state: ServerState) -> FastAPI:
-    """The server's routes, with a state behind them."""
+    """Return the server's routes, with a state behind them."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.server = state
     own = (module.routes for module in _RESOURCES)

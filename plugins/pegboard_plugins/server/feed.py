@@ -43,7 +43,7 @@ class Frame:
     repeats: bool = False
 
     def envelope(self) -> bytes:
-        """The event as `/global/event` has it."""
+        """Return the event in the form of `/global/event`."""
         place = {"directory": self.directory, "project": self.project}
         known = encode({name: value for name, value in place.items() if value is not None})
         return (
@@ -72,7 +72,7 @@ class _Kept:
             self.oldest += 1
 
     def since(self, number: int) -> Iterator[Frame]:
-        """The frames from this number on, which is not older than the oldest."""
+        """Yield the frames from this number on, which is not older than the oldest."""
         return (self._frames[each] for each in range(number, self.last + 1))
 
 
@@ -113,7 +113,7 @@ class Listener:
         return self.directory is None or frame.directory in (None, self.directory)
 
     def tell(self, frame: Frame) -> None:
-        """A new frame is kept."""
+        """Note a new frame."""
         if self.hears(frame):
             self._has_more = True
             self._ready.set()
@@ -131,9 +131,9 @@ class Listener:
         self._ready.set()
 
     async def frames(self, limit_s: float) -> tuple[Frame, ...]:
-        """What comes next, after at most this time; nothing when nothing came.
+        """Wait for the next frames, at most so long; it is empty when none came.
 
-        `missed` counts what was no longer kept, that of other directories included.
+        `missed` counts the frames that were dropped, those of other directories included.
         """
         self._asks = True
         try:
@@ -220,19 +220,19 @@ class Feed:
     def say(
         self, kind: str, properties: Mapping[str, object], *, directory: Path | None = None
     ) -> None:
-        """An event of the server's own, to all or to a directory's."""
+        """Publish an event of the server's own, to all clients or to a directory's."""
         self.publish(self.own(kind, properties), directory=str(directory) if directory else None)
 
     def own(self, kind: str, properties: Mapping[str, object]) -> bytes:
-        """The JSON of an event of the server's own."""
+        """Return the JSON of an event of the server's own."""
         return encode({"id": self.ids.new("event"), "type": kind, "properties": properties})
 
     def listen(
         self, directory: Path | None, *, after: str | None = None, repeats: bool = False
     ) -> Listener:
-        """A client that hears all from here on, or from behind the frame with the id `after`.
+        """Return a listener for the frames from here on, or from behind that with the id `after`.
 
-        What is not kept any more counts as missed. Once the feed is closed the stream ends at once.
+        Frames that were dropped count as missed. Once the feed is closed the stream ends at once.
         """
         listener = Listener(self._kept, str(directory) if directory else None, repeats=repeats)
         if after is not None:
@@ -280,7 +280,7 @@ class Feed:
             await asyncio.sleep(READING_S)
 
     def frame_id(self, number: int) -> str:
-        """What a client gives back as `Last-Event-ID`."""
+        """Return the id that a client sends back as `Last-Event-ID`."""
         return f"{self._run}-{number}"
 
     @property

@@ -35,19 +35,19 @@ Count = Annotated[int, Query(ge=1, le=MOST_NAMES)]
 
 @routes.get("/file", **operation("file.list", gives=tuple[FileNode, ...]))
 async def listing(app: Here, path: Text) -> Response:
-    """The entries of a folder, folders first."""
+    """List the entries of a folder, folders first."""
     return answer(await asyncio.to_thread(_nodes, app.workspace.directory, resolved(app, path)))
 
 
 @routes.get("/file/content", **operation("file.read", gives=FileContent))
 async def content(app: Here, path: Text) -> Response:
-    """What is in a file; nothing for a file that is not there."""
+    """Return the content of a file, empty for one that does not exist."""
     return answer(await asyncio.to_thread(_content, resolved(app, path)))
 
 
 @routes.get("/file/status", **operation("file.status", gives=tuple[FileChange, ...]))
 async def status(app: Here) -> Response:
-    """The files that differ from the last commit."""
+    """List the files that differ from the last commit."""
     return answer(await changes(app))
 
 
@@ -55,7 +55,7 @@ async def status(app: Here) -> Response:
 async def find_text(
     app: Here, pattern: Annotated[str, Query(min_length=1, max_length=1000)]
 ) -> Response:
-    """The lines that a regular expression matches."""
+    """List the lines that a regular expression matches."""
     return answer(await search(app.workspace.directory, pattern, root=app.workspace.worktree))
 
 
@@ -68,7 +68,7 @@ async def find_file(
     kind: Annotated[Literal["file", "directory"] | None, Query(alias="type")] = None,
     limit: Count = 10,
 ) -> Response:
-    """The paths that come nearest to a text; those of folders end with a slash."""
+    """List the paths nearest to a text; those of folders end with a slash."""
     chosen = kind or ("file" if dirs == "false" else None)
     return answer(await asyncio.to_thread(_found, app, query, chosen, limit))
 
@@ -80,7 +80,7 @@ async def find_for_completion(
     limit: Count = 20,
     kind: Annotated[str | None, Query(alias="type")] = None,
 ) -> Response:
-    """The paths that come nearest to a text, as the newer terminal interface asks for them."""
+    """List the paths nearest to a text, in the form of the newer terminal interface."""
     found = await asyncio.to_thread(_found, app, query, kind, limit)
     workspace = app.workspace
     where = {
@@ -98,10 +98,10 @@ async def find_symbol(_app: Here, query: Text) -> Response:  # noqa: ARG001 - th
 
 
 def resolved(app: App, path: str) -> Path:
-    """The path of a thing in the worktree, with all symlinks followed.
+    """Return the path in the worktree, with all symlinks followed.
 
-    :raises PermissionDeniedError: when it is outside, or none of a project's files.
-    :raises InvalidInputError: for a text that is no path.
+    :raises PermissionDeniedError: when it is outside, or not one of a project's files.
+    :raises InvalidInputError: for a text that is not a path.
     """
     if "\0" in path:
         raise InvalidInputError("a path has no NUL")
@@ -167,7 +167,7 @@ def _shown(path: Path, raw: bytes) -> FileContent:
 
 
 def _found(app: App, query: str, kind: str | None, limit: int) -> list[str]:
-    """The names of the project that come nearest to a text, all or those of one kind."""
+    """Return the names of the project nearest to a text, all or those of one kind."""
     files, _ = _files(app.workspace.directory)
     names = [*_folders(files), *files]
     if kind in {"file", "directory"}:
@@ -176,7 +176,7 @@ def _found(app: App, query: str, kind: str | None, limit: int) -> list[str]:
 
 
 def _files(folder: Path) -> tuple[list[str], bool]:
-    """The files below a folder that git would look at, the outer ones first, and if that is all."""
+    """Return the files below a folder that git would look at, outer ones first; True if all."""
     start = len(str(folder).rstrip("/")) + 1
     ends_at = time.monotonic() + WALK_WITHIN_S
     files: list[str] = []
@@ -188,7 +188,7 @@ def _files(folder: Path) -> tuple[list[str], bool]:
 
 
 def _folders(files: Iterable[str]) -> Iterable[str]:
-    """The folders that the files are in, with a slash behind each."""
+    """Return the folders that the files are in, each with a slash at its end."""
     found: dict[str, None] = {}
     for name in files:
         for place, letter in enumerate(name):
@@ -198,5 +198,5 @@ def _folders(files: Iterable[str]) -> Iterable[str]:
 
 
 def _text(name: str) -> str:
-    """A name without what UTF-8 cannot have."""
+    """Return a name without the bytes that are not UTF-8."""
     return os.fsencode(name).decode("utf-8", "replace")

@@ -28,7 +28,7 @@ OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
 
 
 def no_system(path: Path) -> Path:
-    """The path, which is resolved, if it is not the system's.
+    """Return a resolved path, if it is not the system's.
 
     :raises PermissionDeniedError: for processes with their keys, devices, and files without end.
     """
@@ -38,7 +38,7 @@ def no_system(path: Path) -> Path:
 
 
 def best_names(names: Iterable[str], query: str, limit: int) -> list[str]:
-    """The names in which the letters of the query stand in order, the nearest first."""
+    """Return the names with the letters of the query in order, the nearest first."""
     wanted = query.lower().strip()
     scored = ((_distance(name, wanted), name) for name in names)
     found = ((score, name) for score, name in scored if score is not None)
@@ -63,11 +63,11 @@ def _distance(name: str, wanted: str) -> tuple[int, int, int] | None:
 
 
 async def search(folder: Path, pattern: str, *, root: Path) -> list[Match]:
-    """The lines below a folder of the project `root` that match.
+    """Search the lines below a folder of the project `root`.
 
     It runs in a process of its own, since an expression may take for ever.
 
-    :raises InvalidInputError: when the pattern is no regular expression.
+    :raises InvalidInputError: when the pattern is not a regular expression.
     """
     if "\0" in pattern:
         raise InvalidInputError("a pattern has no NUL")
@@ -84,7 +84,7 @@ async def search(folder: Path, pattern: str, *, root: Path) -> list[Match]:
 
 
 async def _output(command: list[str], folder: Path) -> tuple[bytes, int | None]:
-    """What the search has printed until its end, or until it took or printed too much."""
+    """Run the search, and return its output until its end or limit, and its exit code."""
     try:
         done = await run_program(
             command,

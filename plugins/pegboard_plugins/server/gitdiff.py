@@ -28,7 +28,7 @@ _BASE = ("merge-base", "--end-of-options")
 
 
 async def changes(app: App, base: str = "HEAD") -> tuple[FileChange, ...]:
-    """The files that differ from a commit, the last one if none is named; none without git."""
+    """Return the files that differ from a commit, by default the last; none without git."""
     root = app.workspace.worktree
     if app.workspace.git_dir is None:
         return ()
@@ -47,13 +47,13 @@ async def changes(app: App, base: str = "HEAD") -> tuple[FileChange, ...]:
 
 
 async def default_branch(app: App) -> str | None:
-    """The branch that others start from: the remote's, or the one named main or master."""
+    """Return the branch that others start from: the remote's, or the one named main or master."""
     ref = await _start(app)
     return None if ref is None else ref.removeprefix(_REMOTE)
 
 
 async def branched_at(app: App) -> str | None:
-    """The commit at which this branch has left the default one; None when it is that one."""
+    """Return the commit at which this branch left the default one; None on the default one."""
     ref = await _start(app)
     here = await asyncio.to_thread(lambda: branch(app.workspace))
     if ref is None or ref.removeprefix(_REMOTE) == here:
@@ -63,7 +63,7 @@ async def branched_at(app: App) -> str | None:
 
 
 async def _start(app: App) -> str | None:
-    """The default branch as git finds it: with its remote, when that says which it is."""
+    """Return the default branch as git finds it, with its remote where that declares it."""
     if app.workspace.git_dir is None:
         return None
     root, env = app.workspace.worktree, _own_environment()
@@ -157,13 +157,13 @@ def _counted(line: str, states: dict[str, str]) -> FileChange:
 
 
 def _lines(path: Path) -> int:
-    """The lines of a small text file, 0 for anything else."""
+    """Count the lines of a small text file, 0 for anything else."""
     text = _text(path)
     return text.count("\n") + (not text.endswith("\n") if text else 0)
 
 
 def _text(path: Path) -> str:
-    """A small text file, nothing for anything else."""
+    """Read a small text file, empty for anything else."""
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LONGEST_BYTES:
             return ""
@@ -174,7 +174,7 @@ def _text(path: Path) -> str:
 
 
 def _as_new(root: Path, name: str) -> str:
-    """The patch that makes a file, as git would write it."""
+    """Return the patch that creates a file, as git would write it."""
     text = _text(root / name)
     ended = text.endswith("\n")
     lines = text.removesuffix("\n").split("\n")
@@ -188,9 +188,9 @@ def _as_new(root: Path, name: str) -> str:
 
 
 async def _environment(root: Path) -> dict[str, str]:
-    """The environment in which no filter runs, and nothing is fetched that is missing.
+    """Return an environment in which no filter runs and no missing object is fetched.
 
-    A filter is set by name, so each that there is has to be unset by its own.
+    A filter is set by name, so each one has to be unset by its own.
     """
     env = _own_environment()
     told = await _git(root, env, "config", "-z", "--name-only", "--get-regexp", r"^filter\.")
@@ -207,7 +207,7 @@ def _own_environment() -> dict[str, str]:
 
 
 async def _git(root: Path, env: Mapping[str, str], *arguments: str) -> str:
-    """What git prints; nothing when it fails, takes too long, prints too much or is not there."""
+    """Run git; its output is empty when it fails, exceeds a limit or is not installed."""
     program = await asyncio.to_thread(find_program, "git", env, root=root)
     if program is None:
         return ""

@@ -87,7 +87,7 @@ class Guard:
             reply.log()
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        """The answer to a request that does not get in."""
+        """Return the answer to a request that may not enter, None for others."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._policy.hosts:
             return problem(421, "MisdirectedRequest", "this server has other names")
@@ -197,7 +197,7 @@ class _Body:
         self._ends_at = asyncio.get_running_loop().time() + BODY_WITHIN_S
 
     async def receive(self) -> Message:
-        """The next piece; after the last one, the wait for the client's end has no limit."""
+        """Receive the next piece; after the last, the wait for the client's end has no limit."""
         if self._whole:
             return await self._receive()
         try:

@@ -27,13 +27,13 @@ routes = APIRouter()
 
 @routes.get("/pegboard/plugins", **operation("pegboard.plugins", gives=tuple[PluginEntry, ...]))
 async def plugins(app: Here) -> Response:
-    """The plugins, with what is wrong with them, and their tools."""
+    """List the plugins with their faults and their tools."""
     return answer(without_keys(app, plugin_entries(app)))
 
 
 @routes.get("/pegboard/protection", **operation("pegboard.protection", gives=Protection))
 async def protection(app: Here) -> Response:
-    """The level of the sandbox, and the project's files that do not count for lack of trust."""
+    """Return the sandbox's level, and the project's files that lack trust and do not count."""
     untrusted = tuple(str(path) for path in app.untrusted)
     unseen = await asyncio.to_thread(unseen_warnings, app)
     return answer(
@@ -49,18 +49,18 @@ async def protection(app: Here) -> Response:
 
 @routes.get("/pegboard/standing", **operation("pegboard.standing", gives=dict[str, int]))
 async def standing_parts(app: Here, agent: str = "", session: str = "") -> Response:
-    """What every request carries beside the conversation, by whose it is, in letters."""
+    """Return the characters that every request carries beside the conversation, by source."""
     return answer(dict(standing(app, session, agent)))
 
 
 @routes.get("/pegboard/trace", **operation("pegboard.trace", gives=tuple[TraceEntry, ...]))
 async def trace(app: Here, session: str = "") -> Response:
-    """What plugins changed on the way of the session's prompts, since tracing was begun."""
+    """List the changes that plugins made to the session's prompts since tracing began."""
     return answer(without_keys(app, trace_entries(app, session)))
 
 
 @routes.post("/pegboard/trace", **operation("pegboard.trace.begin", gives=bool))
 async def tracing(app: Here) -> Response:
-    """True: from here on it is kept what plugins change."""
+    """Begin to trace the changes by plugins."""
     begin_trace(app)
     return answer(value=True)

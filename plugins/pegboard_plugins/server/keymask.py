@@ -14,12 +14,12 @@ MASK = "•••"
 
 
 def without_keys(app: App, value: object) -> Any:  # noqa: ANN401 - JSON leaves here
-    """The value as JSON, with a mask for each key wherever it stands."""
+    """Return the value as JSON, with each key masked."""
     return _masked(to_json(value), app.keys.values())
 
 
 def masked_text(text: str) -> str:
-    """The text of an error, with a mask for each key that the environment has."""
+    """Mask each key of the environment in the text of an error."""
     return str(_masked(text, secret_values(os.environ)))
 
 

@@ -278,7 +278,7 @@ def _check(settings: Settings, credentials: Credentials) -> None:
 
 
 def _hosts(settings: Settings, port: int) -> frozenset[str]:
-    """What a `Host` header may say."""
+    """Return the allowed values of a `Host` header."""
     own = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(settings.host) else []
     names = {*own, _in_url(settings.host), *settings.known_hosts}
     with_port = {f"{name.lower()}:{port}" for name in names if ":" not in name.strip("[]")}

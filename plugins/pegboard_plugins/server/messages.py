@@ -34,9 +34,9 @@ async def messages(
     limit: Annotated[int | None, Query(ge=0, le=MOST_MESSAGES)] = None,
     before: str | None = None,
 ) -> Response:
-    """The messages with their parts, oldest first; `limit` keeps the newest of those `before`.
+    """List the messages with their parts, oldest first; `limit` keeps the newest of those `before`.
 
-    Where there are older ones, `x-next-cursor` has what `before` is to be for them.
+    Where there are older ones, `x-next-cursor` is the value of `before` for them.
     """
     await opened.app.store_text(opened.session.id)
     if not limit:
@@ -89,7 +89,7 @@ async def message(opened: AtSession, messageID: str) -> Response:
 
 @routes.delete(_MESSAGE, **operation("session.deleteMessage", gives=bool))
 async def delete_message(opened: AtSession, messageID: str) -> Response:
-    """True, when the message is gone."""
+    """Delete the message."""
     message_id = checked("message", messageID)
     await edit_turn(opened.app, opened.session.id, DropMessage(opened.session.id, message_id))
     return answer(value=True)
@@ -104,7 +104,7 @@ async def withdraw(opened: AtSession, messageID: str) -> Response:
 
 @routes.patch(_PART, **operation("part.update", gives=Part, takes=Part))
 async def update_part(request: Request, opened: AtSession, messageID: str, partID: str) -> Response:
-    """The part as it is from now on."""
+    """Change the part, and return it."""
     part: Part = await body_of(request, Part)  # type: ignore[arg-type] # a union is no class
     if (part.session_id, part.message_id, part.id) != (opened.session.id, messageID, partID):
         raise InvalidInputError("the ids of the part are not those of the path")
@@ -114,7 +114,7 @@ async def update_part(request: Request, opened: AtSession, messageID: str, partI
 
 @routes.delete(_PART, **operation("part.delete", gives=bool))
 async def delete_part(opened: AtSession, messageID: str, partID: str) -> Response:
-    """True, when the part is gone."""
+    """Delete the part."""
     message_id = checked("message", messageID)
     part_id = checked("part", partID)
     await edit_turn(opened.app, opened.session.id, DropPart(opened.session.id, message_id, part_id))

@@ -71,7 +71,7 @@ class Pool:
         self._trusted: dict[Path, Decision] = {}
 
     async def app(self, directory: Path) -> App:
-        """The App of a directory, opened if it is not yet.
+        """Return the App of a directory, opened at its first use.
 
         :raises InvalidInputError: when it is not a directory.
         :raises PermissionDeniedError: when it is the system's.
@@ -94,12 +94,12 @@ class Pool:
         return member.app
 
     def members(self) -> tuple[Member, ...]:
-        """The Apps that are open."""
+        """Return the open Apps."""
         done = (task for task in self._opening.values() if task.done() and not task.cancelled())
         return tuple(task.result() for task in done if task.exception() is None)
 
     def member(self, app: App) -> Member:
-        """What is known of an open App."""
+        """Return the member of an open App."""
         return next(member for member in self.members() if member.app is app)
 
     @contextmanager
@@ -169,7 +169,7 @@ class Pool:
         await asyncio.gather(*self._renewing)
 
     def _stale(self) -> list[Member]:
-        """The Apps to close: unused for long, or the longest unused of too many."""
+        """Return the Apps to close: unused for long, or the longest unused of too many."""
         resting = [
             member
             for member in self.members()
@@ -232,7 +232,7 @@ class Pool:
                 yield self._json(repeated), True
 
     def _json(self, event: Event) -> bytes:
-        """The event with an id, which those that are not stored lack."""
+        """Return the event with an id, which events that are not stored lack."""
         body = encode_event(wire_event(event))
         if event.seq:
             return body

@@ -49,7 +49,7 @@ class Directory(Rest, frozen=True):
 
 @routes.get("/path", **operation("path.get", gives=Paths))
 async def paths(app: Here, state: Served) -> Response:
-    """The folders."""
+    """Return the folders."""
     places: UserFolders = state.places
     found = Paths(
         home=str(Path.home()),
@@ -71,7 +71,7 @@ async def projects(app: Here) -> Response:
 
 @routes.get("/project/current", **operation("project.current", gives=Project))
 async def current(app: Here) -> Response:
-    """The project of the directory."""
+    """Return the project of the directory."""
     return answer(await _current(app))
 
 
@@ -109,7 +109,7 @@ async def update(projectID: str) -> Response:
     **operation("project.directories", gives=tuple[Directory, ...]),
 )
 async def directories(projectID: str, app: Here) -> Response:
-    """The folders that the project is worked on in."""
+    """List the folders that the project is used in."""
     if projectID != app.workspace.project_id:
         raise NotFoundError("Project", projectID[:80])
     return answer((Directory(directory=str(app.workspace.worktree)),))
@@ -117,14 +117,14 @@ async def directories(projectID: str, app: Here) -> Response:
 
 @routes.get("/vcs", **operation("vcs.get", gives=Branch))
 async def vcs(app: Here) -> Response:
-    """The branch that is checked out, and the one that others start from if there is one."""
+    """Return the branch that is checked out, and the one that others start from if any."""
     name = await asyncio.to_thread(lambda: branch(app.workspace))
     return answer(Branch(branch=name or "", default_branch=await default_branch(app)))
 
 
 @routes.get("/vcs/status", **operation("vcs.status", gives=tuple[FileStatus, ...]))
 async def vcs_status(app: Here) -> Response:
-    """The files that differ from the last commit."""
+    """List the files that differ from the last commit."""
     return answer(tuple(map(status_of, await changes(app))))
 
 
@@ -138,7 +138,7 @@ async def vcs_raw_diff(app: Here) -> Response:
 
 @routes.get("/vcs/diff", **operation("vcs.diff", gives=tuple[FilePatch, ...]))
 async def vcs_diff(app: Here, mode: str = "git", context: int = PATCH_CONTEXT) -> Response:
-    """What differs from the last commit, or from where the branch began, file by file."""
+    """Return the diff to the last commit, or to where the branch began, file by file."""
     if mode not in {"git", "branch"} or not 0 <= context <= MOST_CONTEXT:
         raise InvalidInputError(f"mode is git or branch, context is at most {MOST_CONTEXT} lines")
     base = "HEAD" if mode == "git" else await branched_at(app)
@@ -146,7 +146,7 @@ async def vcs_diff(app: Here, mode: str = "git", context: int = PATCH_CONTEXT) -
 
 
 async def _current(app: App) -> Project:
-    """The project as the database has it, or as its folder says."""
+    """Return the project from the database, or from its folder."""
     workspace = app.workspace
     for each in await app.storage.projects():
         if each.id == workspace.project_id:

@@ -37,7 +37,7 @@ class KnownProviders(Rest, frozen=True):
 
 @routes.get("/config/providers", **operation("config.providers", gives=ConfiguredProviders))
 async def configured(app: Here) -> Response:
-    """The providers that can be used."""
+    """List the providers that can be used."""
     found = await listings(app)
     told = without_keys(app, ConfiguredProviders(providers=found, default=_defaults(app, found)))
     return answer({**told, "providers": _as_shown(told["providers"])})
@@ -62,7 +62,7 @@ def _as_shown(providers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @routes.get("/provider/auth", **operation("provider.auth", gives=dict[str, Any]))
 async def ways(_app: Here) -> Response:
-    """The ways to sign in beside a key, of which there are none."""
+    """Return the ways to sign in beside a key, of which there are none."""
     return answer({})
 
 
@@ -79,7 +79,7 @@ async def sign_in(providerID: str) -> Response:
 
 @routes.put("/auth/{providerID}", **operation("auth.set", gives=bool, takes=Auth))
 async def put_key(request: Request, providerID: str, state: Served) -> Response:
-    """True, when the key or token is kept; projects that rest use it from then on."""
+    """Store the key or token; idle projects use it from then on."""
     body: Auth = await body_of(request, Auth)  # type: ignore[arg-type] # a union is no class
     await asyncio.to_thread(state.keys.put, _named(providerID), to_json(body))
     await state.pool.renew()
@@ -88,7 +88,7 @@ async def put_key(request: Request, providerID: str, state: Served) -> Response:
 
 @routes.delete("/auth/{providerID}", **operation("auth.remove", gives=bool))
 async def drop_key(providerID: str, state: Served) -> Response:
-    """True, when no key is kept for the provider."""
+    """Drop the provider's key."""
     await asyncio.to_thread(state.keys.drop, _named(providerID))
     await state.pool.renew()
     return answer(value=True)
@@ -135,7 +135,7 @@ def _without_secrets(model: Model) -> Model:
 
 
 def _defaults(app: App, found: tuple[ProviderListing, ...]) -> dict[str, str]:
-    """The model of each provider that is taken when none is named."""
+    """Return each provider's default model."""
     defaults = {each.id: next(iter(each.models)) for each in found}
     provider_id, _, model_id = (app.config.model or "").partition("/")
     if provider_id in defaults and model_id:

@@ -60,19 +60,19 @@ class ShellEntry(Rest, frozen=True):
 
 @routes.get("/pty", **operation("pty.list", gives=tuple[Pty, ...]))
 async def terminals(app: Here, state: Served) -> Response:
-    """The terminals of the directory."""
+    """List the terminals of the directory."""
     return answer(state.terminals.of(app.workspace.directory))
 
 
 @routes.get("/pty/shells", **operation("pty.shells", gives=tuple[ShellEntry, ...]))
 async def shells() -> Response:
-    """The shells of this machine."""
+    """List the shells of this machine."""
     return answer(await asyncio.to_thread(_shells))
 
 
 @routes.post("/pty", **operation("pty.create", gives=Pty, takes=PtyBody))
 async def create(request: Request, app: Here, state: Served) -> Response:
-    """A new terminal in the directory, or in a folder of its project."""
+    """Open a terminal in the directory, or in a folder of its project."""
     body = await body_of(request, PtyBody)
     order = TerminalOrder(
         command=body.command or None, args=body.args or (), cwd=body.cwd, env=body.env or {}
@@ -82,13 +82,13 @@ async def create(request: Request, app: Here, state: Served) -> Response:
 
 @routes.get(_PTY, **operation("pty.get", gives=Pty))
 async def terminal(ptyID: str, app: Here, state: Served) -> Response:
-    """The terminal."""
+    """Return the terminal."""
     return answer(state.terminals.get(app.workspace.directory, ptyID).pty)
 
 
 @routes.put(_PTY, **operation("pty.update", gives=Pty, takes=PtyChange))
 async def update(request: Request, ptyID: str, app: Here, state: Served) -> Response:
-    """The terminal with another title or size."""
+    """Change the terminal's title or size."""
     opened = state.terminals.get(app.workspace.directory, ptyID)
     body = await body_of(request, PtyChange)
     size = TerminalSize(rows=body.size.rows, cols=body.size.cols) if body.size else None
@@ -97,14 +97,14 @@ async def update(request: Request, ptyID: str, app: Here, state: Served) -> Resp
 
 @routes.delete(_PTY, **operation("pty.remove", gives=bool))
 async def remove(ptyID: str, app: Here, state: Served) -> Response:
-    """True, when the terminal and all that it started has ended."""
+    """End the terminal and all that it started."""
     await state.terminals.remove(state.terminals.get(app.workspace.directory, ptyID))
     return answer(value=True)
 
 
 @routes.post(_PTY + "/connect-token", **operation("pty.connectToken", gives=PtyToken))
 async def connect_token(request: Request, ptyID: str, app: Here, state: Served) -> Response:
-    """A ticket for one connection, for who says so in a header of its own."""
+    """Give a ticket for one connection to a client that asks by its own header."""
     opened = state.terminals.get(app.workspace.directory, ptyID)
     if request.headers.get(TICKET_HEADER) != "1":
         message = f"a ticket is for requests with the header {TICKET_HEADER}: 1"
@@ -124,7 +124,7 @@ async def no_upgrade(ptyID: str, app: Here, state: Served) -> Response:
 
 @routes.websocket(_PTY + "/connect")
 async def connect(socket: WebSocket, ptyID: str) -> None:
-    """The terminal's screen from a place on, and then what happens at it; text is typed."""
+    """Send the terminal's screen from a place on, and all that follows; received text is typed."""
     state = state_of(socket)
     try:
         app = await app_of(socket, state)

@@ -67,20 +67,20 @@ class Spoken(Rest, frozen=True):
 
 @routes.get("/global/health", **operation("global.health", gives=Health))
 async def health() -> Response:
-    """That the server answers."""
+    """Answer, as a sign that the server runs."""
     return answer(Health(healthy=True, version=__version__))
 
 
 @routes.get("/doc", **operation("doc", gives=dict[str, Any]))
 async def doc(request: Request) -> Response:
-    """This API as an OpenAPI document."""
+    """Return this API as an OpenAPI document."""
     state = request.app.state
     return answer(with_plugins(document(state.routers), state.plugins))
 
 
 @routes.post("/log", **operation("app.log", gives=bool, takes=LogBody))
 async def log(request: Request) -> Response:
-    """True, when the line is in the log."""
+    """Write the line into the log."""
     body = await body_of(request, LogBody)
     _log.log(_LEVELS[body.level], "%s: %r", body.service[:80], body.message[:2000])
     return answer(value=True)
@@ -88,14 +88,14 @@ async def log(request: Request) -> Response:
 
 @routes.post("/instance/dispose", **operation("instance.dispose", gives=bool))
 async def dispose(app: Here, state: Served) -> Response:
-    """True, when all that ran in the directory is stopped and put away."""
+    """Stop and close all that runs in the directory."""
     await _dispose(state, app)
     return answer(value=True)
 
 
 @routes.post("/global/dispose", **operation("global.dispose", gives=bool))
 async def dispose_all(state: Served) -> Response:
-    """True, when all directories are put away."""
+    """Close all directories."""
     for member in state.pool.members():
         await _dispose(state, member.app)
     state.feed.say("global.disposed", {})
@@ -116,14 +116,14 @@ async def _dispose(state: Served, app: Here) -> None:
 )
 @routes.post("/tui/show-toast", **operation("tui.showToast", gives=bool, takes=dict[str, Any]))
 async def speak(request: Request, app: Here, state: Served) -> Response:
-    """True, when the terminal interfaces of the directory are told."""
+    """Pass an order to the terminal interfaces of the directory."""
     said = Spoken(type=_SPOKEN[request.url.path], properties=await body_of(request, dict[str, Any]))
     return _say(said, Order(path=request.url.path, body=said.properties), app, state)
 
 
 @routes.post("/tui/publish", **operation("tui.publish", gives=bool, takes=Spoken))
 async def publish(request: Request, app: Here, state: Served) -> Response:
-    """True, when the terminal interfaces of the directory are told."""
+    """Pass an event to the terminal interfaces of the directory."""
     said = await body_of(request, Spoken)
     return _say(said, Order(path=request.url.path, body=said), app, state)
 
@@ -132,7 +132,7 @@ async def publish(request: Request, app: Here, state: Served) -> Response:
     "/tui/select-session", **operation("tui.selectSession", gives=bool, takes=dict[str, Any])
 )
 async def select(request: Request, app: Here, state: Served) -> Response:
-    """True, when the terminal interfaces are told to show a session."""
+    """Make the terminal interfaces show a session."""
     body = await body_of(request, dict[str, Any])
     await session_of(app, str(body.get("sessionID", "")))
     said = Spoken(type=_SELECT, properties=body)
@@ -143,7 +143,7 @@ async def select(request: Request, app: Here, state: Served) -> Response:
     "/tui/execute-command", **operation("tui.executeCommand", gives=bool, takes=dict[str, str])
 )
 async def execute(request: Request, app: Here, state: Served) -> Response:
-    """True, when the terminal interfaces are told to run one of their commands."""
+    """Make the terminal interfaces run one of their commands."""
     body = await body_of(request, dict[str, str])
     name = body.get("command", "")
     said = Spoken(type=_EXECUTE, properties={"command": _COMMANDS.get(name, name)})
@@ -151,7 +151,7 @@ async def execute(request: Request, app: Here, state: Served) -> Response:
 
 
 def order_routes() -> APIRouter:
-    """The routes that stand for one command each."""
+    """Return the routes that stand for one command each."""
     orders = APIRouter()
     for path, (name, command) in _ORDERS.items():
         orders.add_api_route(path, _order(command), methods=["POST"], **operation(name, gives=bool))
@@ -163,7 +163,7 @@ def _order(command: str) -> Callable[..., Awaitable[Response]]:
         said = Spoken(type=_EXECUTE, properties={"command": command})
         return _say(said, Order(path=request.url.path, body={}), app, state)
 
-    order.__doc__ = f"True, when the terminal interfaces are told: {command}."
+    order.__doc__ = f"Send {command} to the terminal interfaces."
     return order
 
 
@@ -200,7 +200,7 @@ def _say(said: Spoken, order: Order, app: Here, state: Served) -> Response:
 
 
 def _toast(properties: dict[str, Any]) -> dict[str, Any]:
-    """A notice as the terminal interfaces take it, which end at one that they do not know."""
+    """Check a notice: the terminal interfaces end at an unknown variant."""
     if properties["variant"] not in _VARIANTS:
         raise InvalidInputError(f'Expected one of {", ".join(_VARIANTS)}\n  at ["variant"]')
     if not isinstance(properties.get("title"), str | None):

@@ -28,7 +28,7 @@ class _Text:
         self.letters += len(text)
 
     def repeated(self) -> Event:
-        """The part as it is now."""
+        """Return the part as it is now."""
         self.due = GROWTH * self.letters
         part = replace(self.part, text="".join(self.pieces))
         instant = time_ns() // _NS_PER_MS
@@ -42,7 +42,7 @@ class Repeats:
         self._texts: dict[str, _Text] = {}
 
     def take(self, event: Event) -> Event | None:
-        """What is told after the event to clients that know no deltas."""
+        """Return the event that follows this one for clients that know no deltas."""
         match event.properties:
             case PartUpdated(part=TextPart() | ReasoningPart() as part):
                 self._begin(part)

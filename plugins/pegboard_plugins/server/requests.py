@@ -26,7 +26,7 @@ routes = APIRouter()
 
 @routes.get("/permission", **operation("permission.list", gives=tuple[PermissionRequest, ...]))
 async def permissions(app: Here) -> Response:
-    """The permission requests that wait."""
+    """List the permission requests that wait."""
     return answer(app.permissions.pending())
 
 
@@ -35,7 +35,7 @@ async def permissions(app: Here) -> Response:
     **operation("permission.reply", gives=bool, takes=ReplyBody),
 )
 async def reply(request: Request, requestID: str, app: Here, state: Served) -> Response:
-    """True, when the request is answered."""
+    """Answer the request."""
     body = await body_of(request, ReplyBody)
     request_id = checked("permission", requestID)
     asked_in = _permission_app(_apps(request, state, app), request_id)
@@ -57,7 +57,7 @@ async def reply(request: Request, requestID: str, app: Here, state: Served) -> R
     **operation("permission.respond", gives=bool, takes=ResponseBody),
 )
 async def respond(request: Request, opened: AtSession, permissionID: str) -> Response:
-    """True, when the request is answered; the way of older clients."""
+    """Answer the request, in the form of older clients."""
     body = await body_of(request, ResponseBody)
     request_id = checked("permission", permissionID)
     waiting = opened.app.permissions.pending(opened.session.id)
@@ -69,7 +69,7 @@ async def respond(request: Request, opened: AtSession, permissionID: str) -> Res
 
 @routes.get("/question", **operation("question.list", gives=tuple[QuestionRequest, ...]))
 async def questions(app: Here) -> Response:
-    """The questions that wait."""
+    """List the questions that wait."""
     return answer(app.questions.pending())
 
 
@@ -78,7 +78,7 @@ async def questions(app: Here) -> Response:
     **operation("question.ask", gives=Answers | None, takes=QuestionsBody),
 )
 async def ask(request: Request, opened: AtSession, state: Served) -> Response:
-    """The answers to questions of the client itself, null without any; it asks while it waits."""
+    """Ask the client's own questions, and return the answers, null without any."""
     body = await body_of(request, QuestionsBody)
     if not body.questions:
         raise InvalidInputError("there is no question to ask")
@@ -99,7 +99,7 @@ async def _asked(
     **operation("question.reply", gives=bool, takes=AnswersBody),
 )
 async def answer_question(request: Request, requestID: str, app: Here, state: Served) -> Response:
-    """True, when the questions are answered."""
+    """Answer the questions."""
     body = await body_of(request, AnswersBody)
     request_id = checked("question", requestID)
     asked_in = _question_app(_apps(request, state, app), request_id)
@@ -109,7 +109,7 @@ async def answer_question(request: Request, requestID: str, app: Here, state: Se
 
 @routes.post("/question/{requestID}/reject", **operation("question.reject", gives=bool))
 async def reject_question(request: Request, requestID: str, app: Here, state: Served) -> Response:
-    """True, when the questions will not be answered."""
+    """Decline the questions."""
     request_id = checked("question", requestID)
     await _question_app(_apps(request, state, app), request_id).reject_question(request_id)
     return answer(value=True)

@@ -62,14 +62,14 @@ _STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
 
 
 def answer(value: object, *, status: int = 200) -> Response:
-    """The value as JSON; a struct of the schema has the protocol's names."""
+    """Return the value as JSON; a struct of the schema has the protocol's names."""
     return as_json(encode(value), status=status)
 
 
 def as_json(
     body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """An answer whose JSON is there already."""
+    """Return an answer with this JSON as its body."""
     return _Json(body, status_code=status, headers=headers, media_type=JSON)
 
 
@@ -84,12 +84,12 @@ class _Json(Response):
 
 
 def problem(status: int, name: str, message: str, **facts: object) -> Response:
-    """An error as the protocol has it; `facts` stand beside the message."""
+    """Return an error in the protocol's form; `facts` stand beside the message."""
     return answer({"name": name, "data": {"message": message, **facts}}, status=status)
 
 
 def failure(error: PegboardError) -> Response:
-    """The answer that tells of an error."""
+    """Return the answer for an error."""
     message = masked_text(str(error))
     if isinstance(error, NotFoundError) and error.kind in _TAGGED:
         tag, place = _TAGGED[error.kind]
@@ -106,7 +106,7 @@ def failure(error: PegboardError) -> Response:
 
 
 def _facts(error: PegboardError) -> dict[str, object]:
-    """What clients of the protocol look for beside the message."""
+    """Return the facts that the protocol's clients expect beside the message."""
     match error:
         case BodyError():
             return {"kind": "Payload"}
@@ -120,13 +120,13 @@ def _facts(error: PegboardError) -> dict[str, object]:
 def _tagged(
     status: int, tag: str, message: str, facts: Mapping[str, str], *, name: str | None = None
 ) -> Response:
-    """An error as newer clients know it by its tag, and all others by its name."""
+    """Return an error with the tag that newer clients read, and the name that others read."""
     told = {"name": name or tag, "data": {"message": message}}
     return answer({**told, "_tag": tag, **facts, "message": message}, status=status)
 
 
 async def body_of(request: Request, kind: type[_Body]) -> _Body:
-    """The request's JSON as a value; no body at all is an empty object.
+    """Decode the request's JSON; an empty body is an empty object.
 
     :raises BodyError: when it is not JSON, or not of this shape.
     """
@@ -161,6 +161,6 @@ def _refuse_twins(raw: bytes) -> None:
 
 
 def _placed(text: str) -> str:
-    """The sentence with its place on a line of its own, as clients of the protocol show it."""
+    """Put the place onto a line of its own, as the protocol's clients show it."""
     message, found, place = text.partition(" - at `$")
     return f"{message}\n  at {place.removesuffix('`')}" if found else message

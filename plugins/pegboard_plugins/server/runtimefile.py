@@ -47,7 +47,7 @@ class RuntimeFile:
 
 
 def write_runtime_file(path: Path, facts: Mapping[str, object]) -> RuntimeFile:
-    """The file with these facts in the place of an older one; only its owner can read it.
+    """Write a file with these facts in place of an older one; only its owner can read it.
 
     Files of servers that were killed are removed.
     """

@@ -53,7 +53,7 @@ class ServerState:
     asked_about: set[tuple[Path, str]] = field(default_factory=set)
 
     def start(self, work: Coroutine[Any, Any, _Value], name: str) -> "asyncio.Task[_Value]":
-        """A task that goes on when its client has gone; `aclose` ends it."""
+        """Start a task that outlives its client; `aclose` ends it."""
         task = asyncio.create_task(work, name=name)
         self.work.add(task)
         task.add_done_callback(self._finished)
@@ -76,7 +76,7 @@ class ServerState:
 
 
 def state_of(connection: HTTPConnection) -> ServerState:
-    """The server's state, as a dependency of a route."""
+    """Return the server's state, as a dependency of a route."""
     state: ServerState = connection.app.state.server
     return state
 
@@ -85,7 +85,7 @@ Served = Annotated[ServerState, Depends(state_of)]
 
 
 def named_directory(connection: HTTPConnection) -> str:
-    """The directory that a request names by query or header; empty if it does not.
+    """Return the directory that a request names by query or header; empty if none.
 
     Newer clients percent-encode the header, older ones do not.
     """
@@ -97,7 +97,7 @@ def named_directory(connection: HTTPConnection) -> str:
 
 
 def asked_directory(connection: HTTPConnection, state: ServerState) -> Path:
-    """The directory that a request means: the one that it names, or the server's own."""
+    """Return the directory of a request: the one that it names, or the server's own."""
     named = named_directory(connection)
     if not named:
         return state.directory
@@ -110,7 +110,7 @@ def asked_directory(connection: HTTPConnection, state: ServerState) -> Path:
 
 
 def _unquoted(header: str) -> str:
-    """The header's text: its bytes are UTF-8, or else what browsers send for such letters."""
+    """Decode the header: its bytes are UTF-8, or else Latin-1, as browsers send it."""
     raw = unquote_to_bytes(header.encode("latin-1"))
     try:
         return raw.decode()
@@ -119,7 +119,7 @@ def _unquoted(header: str) -> str:
 
 
 async def app_of(connection: HTTPConnection, state: Served) -> App:
-    """The App of the directory that a connection names, opened if it is not yet.
+    """Return the App of the directory that a connection names, opened at its first use.
 
     :raises InvalidInputError: when it is not a directory.
     :raises PermissionDeniedError: when it is the system's.
@@ -147,7 +147,7 @@ class OpenSession:
 
 
 async def session_of(app: App, session_id: str) -> Session:
-    """The session of the App's project.
+    """Return the session of the App's project.
 
     :raises NotFoundError: when there is none, or it is another project's.
     """

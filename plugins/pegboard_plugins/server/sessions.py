@@ -145,7 +145,7 @@ def _with_project(session: Session) -> GlobalSession:
 
 @routes.post("/session", **operation("session.create", gives=Session, takes=SessionBody))
 async def create(request: Request, app: Here) -> Response:
-    """A new session."""
+    """Create a session."""
     body = await body_of(request, SessionBody)
     if body.permission or body.metadata:  # rules, and the permission mode
         require_approval(request)
@@ -166,13 +166,13 @@ async def create(request: Request, app: Here) -> Response:
 
 @routes.get("/session/status", **operation("session.status", gives=dict[str, SessionStatus]))
 async def statuses(app: Here, state: Served) -> Response:
-    """The sessions that run, with what they do; those at rest are absent."""
+    """Return what each running session does; idle ones are absent."""
     return answer(state.pool.member(app).statuses)
 
 
 @routes.get("/session/{sessionID}", **operation("session.get", gives=Session))
 async def session(opened: AtSession) -> Response:
-    """The session."""
+    """Return the session."""
     return answer(opened.session)
 
 
@@ -180,7 +180,7 @@ async def session(opened: AtSession) -> Response:
     "/session/{sessionID}", **operation("session.update", gives=Session, takes=SessionChange)
 )
 async def update(request: Request, opened: AtSession) -> Response:
-    """The session, changed; while it runs, too."""
+    """Change the session, also while it runs, and return it."""
     body = await body_of(request, SessionChange)
     archived = UNSET if body.time is None else body.time.archived
     change = ChangeSession(
@@ -198,7 +198,7 @@ async def update(request: Request, opened: AtSession) -> Response:
 
 @routes.delete("/session/{sessionID}", **operation("session.delete", gives=bool))
 async def delete(opened: AtSession) -> Response:
-    """True, when the session and its subagents' are gone."""
+    """Delete the session and its subagents'."""
     await opened.app.delete_session(opened.session.id)
     return answer(value=True)
 
@@ -207,13 +207,13 @@ async def delete(opened: AtSession) -> Response:
     "/session/{sessionID}/children", **operation("session.children", gives=tuple[Session, ...])
 )
 async def children(opened: AtSession) -> Response:
-    """The subagents' sessions."""
+    """List the subagents' sessions."""
     return answer(await opened.app.children(opened.session.id))
 
 
 @routes.get("/session/{sessionID}/todo", **operation("session.todo", gives=tuple[Todo, ...]))
 async def todos(opened: AtSession) -> Response:
-    """The session's list."""
+    """Return the session's todo list."""
     return answer(await opened.app.storage.todos(opened.session.id))
 
 
@@ -221,7 +221,7 @@ async def todos(opened: AtSession) -> Response:
 async def diff(
     opened: AtSession, message_id: Annotated[str | None, Query(alias="messageID")] = None
 ) -> Response:
-    """What the session, or the answer to one prompt, changed in files."""
+    """Return the files that the session, or the answer to one prompt, changed."""
     return answer(await session_diff(opened.app, opened.session.id, message_id=message_id))
 
 
@@ -229,7 +229,7 @@ async def diff(
     "/session/{sessionID}/fork", **operation("session.fork", gives=Session, takes=ForkBody)
 )
 async def fork(request: Request, opened: AtSession) -> Response:
-    """A new session with the messages before one, or with all."""
+    """Create a session with the messages before one, or with all."""
     body = await body_of(request, ForkBody)
     return answer(await forked(opened.app, opened.session.id, body.message_id))
 
@@ -264,7 +264,7 @@ def _publish_rest(state: ServerState, session: Session) -> None:
     "/session/{sessionID}/revert", **operation("session.revert", gives=Session, takes=RevertBody)
 )
 async def revert(request: Request, opened: AtFolder, state: Served) -> Response:
-    """The session and its files as they were before a message; what is left is an event."""
+    """Set the session and its files back to before a message; an event lists files left out."""
     body = await body_of(request, RevertBody)
     done = await reverted(opened.app, opened.session.id, body.message_id, body.part_id)
     _tell_left(state, opened.app, done.warning)
@@ -273,7 +273,7 @@ async def revert(request: Request, opened: AtFolder, state: Served) -> Response:
 
 @routes.post("/session/{sessionID}/unrevert", **operation("session.unrevert", gives=Session))
 async def unrevert(opened: AtFolder, state: Served) -> Response:
-    """The session and its files as they were before the revert; what is left is an event."""
+    """Set the session and its files back to before the revert; an event lists files left out."""
     done = await unreverted(opened.app, opened.session.id)
     _tell_left(state, opened.app, done.warning)
     return answer(done.session)

@@ -31,9 +31,9 @@ class TerminalOrder(msgspec.Struct, frozen=True, kw_only=True):
 async def open_terminal(
     app: App, order: TerminalOrder, on_output: Callable[[bytes], None]
 ) -> Terminal:
-    """The program at its terminal; who opens it closes it.
+    """Open a program at a terminal; the caller closes it.
 
-    Nobody is asked: it is the user who works there.
+    It needs no permission: the user works there.
 
     :raises PermissionDeniedError: for a folder outside of the project.
     :raises InvalidInputError: when there is no such program or folder.
@@ -50,13 +50,13 @@ async def open_terminal(
 
 
 def shell(env: Mapping[str, str]) -> str:
-    """The user's shell."""
+    """Return the user's shell."""
     named = (env.get("SHELL", ""), *SHELLS)
     return next((path for path in named if path and os.access(path, os.X_OK)), SHELLS[-1])
 
 
 def _folder(workspace: Workspace, named: str | None) -> Path:
-    """The folder to begin in.
+    """Return the folder to begin in.
 
     :raises PermissionDeniedError: when it is outside of the project.
     """

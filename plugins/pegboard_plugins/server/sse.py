@@ -33,9 +33,10 @@ Wrap = Callable[[Frame], bytes]
 async def directory_events(
     app: Followed, state: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
-    """The events of one directory, each as it is.
+    """Stream the events of one directory, each as it is.
 
-    The oldest clients are here: who asks for no ids gets the text of an answer not as deltas alone.
+    The oldest clients use this route: without ids they get the text of an answer as whole
+    parts, too.
     """
     stream = _Stream(state.feed, _bare, ids=ids or last_event_id is not None, repeats=True)
     return _EventStream(stream.frames(app.workspace.directory, last_event_id))
@@ -45,7 +46,7 @@ async def directory_events(
 async def all_events(
     state: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
-    """The events of all directories, each in an envelope that names its own."""
+    """Stream the events of all directories, each in an envelope that names its own."""
     stream = _Stream(state.feed, Frame.envelope, ids=ids or last_event_id is not None)
     return _EventStream(stream.frames(None, last_event_id))
 
@@ -80,7 +81,7 @@ class _Stream:
     async def frames(
         self, directory: Path | None, after: str | None
     ) -> AsyncGenerator[bytes, None]:
-        """What goes over the wire; it ends with the client, or when the server hangs up."""
+        """Yield the bytes on the wire until the client goes or the server hangs up."""
         listener = self._feed.listen(directory, after=after, repeats=self._repeats)
         try:
             # With the number a client can come back that has heard nothing else; one that does

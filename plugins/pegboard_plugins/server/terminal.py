@@ -67,7 +67,7 @@ class Terminal:
         size: TerminalSize,
         on_output: Callable[[bytes], None],
     ) -> "Terminal":
-        """The program, started.
+        """Start the program.
 
         :raises InvalidInputError: when there is no such program, or it cannot run there.
         """
@@ -176,7 +176,7 @@ class Terminal:
             self._loop.call_later(PAUSE_S, self._listen)
 
     def _heard(self) -> bytes | None:
-        """What was there to read and has been given; None when nobody is at the terminal."""
+        """Read the waiting output and pass it on; None when the terminal is closed."""
         try:
             content = os.read(self._master, READ_BYTES)
         except BlockingIOError:
@@ -188,7 +188,7 @@ class Terminal:
         return content or None
 
     def _ended(self) -> None:
-        """The program has ended: what it wrote last is given, and then its exit code."""
+        """Pass on the last output of an ended program, and then its exit code."""
         assert self._transport is not None
         while not self._closed and self._heard():
             pass

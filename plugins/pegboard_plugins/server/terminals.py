@@ -63,7 +63,7 @@ class Screen:
         self.closed = False
 
     def write(self, content: bytes) -> None:
-        """The program has written this."""
+        """Take output of the program."""
         units = self._decode(content).encode("utf-16-le")
         if not units:
             return
@@ -82,9 +82,9 @@ class Screen:
         self._more.set()
 
     def after(self, place: int) -> tuple[str, int]:
-        """Some of what was shown from this place on, and the place behind it.
+        """Return some of the output from this place on, and the place behind it.
 
-        What is not kept any more is left out; nothing when there is nothing.
+        Output that was dropped is left out; it is empty when there is none.
         """
         for start, units in self._pieces:
             end = start + len(units) // 2
@@ -130,7 +130,7 @@ class Terminals:
         self._starting = asyncio.Lock()
 
     async def open(self, app: App, order: TerminalOrder, title: str | None) -> Pty:
-        """A new terminal of the project.
+        """Open a terminal of the project.
 
         :raises TooManyError: when there are `MOST_TERMINALS` already.
         :raises InvalidInputError: when there is no such program or folder.
@@ -161,11 +161,11 @@ class Terminals:
         return pty
 
     def of(self, directory: Path) -> tuple[Pty, ...]:
-        """The terminals of a project."""
+        """Return the terminals of a project."""
         return tuple(each.pty for each in self._opened.values() if each.directory == directory)
 
     def get(self, directory: Path, pty_id: str) -> Opened:
-        """The terminal.
+        """Return the terminal.
 
         :raises NotFoundError: when the project has none with this id.
         """
@@ -175,7 +175,7 @@ class Terminals:
         return opened
 
     def update(self, opened: Opened, title: str | None, size: TerminalSize | None) -> Pty:
-        """The terminal with another title or size.
+        """Change the terminal's title or size.
 
         :raises InvalidInputError: when there is no such size.
         """
@@ -204,7 +204,7 @@ class Terminals:
         await asyncio.gather(*(self._ended(each) for each in tuple(self._opened.values())))
 
     def ticket(self, opened: Opened) -> PtyToken:
-        """What opens one connection to the terminal, within a minute."""
+        """Return a ticket that opens one connection to the terminal, within a minute."""
         now = time.monotonic()
         fresh = [(key, each) for key, each in self._tickets.items() if each[1] > now]
         self._tickets = dict(fresh[-MOST_TICKETS:])

@@ -145,7 +145,7 @@ def _as_protocol(service: Service) -> dict[str, str]:
 async def _done(
     app: App, name: str, action: str, data: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
-    """The answer of the plugin that has the server.
+    """Return the answer of the plugin that has the server.
 
     :raises NotFoundError: when none has it.
     """

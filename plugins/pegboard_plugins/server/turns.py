@@ -65,7 +65,7 @@ def _shown(turn: Turn) -> bytes:
     "/session/{sessionID}/message", **operation("session.prompt", gives=Turn, takes=PromptBody)
 )
 async def prompt(request: Request, opened: AtFolder, state: Served) -> Response:
-    """The last answer, once the prompt is answered; that may take as long as it takes."""
+    """Send a prompt and return the last answer, without a time limit."""
     body = await body_of(request, PromptBody)
     ask_once(state, opened)
     return await _outcome(request, state, opened, _prompted(opened, body))
@@ -97,7 +97,7 @@ async def prompt_async(request: Request, opened: AtFolder, state: Served) -> Res
     "/session/{sessionID}/command", **operation("session.command", gives=Turn, takes=CommandBody)
 )
 async def command(request: Request, opened: AtFolder, state: Served) -> Response:
-    """The answer to a slash command."""
+    """Run a slash command and return the answer."""
     body = await body_of(request, CommandBody)
     order = CommandOrder(
         name=body.command,
@@ -114,7 +114,7 @@ async def command(request: Request, opened: AtFolder, state: Served) -> Response
 
 @routes.post("/session/{sessionID}/init", **operation("session.init", gives=bool, takes=InitBody))
 async def init(request: Request, opened: AtFolder, state: Served) -> Response:
-    """True, when the `init` command is done."""
+    """Run the `init` command."""
     body = await body_of(request, InitBody)
     order = CommandOrder(
         name="init",
@@ -131,7 +131,7 @@ async def init(request: Request, opened: AtFolder, state: Served) -> Response:
     "/session/{sessionID}/shell", **operation("session.shell", gives=Turn, takes=ShellBody)
 )
 async def shell(request: Request, opened: AtFolder, state: Served) -> Response:
-    """The message with the output of the user's command."""
+    """Run the user's shell command and return the message with its output."""
     body = await body_of(request, ShellBody)
     model = f"{body.model.provider_id}/{body.model.model_id}" if body.model else None
     order = ShellOrder(command=body.command, agent=body.agent, model=model)
@@ -143,7 +143,7 @@ async def shell(request: Request, opened: AtFolder, state: Served) -> Response:
     **operation("session.summarize", gives=bool, takes=SummarizeBody),
 )
 async def summarize(request: Request, opened: AtSession, state: Served) -> Response:
-    """True, when the history is summarised."""
+    """Summarise the history."""
     body = await body_of(request, SummarizeBody)
     work = opened.app.summarize(opened.session.id, model=f"{body.provider_id}/{body.model_id}")
     return await _outcome(request, state, opened, work, _true)
@@ -153,7 +153,7 @@ async def summarize(request: Request, opened: AtSession, state: Served) -> Respo
     "/pegboard/session/{sessionID}/resume", **operation("pegboard.session.resume", gives=Turn)
 )
 async def resume(request: Request, opened: AtSession, state: Served) -> Response:
-    """The last answer, once one that was interrupted has gone on."""
+    """Continue an interrupted answer and return it."""
     return await _outcome(request, state, opened, opened.app.resume(opened.session.id))
 
 
@@ -181,7 +181,7 @@ async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
 
 
 def _form(written: Mapping[str, Any] | None) -> JsonFormat | None:
-    """The form of the final answer, None for a text."""
+    """Return the form of the final answer, None for a text."""
     if written is None or written.get("type") == "text":
         return None
     try:
@@ -214,9 +214,9 @@ def _started(state: ServerState, opened: OpenSession, work: Work) -> "asyncio.Ta
 
 
 async def _held(state: ServerState, opened: OpenSession, work: Work) -> Turn:
-    """The work's answer; what refuses it is told as an event, too.
+    """Await the work and return its answer; a refusal is published as an event, too.
 
-    The terminal interfaces look at no answer, and for a prompt that runs by itself there is none.
+    The terminal interfaces read no answer, and a prompt that runs by itself has none.
     """
     try:
         with state.pool.held(opened.app):

@@ -36,7 +36,7 @@ class _UnpricedStep(StepFinishPart, frozen=True, kw_only=True, tag_field="type",
 
 
 def wire_model(model: dict[str, Any]) -> dict[str, Any]:
-    """The model, in its JSON form, as clients of the protocol know it."""
+    """Reduce a model's JSON to the fields that the protocol's clients know."""
     known = {name: value for name, value in model.items() if name not in _OWN_FACTS}
     cost = model["cost"] or {}
     tiers = [each for each in cost.get("tiers", ()) if each["overTokens"] == _LONG_TOKENS]
@@ -52,19 +52,19 @@ def _price(cost: dict[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(facts: dict[str, Any], *names: str) -> dict[str, Any]:
-    """The facts, with a number for each name."""
+    """Return the facts, with a number for each name."""
     unknown = [name for name in names if facts.get(name) is None]
     told = {**facts, **dict.fromkeys(unknown, 0)}
     return told | {UNKNOWN: unknown} if unknown else told
 
 
 def wire_turn(turn: Turn) -> Turn:
-    """The message and its parts as clients know them."""
+    """Return the message and its parts as clients know them."""
     return replace(turn, info=wire_message(turn.info), parts=tuple(map(wire_part, turn.parts)))
 
 
 def wire_message(message: Message) -> Message:
-    """The message without Pegboard's own notes about it."""
+    """Return the message without Pegboard's own notes about it."""
     if not isinstance(message, AssistantMessage):
         return message
     if message.cost is None:
@@ -74,14 +74,14 @@ def wire_message(message: Message) -> Message:
 
 
 def wire_part(part: Part) -> Part:
-    """The part as clients know it."""
+    """Return the part as clients know it."""
     if isinstance(part, StepFinishPart) and part.cost is None:
         return _UnpricedStep(**asdict(part) | {"cost": 0.0}, pegboard_unknown=_COST)
     return part
 
 
 def wire_event(event: Event) -> Event:
-    """The event as clients know it; the very same where there is no difference."""
+    """Return the event as clients know it, the same object where nothing differs."""
     match event.properties:
         case MessageUpdated(info=info) as told:
             shown = wire_message(info)
@@ -93,6 +93,6 @@ def wire_event(event: Event) -> Event:
 
 
 def encode_event(event: Event) -> bytes:
-    """The protocol's JSON of an event; a stored one has an `id` made from its number."""
+    """Encode an event as the protocol's JSON; the `id` of a stored one is made from its number."""
     body = {"type": event.type, "properties": event.payload()}
     return encode({"id": f"evt_{event.seq:026d}", **body} if event.seq else body)
