@@ -13,9 +13,9 @@ MODE = "PEGBOARD_CASSETTE"
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """A configuration for `AppOptions.config` by which the test's App is on a tape of its own.
+    """Return a configuration for `AppOptions.config` that puts the test's App on its own tape.
 
-    The tape is `cassettes/FILE.TEST.jsonl`. The mode is `auto`, or what PEGBOARD_CASSETTE says.
+    The tape is `cassettes/FILE.TEST.jsonl`. The mode is `auto`, or the value of PEGBOARD_CASSETTE.
     """
     name = re.sub(r"[^\w.-]+", "-", f"{request.path.stem}.{request.node.name}")
     file = Path(request.path).parent / "cassettes" / f"{name}.jsonl"

@@ -61,9 +61,9 @@ _DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|md|dm-|mapper/|r?disk|loop|z
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
-    """A refusal for the destruction of a vital folder, a question before what runs by itself.
+    """Deny the destruction of a vital folder; ask before a write of code that runs by itself.
 
-    Asked is too before an agent calls Pegboard, with which it could trust and allow by itself.
+    Ask, too, before an agent calls Pegboard, with which it could trust and allow by itself.
     """
     destroys = request.list_strings("destroys")
     said = None
@@ -81,7 +81,7 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
 
 
 def _question(session: SessionView, request: PermissionRequest) -> Verdict | None:
-    """What is asked before a command that calls Pegboard, or destroys what it does not name."""
+    """Ask before a command that calls Pegboard, or destroys paths that it does not name."""
     for text in request.patterns if request.permission == "bash" else ():
         if _OWN.match(text) and not _named(session, request, PROTECTED, text):
             return Verdict(action="ask", reason=_DECIDES, source="guard", firm=True)
@@ -113,7 +113,7 @@ def _opinion(
 
 
 def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tuple[Path, str]]:
-    """The protected paths that would change, with links resolved, and why they are."""
+    """Yield the protected paths that would change, with links resolved, and the reasons."""
     written, landing = [*_written(session, request)], [*request.list_strings("lands")]
     written += _held(session, [*request.list_strings("destroys"), *request.list_strings("renames")])
     if not written and not landing:
@@ -138,7 +138,7 @@ def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tup
 
 
 def _held(session: SessionView, destroys: Sequence[str]) -> Iterator[str]:
-    """The files in folders of the project that would be gone with them, but for what is ignored."""
+    """Yield the files in folders of the project that would be destroyed, without ignored ones."""
     for target in destroys:
         for folder in islice(pegboard.unstable.shell_paths(target.rstrip("/")), _MOST_FOLDERS):
             real = Path(resolved_path(folder))
@@ -160,7 +160,7 @@ def _refusal(target: str, reason: str) -> str:
 
 
 def _written(session: SessionView, request: PermissionRequest) -> list[str]:
-    """The absolute paths that would change; those of a shell line in the project are an edit."""
+    """Return the absolute paths that would change; a shell line's in the project are an edit."""
     if request.permission == "edit":
         return [os.path.join(session.worktree, text) for text in request.patterns]  # noqa: PTH118
     inside = f"{session.worktree}/"
@@ -224,7 +224,7 @@ def _vital(target: str, session: SessionView) -> str:
 
 
 def _written_over(target: str, session: SessionView) -> str:
-    """What the folder is if it is a root or a home, which nothing is written over as a whole."""
+    """Name the root or home that the folder is: nothing is written over one as a whole."""
     folder, _, name = target.rstrip("/").rpartition("/")
     path = Path(resolved_path(folder or "/" if name in _EVERYTHING else target))
     if path == session.directory:
@@ -238,7 +238,7 @@ def _written_over(target: str, session: SessionView) -> str:
 def _swept(
     targets: Sequence[str], session: SessionView, request: PermissionRequest
 ) -> tuple[str, str] | None:
-    """The wildcard that with all others leaves next to nothing of a vital folder, and why."""
+    """Return the wildcard that leaves next to nothing of a vital folder, and the reason."""
     folders: dict[str, list[str]] = {}
     for target in targets:
         if not _named(session, request, DESTROY, target):
@@ -254,7 +254,7 @@ def _swept(
 
 
 def _kept(folder: str, session: SessionView) -> str:
-    """What the folder is if its content as a whole is vital; empty for another one."""
+    """Name the folder if its content as a whole is vital; empty for another one."""
     for vital, name in _vitals(session):
         if str(vital) == folder and vital not in _SYSTEM:
             return name
@@ -293,7 +293,7 @@ def _vitals(session: SessionView) -> Iterator[tuple[Path, str]]:
 
 
 def _meant(target: str) -> Iterable[str]:
-    """The target as written and with links resolved; of `folder/*` the folder, too."""
+    """Return the target as written and with links resolved; of `folder/*` the folder, too."""
     folder, _, name = target.rstrip("/").rpartition("/")
     real = _resolved(folder or "/")
     found = dict.fromkeys((os.path.normpath(target), os.path.normpath(f"{real}/{name}")))
@@ -305,7 +305,7 @@ def _meant(target: str) -> Iterable[str]:
 
 
 def _resolved(pattern: str) -> str:
-    """A path, with signs of wildcards in its own names escaped, with links resolved.
+    """Resolve the links of a path, and escape the wildcard signs in its own names.
 
     A wildcard stays as it is.
     """

@@ -29,5 +29,5 @@ async def invalid(
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The invalid tool."""
+    """Return the invalid tool."""
     return [invalid]

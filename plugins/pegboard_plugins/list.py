@@ -75,7 +75,7 @@ async def list_files(
 async def _found(
     context: ToolContext, folder: Path, ignore: Sequence[str]
 ) -> tuple[list[tuple[str, ...]], bool]:
-    """The outermost files by the names on their way, and whether there are more."""
+    """Return the outermost files by the names on their way; True if there are more."""
     wanted = _wanted(ignore)
     rg = await asyncio.to_thread(pegboard.unstable.ripgrep, folder, root=context.worktree)
     found, whole = await _listed(context, folder, rg, wanted) if rg else ([], False)
@@ -102,7 +102,7 @@ def _wanted(ignore: Sequence[str]) -> Callable[[str], bool]:
 async def _listed(
     context: ToolContext, folder: Path, rg: Sequence[str], wanted: Callable[[str], bool]
 ) -> tuple[list[str], bool]:
-    """The outermost files, one more than the limit at most, and whether all were looked at.
+    """Return the outermost files, one more than the limit at most; True if all were looked at.
 
     ripgrep names files in no order, so it has to name all of a depth; most often a few folders
     deep there are enough, and those below need not be walked.
@@ -156,7 +156,7 @@ class _Listing:
 
 
 def _walked(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str], bool]:
-    """What `_listed` answers, without ripgrep."""
+    """Return the same as `_listed`, without ripgrep."""
     start = len(f"{str(folder).rstrip('/')}/")
     found: list[str] = []
     for seen, path in enumerate(pegboard.files.walk_files(folder, skip=LEFT_OUT)):
@@ -175,7 +175,7 @@ def _outer(name: str) -> tuple[int, str]:
 def _nameable(
     context: ToolContext, folder: Path, files: Sequence[tuple[str, ...]]
 ) -> list[tuple[str, ...]]:
-    """The files that may be named; one behind a link that was put in the way is none."""
+    """Return the files that may be named, without those behind a link that was put in the way."""
     rulesets, home = context.session.rulesets, context.session.home
     return [
         names
@@ -207,5 +207,5 @@ switch = {list_files.id: "plugins.list"}
 
 @hookimpl
 async def register_tools(config: Config) -> list[Tool]:
-    """The list tool, where it is wanted."""
+    """Return the list tool, where it is enabled."""
     return [list_files] if "list" in config.plugins else []

@@ -37,7 +37,7 @@ async def plan_enter(context: ToolContext) -> ToolResult:
 
 
 async def _switched(context: ToolContext, *, question: str, agent: str, prompt: str) -> ToolResult:
-    """The user's decision; on yes the other agent goes on after this step.
+    """Ask the user; on yes the other agent continues after this step.
 
     :raises QuestionRejectedError: on no, which ends the turn.
     """
@@ -67,13 +67,13 @@ switch = {plan_enter.id: "plugins.plan"}
 
 @hookimpl
 async def register_tools(config: Config) -> list[Tool]:
-    """The way out of planning and, where it is wanted, the way in."""
+    """Return the way out of planning and, where it is enabled, the way in."""
     return [plan_exit, plan_enter] if "plan" in config.plugins else [plan_exit]
 
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """The request with the one switch that makes sense, if somebody can decide."""
+    """Leave the one useful switch in the request, and none where no person can decide."""
     if not session.interactive:
         return request.without(plan_enter.id, plan_exit.id)
     return request.without(plan_enter.id if session.agent.name == PLAN else plan_exit.id)

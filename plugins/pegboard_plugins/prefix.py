@@ -43,9 +43,9 @@ prefix_plugin = PrefixPlugin()
 
 
 def blamed(change: PrefixChange) -> tuple[str, str, str] | None:
-    """The plugin, the hook and the first changed line, None where no plugin changed anything.
+    """Return the plugin, the hook and the first changed line, None where no plugin changed it.
 
-    The first plugin is to blame that was given the same as before and made something else of it.
+    The first plugin is to blame that got the same input as before and gave another output.
     """
     for hook in _ORDER:
         before = _keyed(step for step in change.steps_before if step.hook == hook)
@@ -57,7 +57,7 @@ def blamed(change: PrefixChange) -> tuple[str, str, str] | None:
 
 
 def _keyed(steps: Iterator[FoldStep]) -> dict[tuple[str, str], FoldStep]:
-    """The steps by plugin, and by tool where they are about one."""
+    """Return the steps by plugin, and by tool where they are about one."""
     return {
         (step.plugin, step.before.name if isinstance(step.before, ToolDefinition) else ""): step
         for step in steps
@@ -65,7 +65,7 @@ def _keyed(steps: Iterator[FoldStep]) -> dict[tuple[str, str], FoldStep]:
 
 
 def _changed_line(before: FoldStep | None, after: FoldStep | None) -> str:
-    """The first line that a plugin changed by itself, "" if it changed none."""
+    """Return the first line that a plugin changed by itself, "" if it changed none."""
     match before, after:
         case FoldStep(), FoldStep():
             given = _first_change(before.before, after.before)
@@ -78,7 +78,7 @@ def _changed_line(before: FoldStep | None, after: FoldStep | None) -> str:
 
 
 def _first_change(before: object, after: object) -> str:
-    """The first line of the first piece that a cache keeps and that is another, "" for none."""
+    """Return the first changed line of the first changed piece that a cache keeps, or ""."""
     if before is after:
         return ""
     for old, new in zip_longest(_pieces(before), _pieces(after)):
@@ -103,7 +103,7 @@ def _line(old: str, new: str) -> str:
 
 
 def _pieces(value: object) -> Iterator[str]:
-    """What a cache keeps of the subject of a hook, in its order."""
+    """Yield the pieces of a hook's subject that a cache keeps, in order."""
     match value:
         case ToolDefinition():
             yield f"{value.name}\n{value.description}\n{_json(value.parameters)}"
@@ -122,7 +122,7 @@ def _json(value: object) -> str:
 def _of_sources(
     before: Sequence[ToolDefinition], after: Sequence[ToolDefinition]
 ) -> tuple[str, str, str] | None:
-    """The source whose tools are others, such as a server's."""
+    """Return the source whose tools have changed, such as a server's."""
     old, new = ({tool.name: tool for tool in tools} for tools in (before, after))
     if not old or not new:
         return None  # the agent's last step has no tools

@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 @hookimpl
 async def register_processes() -> "OpenProcesses":
-    """Processes of this machine, which Linux helps to find and to bound."""
+    """Return the processes of this machine, which Linux helps to find and to bound."""
     return open_processes
 
 
 def open_processes(limits: "ProcessLimits") -> "Processes":
-    """What runs the processes of one App's tools."""
+    """Return the runner of one App's tool processes."""
     from pegboard.unstable import ToolProcesses  # a run that starts no process does without it
 
     return ToolProcesses(limits)

@@ -101,11 +101,11 @@ question = Tool.raw(
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The question tool."""
+    """Return the question tool."""
     return [question]
 
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """The request without the tool, where nobody is there to answer."""
+    """Leave the tool out where no person can answer."""
     return None if session.interactive else request.without(question.id)

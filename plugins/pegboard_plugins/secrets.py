@@ -26,7 +26,7 @@ _CHANGING = frozenset({"edit", "external_directory"})
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
-    """A question before a secret is read, unless the user has a rule about that file.
+    """Ask before a secret is read, unless the user has a rule about that file.
 
     A rule that denies, or asks for, reading some files holds whatever they are called.
     """
@@ -53,7 +53,7 @@ def _asked(path: str) -> Verdict:
 
 
 def _read(request: PermissionRequest) -> Iterator[str]:
-    """The absolute paths that the request would read."""
+    """Yield the absolute paths that the request would read."""
     path = request.metadata.get("filepath")
     if isinstance(path, str):
         yield path
@@ -98,7 +98,7 @@ def _forbidden(
 
 
 def _said(session: SessionView, names: tuple[str, ...]) -> Verdict | None:
-    """What the user's rules about reading just such files say."""
+    """Return the verdict of the user's rules about reading just such files."""
     narrow = tuple(
         rule
         for ruleset in session.rulesets

@@ -212,7 +212,7 @@ def serve(directory: Path, *, root: Path | None, tools: str, port: int | None) -
 
 @asynccontextmanager
 async def _servers(directory: Path) -> AsyncIterator[tuple[App, Servers]]:
-    """The servers of the App of a directory, none of which starts by itself."""
+    """Open the App of a directory, and yield it with its servers; none starts by itself."""
     IS_COMMAND.set(True)
     options = AppOptions(interactive=sys.stdin.isatty())
     async with open_app(directory, options) as app, asyncio.timeout(None) as limit:

@@ -52,7 +52,7 @@ def resident_mib() -> float:
 async def opened(
     folder: Path, servers: Mapping[str, Any], script: list[Any]
 ) -> AsyncIterator[ScriptedApp]:
-    """An App whose servers have listed and are reviewed."""
+    """Open an App whose servers have listed and are reviewed."""
     config = {"mcp": dict(servers), "permission": {"*": "allow"}}
     plugins = (pegboard_mcp,) if servers else ()
     app = scripted_app(folder, *plugins, noop, script=script, reply="once", config=config)

@@ -10,7 +10,7 @@ ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 
 
 def answering(content: dict[str, Any] | None, asked: list[str] | None = None) -> Callable[..., Any]:
-    """A user that answers each form the same way."""
+    """Return a user that answers each form in the same way."""
 
     async def answer(_context: object, params: Any) -> ElicitResult:
         if asked is not None:

@@ -31,7 +31,7 @@ if find_spec("mcp") is None:
 
 @pytest.fixture
 def raw_server() -> Callable[..., dict[str, Any]]:
-    """The configuration of a server that behaves as a word says."""
+    """Configure a server that behaves as a word demands."""
 
     def configured(mode: str = "", *words: object, **facts: object) -> dict[str, Any]:
         command = [sys.executable, "-P", str(HERE / "raw_server.py"), mode, *map(str, words)]
@@ -44,7 +44,7 @@ def raw_server() -> Callable[..., dict[str, Any]]:
 def served_app(
     pegboard_app: Callable[..., AbstractAsyncContextManager[ScriptedApp]],
 ) -> Callable[..., AbstractAsyncContextManager[ScriptedApp]]:
-    """An App with the plugin and these servers, each of which has listed or failed."""
+    """Open an App with the plugin and these servers, each of which has listed or failed."""
     import pegboard_mcp
     from pegboard_mcp.tools import SERVERS
     from settled import settled
@@ -87,7 +87,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def surroundings(tmp_path: Path, model_port: int) -> Mapping[str, str]:
-    """The environment of a server whose model takes directives."""
+    """Return the environment of a server whose model takes directives."""
     provider = {
         "npm": "@ai-sdk/openai-compatible",
         "options": {"baseURL": f"http://127.0.0.1:{model_port}/v1", "apiKey": "very-secret"},
@@ -114,7 +114,7 @@ def command(project: Path) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def tools_server(tmp_path_factory):
-    """The folder and the address of a server of tools that wants a token."""
+    """Start a server of tools that wants a token; return its folder and address."""
     folder = tmp_path_factory.mktemp("world")
     command = [sys.executable, str(HERE / "oauth_server.py"), "tools", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
@@ -125,7 +125,7 @@ def tools_server(tmp_path_factory):
 
 @pytest.fixture
 def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The command line of `pegboard mcp` in a project, with folders of its own."""
+    """Return the command line of `pegboard mcp` in a project with folders of its own."""
     project = tmp_path / "project"
     project.mkdir()
     for name in ("config", "data", "state", "cache"):
@@ -140,7 +140,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 @pytest.fixture
 def run(program: list[str]) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """What a command of `pegboard mcp` prints."""
+    """Run a command of `pegboard mcp` and return its output."""
 
     def called(*words: str, answer: str = "") -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryFile("w+") as given:

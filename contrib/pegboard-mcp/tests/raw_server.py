@@ -76,7 +76,7 @@ def instructions():
 
 
 def disturb():
-    """What some servers do before they answer a call, if they do."""
+    """Misbehave before the answer to a call, as some servers do."""
     match MODE:
         case "hang_call":
             time.sleep(600)

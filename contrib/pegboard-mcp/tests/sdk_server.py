@@ -108,13 +108,13 @@ def explain(topic: str, tone: str = "dry") -> str:
 
 @server.resource("note://today")
 def today() -> str:
-    """What is on today."""
+    """List the plans of today."""
     return "Water the plants."
 
 
 @server.resource("note://{day}")
 def note(day: str) -> str:
-    """What is on a day."""
+    """List the plans of a day."""
     return f"Nothing on {day}."
 
 

@@ -28,7 +28,7 @@ class World:
 
     @asynccontextmanager
     async def __call__(self, *words: str, script=(), **oauth: object):
-        """An App with the server, behind a new issuer that these words describe."""
+        """Open an App with the server, behind a new issuer that these words describe."""
         issuer = await self._stack.enter_async_context(started("issuer", self.folder, *words))
         (self.folder / "issuer").write_text(issuer)
         async with self.same_issuer(script, **oauth) as scripted:

@@ -11,7 +11,7 @@ from oauth_world import started
 
 @pytest.fixture
 async def far(tools_server, run):
-    """The settings have a remote server whose issuer takes any user."""
+    """Configure a remote server whose issuer takes any user."""
     folder, place = tools_server
     for path in folder.iterdir():
         path.unlink()

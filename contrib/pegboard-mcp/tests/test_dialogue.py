@@ -25,13 +25,13 @@ ERAS = pytest.mark.parametrize("version", ["2026-07-28", "2025-11-25"])
 
 @pytest.fixture(scope="module")
 def listed(tmp_path_factory):
-    """A folder for what the server has listed once, and the user has not reviewed."""
+    """Return a folder for the catalogue of a server that the user has not reviewed."""
     return tmp_path_factory.mktemp("listed")
 
 
 @pytest.fixture(scope="module")
 def address():
-    """The SDK's server over HTTP, one for all tests: its start takes most of a second."""
+    """Start the SDK's server over HTTP for all tests: that takes most of a second."""
     with subprocess.Popen([*SDK[:-1], "http"], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         yield f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
@@ -40,7 +40,7 @@ def address():
 
 @pytest.fixture
 def sdk_app(served_app, tmp_path, listed, address):
-    """An App with the SDK's server, which is known to speak this version of the protocol."""
+    """Open an App with the SDK's server, which speaks this version of the protocol."""
 
     @asynccontextmanager
     async def opened(version, *script, is_process=False, **facts):

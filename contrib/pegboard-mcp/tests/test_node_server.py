@@ -29,7 +29,7 @@ CALLS: tuple[tuple[str, dict[str, object]], ...] = (
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program in a folder with the SDK."""
+    """Put the program into a folder with the SDK."""
     folder = tmp_path_factory.mktemp("node")
     (folder / "node_modules").symlink_to(installed())
     return Path(shutil.copy(PROGRAM, folder))
@@ -37,7 +37,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server(request: pytest.FixtureRequest, program: Path) -> Iterator[dict[str, Any]]:
-    """The settings of the server over this transport."""
+    """Return the settings of the server over this transport."""
     if request.param == "stdio":
         yield {"command": ["node", str(program), "stdio"], "connect_timeout_s": 60}
         return

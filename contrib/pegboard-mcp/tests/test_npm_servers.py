@@ -33,7 +33,7 @@ def modules() -> Path:
 
 
 def node(modules: Path, package: str, *words: object) -> dict[str, object]:
-    """The configuration of a server from npm."""
+    """Return the configuration of a server from npm."""
     program = modules / "@modelcontextprotocol" / package / "dist" / "index.js"
     return {"command": ["node", str(program), *map(str, words)], "connect_timeout_s": 60}
 

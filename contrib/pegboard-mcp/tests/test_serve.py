@@ -22,7 +22,7 @@ Connected = Callable[..., AbstractAsyncContextManager[Client]]
 
 @pytest.fixture
 def connected(project: Path, surroundings: Mapping[str, str]) -> Connected:
-    """A client of the SDK with a server in this process."""
+    """Connect a client of the SDK with a server in this process."""
 
     @asynccontextmanager
     async def opened(*tools: str, **settings: Any) -> AsyncIterator[Client]:

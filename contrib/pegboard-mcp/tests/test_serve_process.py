@@ -24,7 +24,7 @@ Connected = Callable[..., AbstractAsyncContextManager[Client]]
 
 @pytest.fixture
 def started(command: tuple[str, ...], surroundings: Mapping[str, str]) -> Connected:
-    """A client of the SDK with a server that it has started."""
+    """Connect a client of the SDK with a server that it starts."""
 
     @asynccontextmanager
     async def opened(*words: str, **settings: Any) -> AsyncIterator[Client]:

@@ -65,7 +65,7 @@ async def most_of_a_round_s(program: str, traffic: Traffic, folder: Path) -> flo
 
 
 def parsing_time_s() -> float:
-    """The processor time that the SDK's parser takes for the large answer."""
+    """Measure the processor time that the SDK's parser takes for the large answer."""
     result = {"content": [], "structuredContent": {"a": [{"k": 1}] * ITEMS}}
     line = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result})
     before_s = time.thread_time()

@@ -35,7 +35,7 @@ def listed_tools() -> list[dict[str, Any]]:
 
 
 def catalogue_bytes() -> int:
-    """The memory that values of catalogues take."""
+    """Measure the memory that values of catalogues take."""
     chosen = tracemalloc.Filter(inclusive=True, filename_pattern=catalogue.__file__)
     return sum(each.size for each in tracemalloc.take_snapshot().filter_traces([chosen]).traces)
 
@@ -54,7 +54,7 @@ async def test_five_known_servers_cost_little_of_a_start(
     }
 
     async def start_s(config: dict[str, object], *plugins: object) -> float:
-        """The time of this process; the clock on the wall has what other processes take."""
+        """Measure this process's time; a clock on the wall includes other processes."""
         before = time.process_time()
         options = AppOptions(plugins=plugins, config=config, **folders)
         async with App.open(tmp_path / "project", options):

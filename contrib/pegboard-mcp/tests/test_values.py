@@ -17,7 +17,7 @@ TEXTS = {
 
 
 def counted(value: object) -> int:
-    """The count by a parsed value: each container, and each value after the first of one."""
+    """Count by a parsed value: each container, and each value of one after the first."""
     if not isinstance(value, dict | list):
         return 0
     inner = list(value.values()) if isinstance(value, dict) else value

@@ -31,7 +31,7 @@ def server(
     surroundings: Mapping[str, str],
     raw_server: Callable[..., dict[str, Any]],
 ) -> Iterator[Served]:
-    """A server of Pegboard whose rules name tools of an MCP server in both spellings."""
+    """Start a server of Pegboard whose rules name MCP tools in both spellings."""
     listing = tmp_path / "tools.json"
     tool = {"description": "d", "inputSchema": {"type": "object"}}
     listing.write_text(json.dumps([{**tool, "name": name} for name in VERDICTS]))
@@ -50,7 +50,7 @@ def server(
 
 @pytest.fixture
 def command(server: Served) -> Command:
-    """What a command of Pegboard prints; the tools of the MCP server have been reviewed."""
+    """Review the MCP server's tools; return a function that runs a command of Pegboard."""
 
     def called(*words: str) -> str:
         return run([PEGBOARD, "-C", directory, *words], cwd=Path.cwd(), env=server.env).stdout

@@ -181,10 +181,10 @@ _NAMES: tuple[tuple[Family, re.Pattern[str]], ...] = (
 
 
 def family(model: Model) -> Family | None:
-    """The model's family, None for a name that says nothing.
+    """Return the model's family, None for an unknown name.
 
-    A name that gives fewer than ten billion parameters (`qwen3:4b`, `llama-3.2-3b`) is of the
-    small ones, whoever made it; of a mixture (`30b-a3b`) the whole counts.
+    A name with fewer than ten billion parameters (`qwen3:4b`, `llama-3.2-3b`) belongs to the small
+    ones of any maker; of a mixture (`30b-a3b`) the whole counts.
     """
     name = (model.api.id or model.id).lower()
     sizes = [float(found) for found in _BILLIONS.findall(name)]
@@ -262,13 +262,13 @@ def _choice(name: str | None) -> ModelChoice | None:
 async def chat_system_transform(
     session: SessionView, model: Model, system: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The pieces in front of a turn, for an agent without a prompt of its own."""
+    """Put the pieces in front of a turn, for an agent without a prompt of its own."""
     lacks = session.purpose == "turn" and not session.agent.prompt
     return (*prompt_for(model), *system) if lacks else None
 
 
 def prompt_for(model: Model) -> tuple[str, ...]:
-    """The pieces for a model, the last of which is its family's, if the name tells it."""
+    """Return the pieces for a model, the last for its family where the name tells it."""
     known = family(model)
     if known is None:
         return WHOLE
@@ -278,7 +278,7 @@ def prompt_for(model: Model) -> tuple[str, ...]:
 
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
-    """The request with few tools, for a small model; what the user has added stays."""
+    """Leave tools out of a request for a small model, but never those that the user added."""
     if family(request.model) != "small":
         return None
     from pegboard_plugins.agents.small import LEFT_OUT  # other models do not need it

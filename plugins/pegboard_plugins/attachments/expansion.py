@@ -64,10 +64,10 @@ def expansion(
     worktree: Path | None = None,
     on_read: Callable[[Path], None] = lambda _: None,
 ) -> Expansion:
-    """The expansion of one file; a failure becomes a text, and nothing is raised.
+    """Expand one file; a failure becomes a text, and nothing is raised.
 
     No link in the `worktree` (the directory unless it is given) leads out of it, and none leads
-    to a file of secrets. `on_read` is told of a text file before it is read.
+    to a file of secrets. `on_read` is called with a text file before it is read.
     """
     try:
         split = urlsplit(part.url)
@@ -103,9 +103,9 @@ def _data(part: FilePart) -> Expansion:
 
 
 def _parsed(url: str) -> _Data:
-    """The content of a `data:` URL (RFC 2397), of either encoding and any character set.
+    """Decode a `data:` URL (RFC 2397) of either encoding and any character set.
 
-    :raises ValueError: when it is none.
+    :raises ValueError: when the URL is not valid.
     """
     head, comma, body = url[len("data:") :].partition(",")
     if not comma:
@@ -136,7 +136,7 @@ def _base64(raw: bytes) -> bytes:
 
 
 def _followed(path: Path, worktree: Path) -> Path:
-    """The path with links resolved.
+    """Resolve the links of a path.
 
     :raises ValueError: when it leads where no prompt may, such as to our own keys.
     """

@@ -42,7 +42,7 @@ options = Options
 async def wrap_providers(
     providers: Mapping[str, Provider], keys: Keys, workspace: Workspace, plugin: Plugin
 ) -> Mapping[str, Provider] | None:
-    """The providers over the tape, if the configuration names a file for one."""
+    """Wrap the providers by the tape, if the configuration names a file for one."""
     file, mode = plugin.options.file, plugin.options.mode
     if not file or mode == "passthrough":
         return None

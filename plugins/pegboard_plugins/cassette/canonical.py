@@ -54,7 +54,7 @@ class Wording:
         return _mapped(hidden, lambda text: self._without_places(redact(text, secrets)))
 
     def stored_json(self, text: str) -> str:
-        """A text that is JSON, or may be, as `stored`; JSON stays JSON."""
+        """Return a text in its stored form; JSON stays JSON."""
         try:
             value = json.loads(text)
         except ValueError:
@@ -62,11 +62,11 @@ class Wording:
         return json.dumps(self.stored(value), ensure_ascii=False)
 
     def played(self, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """What was stored, with the folders of here."""
+        """Return a stored value with this machine's folders."""
         return _mapped(value, self._with_places)
 
     def canonical(self, request: ModelRequest) -> dict[str, Any]:
-        """The request as it is stored, and compared by."""
+        """Return the request in the form that is stored and compared."""
         numbered: dict[str, str] = {}
 
         def number(found: re.Match[str]) -> str:
@@ -93,7 +93,7 @@ class Wording:
 
 
 def digest(canonical: Mapping[str, Any]) -> str:
-    """What two requests have in common that are the same."""
+    """Return the digest that equal requests have in common."""
     content = json.dumps(canonical, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(content.encode()).hexdigest()
 
@@ -108,7 +108,7 @@ def matched(canonical: Mapping[str, Any], match_on: Sequence[str] = ()) -> str:
 
 
 def lines_of(value: Any, at: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
-    """The value line by line, each with its place, for people and for a comparison."""
+    """Yield the value line by line, each with its place, for people and for a comparison."""
     if isinstance(value, dict):
         for name in sorted(value):
             yield from lines_of(value[name], f"{at}.{name}" if at else name)

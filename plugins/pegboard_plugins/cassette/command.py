@@ -78,7 +78,7 @@ def _is_prompt(turn: Turn) -> bool:
 
 
 def _inputs(turn: Turn) -> Iterator[PartInput]:
-    """What the user sent: the words and files, without what the engine made of them."""
+    """Yield the user's own words and files, without parts that the engine added."""
     for part in turn.parts:
         if isinstance(part, TextPart) and not part.synthetic:
             yield TextInput(text=part.text)

@@ -68,7 +68,7 @@ class Tape:
             self._waiting.setdefault(matched(record.request, match_on), []).append(record)
 
     def find(self, canonical: Mapping[str, Any]) -> Record | None:
-        """What is played for a request, None if it is to be asked."""
+        """Return the record to play for a request, None if the provider is to be asked."""
         if self.mode == "record":
             return None
         known = self._waiting.get(matched(canonical, self._match_on))
@@ -77,7 +77,7 @@ class Tape:
         return known.pop(0) if len(known) > 1 else known[0]
 
     def miss(self, canonical: Mapping[str, Any]) -> ProviderError:
-        """The error for a request that is not on the tape; the log has how the nearest differs."""
+        """Return the error for a request that is not on the tape; log the nearest one's diff."""
         wanted = list(lines_of(canonical))
         at, nearest = max(
             enumerate(self._records, 1),
@@ -124,9 +124,9 @@ class Tape:
 
 
 async def open_tape(file: Path, mode: str, match_on: Sequence[str] = ()) -> Tape:
-    """The tape of this file, as `Tape` says.
+    """Open the tape of this file.
 
-    :raises InvalidInputError: when it cannot be read, or a line of it is no whole record.
+    :raises InvalidInputError: when it cannot be read, or a line of it is not a whole record.
     """
     return await asyncio.to_thread(_opened, file, mode, match_on)
 
@@ -150,7 +150,7 @@ def _opened(file: Path, mode: str, match_on: Sequence[str]) -> Tape:
 
 
 def _fault_of(line: bytes, records: list[Record]) -> str:
-    """What is wrong with a line; "" for one that is sound, whose record joins the others."""
+    """Return the fault of a line, "" for a sound one, whose record joins the others."""
     if not line.endswith(b"\n"):
         return "the record is cut off"
     try:
@@ -203,15 +203,15 @@ class Taped:
         return self._provider.env
 
     def models(self) -> Sequence[Model]:
-        """The provider's."""
+        """Return the provider's models."""
         return self._provider.models()
 
     def resolve(self, model_id: str) -> Model | None:
-        """The provider's."""
+        """Resolve a model by the provider."""
         return self._provider.resolve(model_id)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """The answer that is on the tape; where there is none, that of the provider.
+        """Yield the answer on the tape; where there is none, that of the provider.
 
         :raises ProviderError: when a tape that is only replayed does not have it.
         """

@@ -50,7 +50,7 @@ def _changed_at(path: str) -> float:
 
 
 def shown(findings: Findings, pattern: str, mode: Mode, around: Around) -> ToolResult:
-    """The first 100 matches, or files, and what is to be said of the rest. Reads the files."""
+    """Read the first 100 matches, or files, and return them with a note about the rest."""
     counts: dict[str, int] = {}
     for place in findings.places:
         counts[place.path] = counts.get(place.path, 0) + place.count
@@ -74,7 +74,7 @@ def shown(findings: Findings, pattern: str, mode: Mode, around: Around) -> ToolR
 
 
 def _fitting(lines: Iterable[str]) -> tuple[list[str], bool]:
-    """The lines that an answer has room for, and whether there are more."""
+    """Return the lines that fit into an answer; True if there are more."""
     fitting: list[str] = []
     room = LIMIT_BYTES
     for line in lines:
@@ -113,7 +113,7 @@ def _counted(counts: Mapping[str, int], shows: str) -> Iterator[str]:
 
 
 def _numbered(lines: Iterable[Line]) -> Iterator[str]:
-    """A line that was found has a colon, one beside it a dash; dots stand between pieces."""
+    """Yield a found line with a colon, one beside it with a dash, and dots between pieces."""
     last = 0
     pieces = list(lines)
     beside = not all(line.found for line in pieces)

@@ -36,9 +36,9 @@ _Place = tuple[int, int]
 
 
 def main(facts: dict[str, Any]) -> int:
-    """Prints `path NUL number : start :` for each line that matches, or `path NUL count`.
+    """Print `path NUL number : start :` for each line that matches, or `path NUL count`.
 
-    Answers the exit code.
+    Return the exit code.
     """
     try:
         expression = line_expression(facts["pattern"])
@@ -80,7 +80,7 @@ class _Search:
         self._counting = counting
 
     def file(self, path: str) -> tuple[list[_Place], int]:
-        """The lines that match, and their number; none in what is no regular file or no text."""
+        """Find the lines that match, and count them; none in special or binary files."""
         try:
             with open(path, "rb", opener=_opener) as file:
                 regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -112,7 +112,7 @@ def _opener(path: str, flags: int) -> int:
 
 
 def _text(file: BinaryIO) -> BinaryIO:
-    """The file, or without its byte order mark what it says in UTF-8."""
+    """Return the file, or in UTF-8 the text of one with a byte order mark."""
     start = file.read(max(map(len, _MARKS)))
     file.seek(0)
     encoding = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "")
@@ -125,7 +125,7 @@ def _text(file: BinaryIO) -> BinaryIO:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """The content in pieces that end with a line."""
+    """Yield the content in pieces that end with a line."""
     while block := file.read(BLOCK_BYTES):
         yield block + file.readline() if len(block) == BLOCK_BYTES else block
 

@@ -117,7 +117,7 @@ class Search:
         return len(self._rest)
 
     def _report(self, head: str, facts: str) -> None:
-        """Takes a place: the head ends with its path, which may have line ends in it."""
+        """Take a place: the head ends with its path, which may have line ends in it."""
         begin = head.rfind(f"\n{self._query.target}") + 1
         self._listen(head[:begin])
         if self._fits(head[begin:]):
@@ -126,7 +126,7 @@ class Search:
             self._enough.set()
 
     def _listen(self, said: str) -> None:
-        """Takes the files that ripgrep says to be no texts."""
+        """Take the files that ripgrep reports as binary."""
         self._binary |= {line[1] for line in map(_BINARY.match, said.split("\n")) if line}
 
     def _fits(self, path: str) -> bool:

@@ -35,10 +35,10 @@ _WILDCARDS = frozenset("*?[")
 async def chat_system_transform(
     session: SessionView, system: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """The system prompt of a turn, with one piece for each instruction file at the end.
+    """Add one piece for each instruction file to the system prompt of a turn.
 
-    The files are looked at once per prompt: what the model was told first in a turn it is told
-    in all of it, so that the provider's cache holds and a step waits for no disk.
+    The files are read once per prompt: a turn has the same pieces in all its steps, so that the
+    provider's cache holds and a step waits for no disk.
     """
     if session.purpose != "turn":
         return None
@@ -50,7 +50,7 @@ async def chat_system_transform(
 
 @lru_cache(maxsize=128)
 def _told(session_id: str, prompt_id: str) -> list[tuple[str, ...]]:  # noqa: ARG001 - the key
-    """What the requests of one prompt are told, once it is known."""
+    """Return the pieces for the requests of one prompt, filled at its first step."""
     return []
 
 
@@ -58,10 +58,10 @@ def _told(session_id: str, prompt_id: str) -> list[tuple[str, ...]]:  # noqa: AR
 async def tool_execute_after(
     session: SessionView, call: PendingCall, result: ToolResult
 ) -> ToolResult | None:
-    """What `read` answered, with the instructions of the folders that the file is in.
+    """Add to the result of `read` the instructions of the folders that the file is in.
 
-    Folders above the session's directory do not count, nor do files that the model has got
-    already. `loaded` in the metadata names the new ones.
+    Folders above the session's directory do not count, nor do files that the model already has.
+    `loaded` in the metadata names the new ones.
     """
     path = call.input.get("filePath")
     if call.tool != "read" or not isinstance(path, str):
@@ -94,12 +94,12 @@ def _with_nested(
 
 @lru_cache(maxsize=128)
 def _claimed(message_id: str) -> set[Path]:  # noqa: ARG001 - each message has its own
-    """What the reads of one message have brought: they run at once and cannot see each other."""
+    """Return the files from one message's reads: they run at once and cannot see each other."""
     return set()
 
 
 def _nested(session: SessionView, path: Path) -> Iterator[Path]:
-    """The instruction files of each folder from the directory down to the file's.
+    """Yield the instruction files of each folder from the directory down to the file's.
 
     Rules for certain files count from the worktree's root down.
     """
@@ -138,7 +138,7 @@ def _loaded(session: SessionView) -> Iterator[Path]:
 
 
 def instruction_files(session: SessionView) -> tuple[Path, ...]:
-    """The session's instruction files, resolved, each once.
+    """Return the session's instruction files, resolved, each once.
 
     First those of each folder from the worktree's root down to the directory: the first of `NAMES`
     that it has, its rules, and `LOCAL`. If there are none, the first of `OTHERS` counts. Then come
@@ -208,7 +208,7 @@ def _matching(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:
 
 @lru_cache(maxsize=256)
 def _globbed(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:  # noqa: ARG001
-    """What a pattern finds: once per session, since looking through a tree takes long."""
+    """Find a pattern's files, once per session, since looking through a tree takes long."""
     return tuple(sorted(folder.glob(pattern)))
 
 
@@ -226,7 +226,7 @@ def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
 
 
 def _pieces(session: SessionView) -> tuple[str, ...]:
-    """The files that have a text, each text once, with what they import."""
+    """Return the files that have a text, each text once, with their imports."""
     texts = _Texts(session, _texts_of(session.id))
     files = _expanded(session, instruction_files(session), texts)
     first = {text: file for file in reversed(files) if (text := texts(file))}
@@ -249,7 +249,7 @@ def _expanded(session: SessionView, files: Sequence[Path], texts: "_Texts") -> t
 
 @lru_cache(maxsize=128)
 def _files_of(session_id: str) -> set[Path]:  # noqa: ARG001 - the key
-    """The files that the system prompts of a session have brought."""
+    """Return the files in the system prompts of a session."""
     return set()
 
 
@@ -290,12 +290,12 @@ def _unseen(session: SessionView, files: Iterable[Path]) -> frozenset[Path]:
 
 @lru_cache(maxsize=128)
 def _texts_of(session_id: str) -> dict[Path, str]:  # noqa: ARG001 - the key
-    """The text of each file as the session found it."""
+    """Return the text of each file as the session found it."""
     return {}
 
 
 def _marked(file: Path, text: str, session_id: str) -> str:
-    """The text between tags that only who knows the session's id can write."""
+    """Put the text between tags that need the session's id to be written."""
     from pegboard_plugins.shared.frontend import as_source, disarmed  # where there are instructions
 
     source, inner = as_source(str(file)), disarmed(text)

@@ -142,7 +142,7 @@ def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int
 
 
 def _source(file: BinaryIO, path: Path, encoding: str) -> "tuple[Source, str]":
-    """The lines to show, in UTF-8 but for the file itself, and what they are."""
+    """Return the lines to show and their kind, in UTF-8 but for the file itself."""
     if path.suffix == ".ipynb" and os.fstat(file.fileno()).st_size <= MEDIA_BYTES:
         from pegboard_plugins.read.notebook import cells_text  # only notebooks pay for it
 
@@ -162,7 +162,7 @@ def _source(file: BinaryIO, path: Path, encoding: str) -> "tuple[Source, str]":
 
 
 def _opened(path: Path) -> BinaryIO:
-    """The open regular file.
+    """Open the regular file.
 
     :raises ToolError: when there is none, or anything else, which could block for ever.
     """
@@ -264,7 +264,7 @@ def _is_binary(start: bytes) -> bool:
 
 
 def _way_out(start: bytes) -> str:
-    """What can be done with a binary file; a text in UTF-16 needs its mark, as for ripgrep, git."""
+    """Suggest a way to read a binary file; a text in UTF-16 needs its mark, as for ripgrep, git."""
     for name, zeros, letters in (("LE", start[1::2], start[::2]), ("BE", start[::2], start[1::2])):
         if zeros.count(0) > len(zeros) * ZERO_SHARE and b"\0" not in letters:
             return f"if it is text, `iconv -f UTF-16{name} -t UTF-8` in bash converts it"
@@ -301,7 +301,7 @@ class _Window:
         self._rows = self._lines()
 
     def result(self, title: str, about: str, file: BinaryIO | None) -> ToolResult:
-        """The answer; `file` is what the lines come from, if they are not in UTF-8 already."""
+        """Return the answer; `file` is the source of lines that are not in UTF-8 already."""
         from pegboard.files import file_encoding  # not before a file is read
         from pegboard_plugins.read.encodings import encoding_note
 
@@ -350,7 +350,7 @@ class _Window:
         )
 
     def _collect(self) -> tuple[list[bytes], str]:
-        """The lines that fit, and why they are not all."""
+        """Return the lines that fit, and the reason why they are not all."""
         lines: list[bytes] = []
         size = 0
         try:
@@ -393,5 +393,5 @@ def _shown(raw: bytes, encoding: str) -> str:
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The read tool."""
+    """Return the read tool."""
     return [read]

@@ -31,7 +31,7 @@ class Source(Protocol):
     """Where lines come from."""
 
     def readline(self, limit: int, /) -> bytes:
-        """The next line with its end, or a piece of it; nothing at the end."""
+        """Return the next line with its end, or a piece of it; empty at the end."""
 
 
 class Transcoded:
@@ -42,12 +42,12 @@ class Transcoded:
         self._text.read(1)
 
     def readline(self, limit: int, /) -> bytes:
-        """The next line, of a long one as many letters as `limit`."""
+        """Return the next line, of a long one as many letters as `limit`."""
         return self._text.readline(limit).encode(errors="replace")
 
 
 def encoding_note(encoding: str) -> str:
-    """What is said of a file that has no mark; nothing of UTF-8."""
+    """Return the note about the encoding of a file without a mark, none for UTF-8."""
     if not encoding:
         return (
             "the file is in several encodings or an unknown one: lines that are not UTF-8 are shown"

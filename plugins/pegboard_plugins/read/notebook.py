@@ -27,7 +27,7 @@ class _Notebook(msgspec.Struct, frozen=True):
 
 
 def cells_text(content: bytes) -> str | None:
-    """The cells with their outputs, pictures only named; None if it is no notebook."""
+    """Return the cells with their outputs, pictures only named; None if it is no notebook."""
     try:
         notebook = msgspec.json.decode(content, type=_Notebook)
     except (msgspec.DecodeError, UnicodeDecodeError):

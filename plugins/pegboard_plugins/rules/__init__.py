@@ -34,7 +34,7 @@ DEFAULTS = tuple(
 
 @hookimpl(tryfirst=True)
 async def config_load(config: Config) -> Config:
-    """The configuration with the default rules in front of the user's."""
+    """Put the default rules in front of the user's."""
     if config.permission_mode is not None:
         from pegboard_plugins.rules.modes import with_plan  # most runs have no mode
 
@@ -97,7 +97,7 @@ def _ruled(session: SessionView, request: PermissionRequest) -> Verdict:
 
 
 def _told(rulesets: Sequence[Ruleset], request: PermissionRequest) -> Verdict | None:
-    """A question about code that names a command which a rule denies."""
+    """Ask about code that names a command which a rule denies."""
     words = {word for text in _texts(request, "told") for word in _WORD.findall(text)}
     for ruleset in rulesets if words else ():
         for rule in ruleset.rules:

@@ -73,16 +73,16 @@ class Scripted:
         return ()
 
     def models(self) -> Sequence[Model]:
-        """The transcript that comes with Pegboard."""
+        """Return the transcript that comes with Pegboard."""
         return (_model(_DEMO),)
 
     def resolve(self, model_id: str) -> Model | None:
-        """A transcript that comes with Pegboard, or a file that exists."""
+        """Return a transcript that comes with Pegboard, or a file that exists."""
         found = model_id == _DEMO or (model_id.endswith(".json") and Path(model_id).is_file())
         return _model(model_id) if found else None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """The step that the history has come to.
+        """Yield the step that the history has come to.
 
         :raises ProviderError: when the transcript cannot be read or has no such step.
         """
@@ -108,7 +108,7 @@ class Scripted:
         """Nothing is open."""
 
     def _fault(self, step: "Step", request: ModelRequest, turn: "Turn") -> "Fault | None":
-        """The fault that cuts this answer off; one with a status is raised at once."""
+        """Return the fault that cuts this answer off; one with a status is raised at once."""
         if step.fault is None:
             return None
         place = (request.session_id, turn.prompt, turn.step)
@@ -161,5 +161,5 @@ def _model(model_id: str) -> Model:
 
 @hookimpl
 async def register_providers(config: Config) -> tuple[Provider, ...]:  # noqa: ARG001 - the hook's
-    """The provider `scripted`."""
+    """Return the provider `scripted`."""
     return (Scripted(),)

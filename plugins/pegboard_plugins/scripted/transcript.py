@@ -92,10 +92,10 @@ class Transcript(Strict, frozen=True):
 
 
 def read_transcript(model_id: str) -> Transcript:
-    """The transcript of a model: one that comes with Pegboard, or a file.
+    """Read the transcript of a model: one that comes with Pegboard, or a file.
 
     :raises OSError: when there is no such file.
-    :raises ValueError: when it is no transcript.
+    :raises ValueError: when it is not a transcript.
     """
     is_file = model_id.endswith(".json")
     source = Path(model_id) if is_file else Path(__file__).with_name(f"{model_id}.json")
@@ -134,7 +134,7 @@ class Turn:
         )
 
     def filled(self, value: Any) -> Any:  # noqa: ANN401 - JSON of the transcript
-        """The value with its templates replaced, at any depth."""
+        """Return the value with its templates replaced, at any depth."""
         match value:
             case str():
                 return re.sub(_TEMPLATE, self._replacement, value)
@@ -160,7 +160,7 @@ class Turn:
 
 
 def play(step: Step, transcript: Transcript, turn: Turn) -> Iterator[StreamEvent]:
-    """The events of a step, in the pieces that the transcript asks for.
+    """Yield the events of a step, in the pieces that the transcript asks for.
 
     :raises ValueError: when a template cannot be replaced.
     """

@@ -170,7 +170,7 @@ def _with_libraries(config: Config) -> bool:
 
 
 def find_skills(site: Site) -> dict[str, Skill]:
-    """The skills by name: a nearer one wins, a library's loses, no link leaves the project."""
+    """Return the skills by name: a nearer one wins, a library's loses, links stay inside."""
     found: dict[str, Skill] = {}
     if site.libraries and any((site.worktree / name).is_dir() for name in ENVIRONMENTS):
         from pegboard_plugins.skill.libraries import library_skills  # where there are libraries
@@ -216,7 +216,7 @@ def _skills_below(root: Path, *, within: Path | None) -> Iterator[Skill]:
 
 
 def _files_below(root: Path, *, within: Path | None) -> Iterator[Path]:
-    """The skills' files; links are followed, but none that leads out of `within` or in a circle."""
+    """Yield the skills' files; links are followed, but none out of `within` or in a circle."""
     depth = len(root.parts)
     visited: set[str] = set()
     for folder, names, files in os.walk(root, followlinks=True):
@@ -240,7 +240,7 @@ def _is_within(path: Path, root: Path | None) -> bool:
 
 
 def _read(file: Path) -> Skill | None:
-    """The skill of a file, None for one that says neither name nor description."""
+    """Read the skill of a file, None for one without name and description."""
     try:
         if not file.is_file():
             return None
@@ -253,7 +253,7 @@ def _read(file: Path) -> Skill | None:
 
 @lru_cache(maxsize=MOST_KNOWN)
 def _skill(file: Path, text: str) -> Skill | None:
-    """The skill of a text, None for one that says neither name nor description."""
+    """Parse the skill of a text, None for one without name and description."""
     from pegboard_plugins.shared.frontend import front_matter, listed  # where there are skills
 
     settings, body = front_matter(text)
@@ -286,7 +286,7 @@ def _skill(file: Path, text: str) -> Skill | None:
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """The skill tool."""
+    """Return the skill tool."""
     return [skill]
 
 
@@ -323,7 +323,7 @@ async def register_commands(
 async def command_execute_before(
     session: SessionView, command: Command, parts: tuple[Part, ...]
 ) -> tuple[Part, ...] | None:
-    """The texts of a skill that the user has not accepted, as material."""
+    """Mark the texts of a skill that the user has not accepted as material."""
     if command.source != "skill":
         return None
     skills = await asyncio.to_thread(find_skills, _site(session))
@@ -343,7 +343,7 @@ async def command_execute_before(
 
 @hookimpl
 async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinition | None:
-    """The skill tool's description with the skills that the session may read."""
+    """Add the skills that the session may read to the skill tool's description."""
     if tool.name != "skill":
         return None
     skills = await asyncio.to_thread(find_skills, _site(session))
@@ -394,6 +394,6 @@ def _short(description: str) -> str:
 
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
-    """The request without the tool, where there are no skills: its description lists none."""
+    """Leave the tool out where there are no skills: its description lists none."""
     given = (tool.description for tool in request.tools if tool.name == skill.id)
     return request.without(skill.id) if skill.description in given else None

@@ -144,7 +144,7 @@ def _tokens(definition: ToolDefinition) -> int:
 
 
 def _found(turns: Iterable[Turn]) -> Sequence[str]:
-    """The tools that searches of the session found, each once, the newest last."""
+    """Return the tools that searches of the session found, each once, the newest last."""
     names = dict.fromkeys(reversed([*_searched(turns)]))
     return [*names][:MOST_FOUND][::-1]
 
@@ -159,7 +159,7 @@ def _searched(turns: Iterable[Turn]) -> Iterator[str]:
 
 
 def _note(tools: Iterable[ToolDefinition], way: str) -> str:
-    """The piece of the system prompt about what can be found; it stays as tools are found."""
+    """Return the system prompt's piece about searchable tools; it stays as tools are found."""
     return "\n".join(
         (f"More tools can be found with `{tool_search.id}` and {way}:", *_sources(tools))
     )
