@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import apsw
 
 from pegboard.schema.session import PermissionRequest
-from pegboard_plugins.sqlite import records
+from pegboard.storage import read_json
 from pegboard_plugins.sqlite.opentexts import OPEN
 
 _T = TypeVar("_T")
@@ -42,6 +42,6 @@ async def permission_requests(storage: Any) -> tuple[PermissionRequest, ...]:
 
     def read(db: apsw.Connection) -> tuple[PermissionRequest, ...]:
         rows = db.execute("SELECT data FROM permission_request ORDER BY ordinal")
-        return tuple(request for (data,) in rows if (request := records.to_request(data)))
+        return tuple(request for (data,) in rows if (request := read_json(data, PermissionRequest)))
 
     return await _read(storage, read)

@@ -48,13 +48,11 @@ def _names(ring: str) -> dict[str, str]:
                 if ring != "pegboard" and not node.name.startswith("_"):
                     found[node.name] = ring
             case ast.Assign(targets=[ast.Name(id=name)]) if name[0].isupper():
-                if name[1].islower() or ring in WITH_TEXTS:
+                if name[1].islower():
                     found[name] = ring
     return found
 
 
-WITH_TEXTS = {"pegboard.storage"}
-"""Rings that define texts which plugins need, too; elsewhere constants are a module's own."""
 PROMISED = (
     "pegboard",
     *("pegboard.permissions", "pegboard.files", "pegboard.processes", "pegboard.display"),

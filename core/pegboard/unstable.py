@@ -178,11 +178,7 @@ __getattr__, __dir__ = late_names(
             "tokens_of",
             "total_tokens",
         ),
-        "pegboard.storage.interrupted": (
-            "INTERRUPTED_CALLS",
-            "UNSTORED_ANSWER",
-            "UNSTORED_CALL",
-        ),
+        "pegboard.storage.rows": ("INTERRUPTED_CALLS",),
         "pegboard.trust.decisions": ("TrustStore",),
         "pegboard.trust.projectcode": (
             "imported",

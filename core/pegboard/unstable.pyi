@@ -115,9 +115,7 @@ from pegboard.processes.hostprograms import try_program as try_program
 from pegboard.processes.programsearch import ProgramSearch as ProgramSearch
 from pegboard.providers.spending import tokens_of as tokens_of
 from pegboard.providers.spending import total_tokens as total_tokens
-from pegboard.storage.interrupted import INTERRUPTED_CALLS as INTERRUPTED_CALLS
-from pegboard.storage.interrupted import UNSTORED_ANSWER as UNSTORED_ANSWER
-from pegboard.storage.interrupted import UNSTORED_CALL as UNSTORED_CALL
+from pegboard.storage.rows import INTERRUPTED_CALLS as INTERRUPTED_CALLS
 from pegboard.trust.decisions import TrustStore as TrustStore
 from pegboard.trust.projectcode import imported as imported
 from pegboard.trust.projectcode import imports_pegboard as imports_pegboard

@@ -21,7 +21,7 @@ from pegboard.providers import Result
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, PatchPart, ToolPart
-from pegboard.storage import INTERRUPTED_CALL, NEVER_RAN
+from pegboard.storage.rows import INTERRUPTED_CALL, NEVER_RAN
 from pegboard_plugins.shared.frontend import reverted, unreverted
 from played import Played, ToolsPlugin, as_told, opened, text
 from session_child import SESSIONS, rank, tools, unpaired

@@ -1,28 +1,15 @@
 """The content of a transaction: changes as the columns of `write_changes`, and their events."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from pegboard.errors import InvalidInputError, NotFoundError, SessionBusyError
-from pegboard.schema.event import (
-    Event,
-    MessageRemoved,
-    MessageUpdated,
-    PartRemoved,
-    PartUpdated,
-    PermissionAsked,
-    PermissionReplied,
-    ProjectUpdated,
-    Properties,
-    SessionCreated,
-    SessionDeleted,
-    SessionUpdated,
-    TodoUpdated,
-)
+from pegboard.schema.event import Event, Properties, SessionDeleted, SessionUpdated
 from pegboard.schema.message import UserMessage
 from pegboard.schema.session import Session
-from pegboard.schema.wire import encode_checked
+from pegboard.schema.wire import encode_checked, encode_text
 from pegboard.storage import (
     AddText,
     Change,
@@ -44,13 +31,12 @@ from pegboard.storage import (
     SettlePermissionRequest,
     Tell,
     apply_change,
+    is_unfinished,
+    unfinished_state,
 )
-from pegboard_postgres import rows
 
 MOST_CHANGES = 0xFFFF
 """How many rows a transaction may write: the numbers of its events share one number."""
-_SESSION = "ses_"
-"""How the ids of sessions begin, in the protocol."""
 _NO_NUL = str.maketrans({"\x00": "\ufffd"})
 
 
@@ -92,23 +78,15 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def sessions_of(changes: Iterable[Change]) -> Iterator[str]:
-    """Give the ids of the sessions that changes need, or make."""
+    """Yield the ids of the sessions that changes need, or make."""
     for change in changes:
         match change:
             case CreateSession(session=session):
                 yield from filter(None, (session.id, session.parent_id))
-            case PutMessage(message=inner) | PutPart(part=inner):
-                yield inner.session_id
-            case PutPermissionRequest(request=request):
-                yield request.session_id
-            case PutApproval(key=key):
-                yield key  # that of a project is no session's
-            case PublishEvent(properties=properties):
-                yield Event(properties=properties).session_id or ""
             case PutProject() | DropApproval() | Tell():
                 pass
             case _:
-                yield change.session_id
+                yield from filter(None, [change.session_id])
 
 
 class Draft:
@@ -151,71 +129,43 @@ class Draft:
             raise NotFoundError("session", session_id)
         return self._held[session_id]
 
-    def _rows(self, change: Change) -> Iterator[Written | Tell]:  # noqa: C901, PLR0912 - a table
+    def _rows(self, change: Change) -> Iterator[Written | Tell]:
         match change:
             case Tell():
                 yield change
-            case PutPart(part=part):
-                self._need(part.session_id)
-                yield _part(change)
-            case PutMessage(message=message):
-                self._need(message.session_id)
-                yield Written(
-                    "message",
-                    message.session_id,
-                    message.id,
-                    word="user" if isinstance(message, UserMessage) else "assistant",
-                    number=int(rows.is_unfinished(message)),
-                    data=encode_checked(message),
-                    properties=MessageUpdated(session_id=message.session_id, info=message),
-                )
-            case AddText(session_id=session_id, part_id=part_id, text=text):
-                yield Written("text", session_id, part_id, data=rows.as_utf8(text))
-            case ChangeSession(session_id=session_id):
-                yield self._changed(session_id, change)
-            case CreateSession(session=session):
-                yield self._created(session)
+            case ChangeSession():
+                yield self._changed(change)
+            case CreateSession():
+                yield self._created(change)
             case DropSession(session_id=session_id):
                 yield from self._dropped(session_id)
-            case PutTodos(session_id=session_id, todos=todos):
-                self._need(session_id)
-                told = TodoUpdated(session_id=session_id, todos=todos)
-                yield Written("todos", session_id, data=encode_checked(todos), properties=told)
             case PutState(session_id=session_id, key=key, value=None):
                 yield Written("drop_state", session_id, key)
-            case PutState(session_id=session_id, key=key, value=value):
-                self._need(session_id)
-                yield Written("state", session_id, key, data=encode_checked(value))
-            case PublishEvent(properties=properties):
-                event = Event(properties=properties)
-                if event.session_id is not None:
-                    self._need(event.session_id)
-                yield _event("event", event.session_id, None, properties)
-            case PutApproval():
-                if change.key.startswith(_SESSION):
-                    self._need(change.key)
-                yield from _approvals(change)
-            case PutPermissionRequest(request=request):
-                self._need(request.session_id)
-                asked = PermissionAsked(request=request)
-                yield _event("request", request.session_id, request.id, asked)
+            case PutPart() | PutMessage() | PutTodos() | PutState() | PutPermissionRequest():
+                self._need(change.session_id)
+                yield from _of_session(change)
+            case PublishEvent(session_id=session_id) | PutApproval(session_id=session_id):
+                if session_id is not None:
+                    self._need(session_id)
+                yield from _of_session(change)
             case _:
-                yield from _plain(change)
+                yield from _of_any(change)
 
-    def _changed(self, session_id: str, change: ChangeSession) -> Written:
-        held = self._need(session_id)
+    def _changed(self, change: ChangeSession) -> Written:
+        held = self._need(change.session_id)
         session = apply_change(held.session, change)
-        self._held[session_id] = Held(session, held.owner, held.epoch)
+        self._held[session.id] = Held(session, held.owner, held.epoch)
         return Written(
             "change",
-            session_id,
+            session.id,
             label=session.title.translate(_NO_NUL),
             number=session.time.updated,
             data=encode_checked(session),
-            properties=SessionUpdated(session_id=session_id, info=session),
+            properties=SessionUpdated(session_id=session.id, info=session),
         )
 
-    def _created(self, session: Session) -> Written:
+    def _created(self, change: CreateSession) -> Written:
+        session = change.session
         if session.id in self._held:
             raise InvalidInputError(f"there is a session {session.id} already")
         if session.parent_id is not None:
@@ -231,7 +181,7 @@ class Draft:
             session.title.translate(_NO_NUL),
             session.time.updated,
             data,
-            SessionCreated(session_id=session.id, info=session),
+            change.properties,
         )
 
     def _dropped(self, session_id: str) -> Iterator[Written]:
@@ -245,58 +195,72 @@ class Draft:
             yield _event("event", session.id, None, deleted)
 
 
-def _part(change: PutPart) -> Written:
-    part = change.part
-    return Written(
-        "part",
-        part.session_id,
-        part.id,
-        part.message_id,
-        rows.state_of(part),
-        number=int(change.told),
-        data=encode_checked(part),
-        properties=PartUpdated(session_id=part.session_id, part=part, time=rows.now_ms()),
-    )
+def _of_session(change: Change) -> Iterator[Written]:
+    """Yield the rows of a change whose session is there."""
+    match change:
+        case PutPart(part=part):
+            yield Written(
+                "part",
+                part.session_id,
+                part.id,
+                part.message_id,
+                unfinished_state(part),
+                number=int(change.told),
+                data=encode_checked(part),
+                properties=change.properties_at(time.time_ns() // 1_000_000),
+            )
+        case PutMessage(message=message):
+            yield Written(
+                "message",
+                message.session_id,
+                message.id,
+                word="user" if isinstance(message, UserMessage) else "assistant",
+                number=int(is_unfinished(message)),
+                data=encode_checked(message),
+                properties=change.properties,
+            )
+        case PutTodos(session_id=session_id, todos=todos):
+            data = encode_checked(todos)
+            yield Written("todos", session_id, data=data, properties=change.properties)
+        case PutState(session_id=session_id, key=key, value=value):
+            yield Written("state", session_id, key, data=encode_checked(value))
+        case PutPermissionRequest(request=request):
+            yield _event("request", request.session_id, request.id, change.properties)
+        case PublishEvent(properties=properties):
+            yield _event("event", change.session_id, None, properties)
+        case PutApproval(key=key, rules=rules):
+            for rule in rules:
+                names = (key, rule.permission, rule.pattern, rule.action, change.agent or "")
+                yield Written("approval", *names, number=change.at)
 
 
-def _event(kind: str, session_id: str | None, id_: str | None, told: Properties) -> Written:
-    """Return a row whose event has data of its own."""
-    data = encode_checked(Event(properties=told).payload())
-    return Written(kind, session_id, id_, data=data, properties=told)
-
-
-def _approvals(change: PutApproval) -> Iterator[Written]:
-    for rule in change.rules:
-        yield Written(
-            "approval",
-            change.key,
-            rule.permission,
-            rule.pattern,
-            rule.action,
-            change.agent or "",
-            change.at,
-        )
-
-
-def _plain(change: Change) -> Iterator[Written]:
-    """Give the rows of a change that needs no session."""
+def _of_any(change: Change) -> Iterator[Written]:
+    """Yield the rows of a change that needs no session."""
     match change:
         case PutProject(project=project):
-            told = ProjectUpdated(info=project)
             data = encode_checked(project)
-            yield Written("project", id=project.id, data=data, properties=told)
-        case DropMessage(session_id=session_id, message_id=message_id):
-            removed = MessageRemoved(session_id=session_id, message_id=message_id)
-            yield _event("drop_message", session_id, message_id, removed)
-        case DropPart(session_id=session_id, message_id=message_id, part_id=part_id):
-            gone = PartRemoved(session_id=session_id, message_id=message_id, part_id=part_id)
-            yield msgspec.structs.replace(
-                _event("drop_part", session_id, part_id, gone), parent=message_id
-            )
-        case SettlePermissionRequest(session_id=session_id, request_id=id_, reply=reply):
-            replied = PermissionReplied(session_id=session_id, request_id=id_, reply=reply)
-            yield _event("settle", session_id, id_, replied)
+            yield Written("project", id=project.id, data=data, properties=change.properties)
+        case AddText(session_id=session_id, part_id=id_, text=text):
+            yield Written("text", session_id, id_, data=encode_text(text))
+        case DropMessage(session_id=session_id, message_id=id_):
+            yield _event("drop_message", session_id, id_, change.properties)
+        case DropPart(session_id=session_id, message_id=message_id, part_id=id_):
+            yield _event("drop_part", session_id, id_, change.properties, message_id)
+        case SettlePermissionRequest(session_id=session_id, request_id=id_):
+            yield _event("settle", session_id, id_, change.properties)
         case DropApproval(ids=ids):
             yield from (Written("drop_approval", number=each) for each in ids)
         case _:
             raise InvalidInputError(f"{type(change).__name__} is not a change of this database")
+
+
+def _event(
+    kind: str,
+    session_id: str | None,
+    id_: str | None,
+    properties: Properties,
+    parent: str | None = None,
+) -> Written:
+    """Return a row whose event has data of its own."""
+    data = encode_checked(Event(properties=properties).payload())
+    return Written(kind, session_id, id_, parent, data=data, properties=properties)

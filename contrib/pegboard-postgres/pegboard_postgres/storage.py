@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 from psycopg import Error
 
@@ -14,7 +14,15 @@ from pegboard.errors import StorageError
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Approval, Project, Session, Todo
-from pegboard.storage import Change, Fence, LastIds, OnCommit, SearchHit, SessionSize
+from pegboard.storage import (
+    Change,
+    Fence,
+    LastIds,
+    OnCommit,
+    SearchHit,
+    SessionFilters,
+    SessionSize,
+)
 from pegboard_postgres import reads, workers
 from pegboard_postgres.connections import Address, Connection, Readers, until_reached
 from pegboard_postgres.drafts import Held
@@ -152,47 +160,17 @@ class PostgresStorage:
         """See `Storage.session`."""
         return await self._read(reads.session, session_id)
 
-    async def sessions(  # noqa: PLR0913 - one subject and its filters, all keyword-only
-        self,
-        project_id: str | None = None,
-        *,
-        limit: int | None = None,
-        search: str | None = None,
-        roots: bool = False,
-        since: int | None = None,
-        directory: str | None = None,
+    async def sessions(
+        self, project_id: str | None = None, **filters: Unpack[SessionFilters]
     ) -> tuple[Session, ...]:
         """See `Storage.sessions`."""
-        wanted = reads.SessionFilter(
-            project_id=project_id,
-            limit=limit,
-            search=search,
-            roots=roots,
-            since=since,
-            directory=directory,
-        )
-        return await self._read(reads.sessions, wanted)
+        return await self._read(reads.sessions, project_id, filters)
 
-    async def sessions_json(  # noqa: PLR0913 - as `sessions`
-        self,
-        project_id: str | None = None,
-        *,
-        limit: int | None = None,
-        search: str | None = None,
-        roots: bool = False,
-        since: int | None = None,
-        directory: str | None = None,
+    async def sessions_json(
+        self, project_id: str | None = None, **filters: Unpack[SessionFilters]
     ) -> bytes:
         """See `Storage.sessions_json`."""
-        wanted = reads.SessionFilter(
-            project_id=project_id,
-            limit=limit,
-            search=search,
-            roots=roots,
-            since=since,
-            directory=directory,
-        )
-        return await self._read(reads.sessions_json, wanted)
+        return await self._read(reads.sessions_json, project_id, filters)
 
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
         """See `Storage.search`."""

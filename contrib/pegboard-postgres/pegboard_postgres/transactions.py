@@ -7,21 +7,21 @@ from psycopg.rows import TupleRow
 
 from pegboard.schema.event import Event
 from pegboard.schema.session import Session
-from pegboard.storage import Change, DropSession, Tell
-from pegboard_postgres import rows
+from pegboard.storage import Change, DropSession, Tell, read_session
 from pegboard_postgres.connections import Connection
 from pegboard_postgres.drafts import Draft, Held, Written
 
+SESSION = "data, id, project_id, directory, updated"
+"""The columns of a session that `read_session` reads."""
 # Each transaction locks the sessions that it writes, in one order, so that none waits for another
 # that waits for it; and a claim cannot come between the check of a fence and the write.
 _LOCKED = (
-    f"SELECT owner, epoch, {rows.SESSION} FROM session WHERE id = ANY(%s) "
-    "ORDER BY id FOR NO KEY UPDATE"
+    f"SELECT owner, epoch, {SESSION} FROM session WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 )
 _FAMILY = (
     'WITH RECURSIVE family(id, depth) AS (SELECT %s::text COLLATE "C", 0 UNION '
     "SELECT session.id, depth + 1 FROM family JOIN session ON session.parent_id = family.id "
-    f"WHERE depth < 100) SELECT {rows.SESSION} FROM session "
+    f"WHERE depth < 100) SELECT {SESSION} FROM session "
     "JOIN (SELECT id, max(depth) AS depth FROM family GROUP BY id) AS f USING(id) "
     "ORDER BY depth DESC, ordinal DESC"
 )
@@ -52,7 +52,7 @@ class Transaction:
             locked = await self._db.execute(_LOCKED, (sorted(set(session_ids)),), binary=True)
         ((self.number,),) = await numbered.fetchall()
         return {
-            id_: Held(rows.to_session(data, id_, *columns), owner, epoch)
+            id_: Held(read_session(data, id_, *columns), owner, epoch)
             for owner, epoch, data, id_, *columns in await locked.fetchall()
         }
 
@@ -63,7 +63,7 @@ class Transaction:
             if isinstance(each, DropSession):
                 cursor = await self._db.execute(_FAMILY, (each.session_id,), binary=True)
                 found = await cursor.fetchall()
-                families[each.session_id] = tuple(rows.to_session(*row) for row in found)
+                families[each.session_id] = tuple(read_session(*row) for row in found)
         return Draft(held, families)
 
     async def write(self, written: Sequence[Written | Tell]) -> list[Event | None]:

@@ -4,30 +4,13 @@
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
 from contextlib import suppress
 
-from msgspec.structs import replace
 from psycopg import Error
 
 from pegboard.errors import NotFoundError, SessionBusyError
-from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
-from pegboard.schema.message import AssistantMessage, TextData, UnknownFailure
-from pegboard.schema.part import Failed, Pending, Running, TimeSpan, ToolPart
-from pegboard.schema.session import Idle
-from pegboard.storage import (
-    INTERRUPTED_ANSWER,
-    INTERRUPTED_CALL,
-    NEVER_RAN,
-    Change,
-    Fence,
-    PublishEvent,
-    PutMessage,
-    PutPart,
-    SettlePermissionRequest,
-)
-from pegboard.unstable import UNSTORED_ANSWER, UNSTORED_CALL
-from pegboard_postgres import rows
+from pegboard.schema.event import Event
+from pegboard.storage import Fence, end_unfinished, read_message, read_part
 from pegboard_postgres.connections import Address, Connection, until_reached
 from pegboard_postgres.drafts import Held
 from pegboard_postgres.transactions import Transaction
@@ -64,6 +47,7 @@ _PARTS = (
 _MESSAGES = (
     "SELECT data, id, role FROM message WHERE session_id = %s AND unfinished ORDER BY ordinal"
 )
+_REQUESTS = "SELECT id FROM permission_request WHERE session_id = %s ORDER BY ordinal"
 
 
 class Lease:
@@ -154,10 +138,7 @@ async def release(
     if found is None or (found.owner, found.epoch) != (fence.owner, fence.epoch):
         return None, ()
     if await _is_unfinished(transaction, session_id):
-        events = await interrupt(
-            transaction, held, session_id, call=UNSTORED_CALL, answer=UNSTORED_ANSWER
-        )
-        return None, events
+        return None, await interrupt(transaction, held, session_id, died=False)
     await transaction.run("UPDATE session SET owner = NULL WHERE id = %s", session_id)
     return None, ()
 
@@ -171,28 +152,26 @@ async def release_all(
 
 
 async def interrupt(
-    transaction: Transaction,
-    held: dict[str, Held],
-    session_id: str,
-    *,
-    call: str = INTERRUPTED_CALL,
-    answer: str = INTERRUPTED_ANSWER,
+    transaction: Transaction, held: dict[str, Held], session_id: str, *, died: bool = True
 ) -> tuple[Event, ...]:
     """End everything unfinished in a session, and take it from its owner.
 
-    `call` is the error of the calls that ran, `answer` that of the answers.
+    `died` is as in `end_unfinished`.
     """
-    requests = await transaction.run(
-        "SELECT id FROM permission_request WHERE session_id = %s ORDER BY ordinal", session_id
+    parts = await transaction.run(_PARTS, session_id)
+    messages = await transaction.run(_MESSAGES, session_id)
+    requests = await transaction.run(_REQUESTS, session_id)
+    changes = end_unfinished(
+        session_id,
+        parts=[
+            read_part(data, session_id, message_id, id_, added=added or b"")
+            for data, message_id, id_, added in parts
+        ],
+        messages=[read_message(data, session_id, *columns) for data, *columns in messages],
+        requests=[id_ for (id_,) in requests],
+        died=died,
     )
-    changes: Sequence[Change] = (
-        *await _ended_parts(transaction, session_id, call),
-        *await _ended_answers(transaction, session_id, answer),
-        *(SettlePermissionRequest(session_id, id_, "reject") for (id_,) in requests),
-        PublishEvent(SessionStatusChanged(session_id=session_id, status=Idle())),
-        PublishEvent(SessionIdle(session_id=session_id)),
-    )
-    events = await transaction.apply(changes, held)
+    events = await transaction.apply(tuple(changes), held)
     # A damaged row has no state to end.
     await transaction.run("UPDATE part SET state = NULL WHERE session_id = %s", session_id)
     await transaction.run("UPDATE message SET unfinished = false WHERE session_id = %s", session_id)
@@ -208,46 +187,3 @@ async def _is_dead(transaction: Transaction, owner: str) -> bool:
 async def _is_unfinished(transaction: Transaction, session_id: str) -> bool:
     ((found,),) = await transaction.run(_UNFINISHED, session_id, session_id)
     return bool(found)
-
-
-async def _ended_parts(transaction: Transaction, session_id: str, error: str) -> list[Change]:
-    found = [
-        rows.to_part(data, session_id, message_id, id_, added)
-        for data, message_id, id_, added in await transaction.run(_PARTS, session_id)
-    ]
-    return [
-        PutPart(_interrupted(part, error) if isinstance(part, ToolPart) else part) for part in found
-    ]
-
-
-def _interrupted(part: ToolPart, ran: str) -> ToolPart:
-    """Return the call as failed, with its input and progress; `ran` is the error if it ran."""
-    end = rows.now_ms()
-    match part.state:
-        case Running(input=arguments, time=TimeSpan(start=start), metadata=metadata):
-            error = ran
-        case Pending(input=arguments):
-            start, metadata, error = end, None, NEVER_RAN
-        case _:
-            return part
-    span = TimeSpan(start=start, end=end)
-    state = Failed(input=arguments, error=error, time=span, metadata=metadata)
-    return replace(part, state=state)
-
-
-async def _ended_answers(transaction: Transaction, session_id: str, error: str) -> list[Change]:
-    messages = [
-        rows.to_message(data, session_id, id_, role)
-        for data, id_, role in await transaction.run(_MESSAGES, session_id)
-    ]
-    return [
-        PutMessage(
-            replace(
-                message,
-                error=message.error or UnknownFailure(data=TextData(message=error)),
-                time=replace(message.time, completed=rows.now_ms()),
-            )
-        )
-        for message in messages
-        if isinstance(message, AssistantMessage) and rows.is_unfinished(message)
-    ]

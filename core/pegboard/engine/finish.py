@@ -52,7 +52,7 @@ from pegboard.schema.message import (
     UnknownFailure,
 )
 from pegboard.schema.part import Failed, Pending, ToolPart
-from pegboard.storage.interrupted import INTERRUPTED_ANSWERS
+from pegboard.storage.rows import INTERRUPTED_ANSWERS
 
 CUT_OFF = "The answer broke off before the call was complete."
 TOO_LONG = (

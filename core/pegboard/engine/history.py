@@ -35,7 +35,7 @@ from pegboard.schema.part import (
     ToolPart,
     ToolState,
 )
-from pegboard.storage.interrupted import INTERRUPTED_CALLS
+from pegboard.storage.rows import INTERRUPTED_CALLS
 
 CLEARED = "[The output of this call was cleared to save space.]"
 INTERRUPTED = "[The call was interrupted before it had a result.]"

@@ -28,6 +28,17 @@ encode = msgspec.json.Encoder().encode
 """The wire form of any value of the schema, as UTF-8 JSON."""
 
 
+def encode_text(text: str) -> bytes:
+    """Encode a string in UTF-8.
+
+    :raises InvalidInputError: when the string has no UTF-8 form, such as half of a pair.
+    """
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"cannot be stored: {not_utf8(error)}") from error
+
+
 def encode_checked(value: object) -> bytes:
     """Encode a value that plugins contribute to, such as a tool's metadata.
 

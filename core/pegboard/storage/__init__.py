@@ -6,7 +6,7 @@ Databases and snapshots come from plugins.
 from asyncio import sleep
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, Self, TypedDict, Unpack
 
 import msgspec
 
@@ -33,9 +33,21 @@ from pegboard.storage.changes import PutTodos as PutTodos
 from pegboard.storage.changes import SettlePermissionRequest as SettlePermissionRequest
 from pegboard.storage.changes import Tell as Tell
 from pegboard.storage.changes import apply_change as apply_change
-from pegboard.storage.interrupted import INTERRUPTED_ANSWER as INTERRUPTED_ANSWER
-from pegboard.storage.interrupted import INTERRUPTED_CALL as INTERRUPTED_CALL
-from pegboard.storage.interrupted import NEVER_RAN as NEVER_RAN
+from pegboard.storage.rows import SessionRow as SessionRow
+from pegboard.storage.rows import TurnRows as TurnRows
+from pegboard.storage.rows import damage_of as damage_of
+from pegboard.storage.rows import end_unfinished as end_unfinished
+from pegboard.storage.rows import is_unfinished as is_unfinished
+from pegboard.storage.rows import join_sessions as join_sessions
+from pegboard.storage.rows import read_json as read_json
+from pegboard.storage.rows import read_message as read_message
+from pegboard.storage.rows import read_part as read_part
+from pegboard.storage.rows import read_properties as read_properties
+from pegboard.storage.rows import read_session as read_session
+from pegboard.storage.rows import read_todos as read_todos
+from pegboard.storage.rows import unfinished_state as unfinished_state
+
+_EXCERPT_LENGTH = 120
 
 
 class Fence(msgspec.Struct, frozen=True):
@@ -54,11 +66,19 @@ class LastIds(msgspec.Struct, frozen=True):
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that contains a searched text: in a message, else in the title."""
+    """A session that contains a searched string: in a message, else in the title."""
 
     session: Session
     message_id: str | None = None
     excerpt: str = ""
+
+    @classmethod
+    def in_message(cls, session: Session, message_id: str, text: str, searched: str) -> Self:
+        """Return the hit in a text of a message; the excerpt is the line of the first match."""
+        match = max(text.lower().find(searched.lower()), 0)
+        start = max(text.rfind("\n", 0, match) + 1, match - _EXCERPT_LENGTH // 2)
+        excerpt = text[start:].split("\n", 1)[0][:_EXCERPT_LENGTH].strip()
+        return cls(session=session, message_id=message_id, excerpt=excerpt)
 
 
 class SessionSize(msgspec.Struct, frozen=True):
@@ -69,6 +89,20 @@ class SessionSize(msgspec.Struct, frozen=True):
     title: str
     directory: str
     size_bytes: int
+
+
+class SessionFilters(TypedDict, total=False):
+    """The filters of a list of sessions; an absent one, and None, leave all in.
+
+    `search` is a string that the title contains in any case, `roots` leaves subagents' sessions
+    out, `since` is the earliest instant of the last update in milliseconds since the epoch.
+    """
+
+    limit: int | None
+    search: str | None
+    roots: bool
+    since: int | None
+    directory: str | None
 
 
 OnCommit = Callable[[tuple[Event, ...]], None]
@@ -135,34 +169,16 @@ class Storage(Protocol):
         """
         ...
 
-    async def sessions(  # noqa: PLR0913 - one subject and its filters, all keyword-only
-        self,
-        project_id: str | None = None,
-        *,
-        limit: int | None = None,
-        search: str | None = None,
-        roots: bool = False,
-        since: int | None = None,
-        directory: str | None = None,
+    async def sessions(
+        self, project_id: str | None = None, **filters: Unpack[SessionFilters]
     ) -> tuple[Session, ...]:
-        """Sessions of one project or of all, those updated last first.
-
-        `search` is text that the title has in any case, `roots` leaves subagents' sessions
-        out, `since` is an instant in milliseconds that the update is not older than.
-        """
+        """Return the sessions of one project or of all, those updated last first."""
         ...
 
-    async def sessions_json(  # noqa: PLR0913 - as `sessions`
-        self,
-        project_id: str | None = None,
-        *,
-        limit: int | None = None,
-        search: str | None = None,
-        roots: bool = False,
-        since: int | None = None,
-        directory: str | None = None,
+    async def sessions_json(
+        self, project_id: str | None = None, **filters: Unpack[SessionFilters]
     ) -> bytes:
-        """The result of `sessions` as a JSON array, joined from the rows."""
+        """Return the result of `sessions` as a JSON array, joined from the rows."""
         ...
 
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:

@@ -1,6 +1,7 @@
-"""Changes of the storage: what each one writes, and the event that it publishes.
+"""Changes of the storage: each says what it writes, and which event it publishes.
 
-A change and its event are written in one transaction. Structs come from msgspec for the same
+A change and its event are written in one transaction. `session_id` is the id of the session that
+a change belongs to, `properties` are those of its event. Structs come from msgspec for the same
 reason as the schema's: they stand on the start path.
 """
 
@@ -10,7 +11,19 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from pegboard.schema.event import Properties
+from pegboard.schema.event import (
+    Event,
+    MessageRemoved,
+    MessageUpdated,
+    PartRemoved,
+    PartUpdated,
+    PermissionAsked,
+    PermissionReplied,
+    ProjectUpdated,
+    Properties,
+    SessionCreated,
+    TodoUpdated,
+)
 from pegboard.schema.message import Message
 from pegboard.schema.part import Part
 from pegboard.schema.session import (
@@ -34,6 +47,11 @@ class PutProject(msgspec.Struct, frozen=True):
 
     project: Project
 
+    @property
+    def properties(self) -> ProjectUpdated:
+        """The properties of the event."""
+        return ProjectUpdated(info=self.project)
+
 
 class CreateSession(msgspec.Struct, frozen=True):
     """Insert a session: `session.created`.
@@ -43,6 +61,16 @@ class CreateSession(msgspec.Struct, frozen=True):
     """
 
     session: Session
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session."""
+        return self.session.id
+
+    @property
+    def properties(self) -> SessionCreated:
+        """The properties of the event."""
+        return SessionCreated(session_id=self.session.id, info=self.session)
 
 
 class ChangeSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,12 +144,27 @@ class PutMessage(msgspec.Struct, frozen=True):
 
     message: Message
 
+    @property
+    def session_id(self) -> str:
+        """The id of the session."""
+        return self.message.session_id
+
+    @property
+    def properties(self) -> MessageUpdated:
+        """The properties of the event."""
+        return MessageUpdated(session_id=self.session_id, info=self.message)
+
 
 class DropMessage(msgspec.Struct, frozen=True):
     """Delete a message with its parts: `message.removed`; nothing when it does not exist."""
 
     session_id: str
     message_id: str
+
+    @property
+    def properties(self) -> MessageRemoved:
+        """The properties of the event."""
+        return MessageRemoved(session_id=self.session_id, message_id=self.message_id)
 
 
 class PutPart(msgspec.Struct, frozen=True):
@@ -133,6 +176,15 @@ class PutPart(msgspec.Struct, frozen=True):
 
     part: Part
     told: bool = True
+
+    @property
+    def session_id(self) -> str:
+        """The id of the session."""
+        return self.part.session_id
+
+    def properties_at(self, time: int) -> PartUpdated:
+        """Return the properties of the event; `time` is in milliseconds since the epoch."""
+        return PartUpdated(session_id=self.session_id, part=self.part, time=time)
 
 
 class AddText(msgspec.Struct, frozen=True):
@@ -154,12 +206,24 @@ class DropPart(msgspec.Struct, frozen=True):
     message_id: str
     part_id: str
 
+    @property
+    def properties(self) -> PartRemoved:
+        """The properties of the event."""
+        return PartRemoved(
+            session_id=self.session_id, message_id=self.message_id, part_id=self.part_id
+        )
+
 
 class PutTodos(msgspec.Struct, frozen=True):
     """Replace a session's list of todos: `todo.updated`."""
 
     session_id: str
     todos: tuple[Todo, ...]
+
+    @property
+    def properties(self) -> TodoUpdated:
+        """The properties of the event."""
+        return TodoUpdated(session_id=self.session_id, todos=self.todos)
 
 
 class PutState(msgspec.Struct, frozen=True):
@@ -183,6 +247,11 @@ class PutApproval(msgspec.Struct, frozen=True):
     agent: str | None = None
     at: int = 0
 
+    @property
+    def session_id(self) -> str | None:
+        """The id of the session, None for a project and for the user."""
+        return self.key if self.key.startswith("ses_") else None
+
 
 class DropApproval(msgspec.Struct, frozen=True):
     """Delete the approvals with these numbers; no event."""
@@ -195,6 +264,16 @@ class PutPermissionRequest(msgspec.Struct, frozen=True):
 
     request: PermissionRequest
 
+    @property
+    def session_id(self) -> str:
+        """The id of the session."""
+        return self.request.session_id
+
+    @property
+    def properties(self) -> PermissionAsked:
+        """The properties of the event."""
+        return PermissionAsked(request=self.request)
+
 
 class SettlePermissionRequest(msgspec.Struct, frozen=True):
     """Delete an answered permission request: `permission.replied`; nothing without it."""
@@ -203,11 +282,23 @@ class SettlePermissionRequest(msgspec.Struct, frozen=True):
     request_id: str
     reply: Reply
 
+    @property
+    def properties(self) -> PermissionReplied:
+        """The properties of the event."""
+        return PermissionReplied(
+            session_id=self.session_id, request_id=self.request_id, reply=self.reply
+        )
+
 
 class PublishEvent(msgspec.Struct, frozen=True):
     """Store an event without a row of its own."""
 
     properties: Properties
+
+    @property
+    def session_id(self) -> str | None:
+        """The id of the session, None for an event of the project."""
+        return Event(properties=self.properties).session_id
 
 
 class Tell(msgspec.Struct, frozen=True):

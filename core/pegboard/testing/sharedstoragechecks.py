@@ -17,8 +17,6 @@ from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime
 from pegboard.schema.part import Failed, Pending, Running, TextPart, TimeSpan, ToolPart
 from pegboard.schema.session import Session, SessionTime, Tokens
 from pegboard.storage import (
-    INTERRUPTED_CALL,
-    NEVER_RAN,
     Change,
     ChangeSession,
     CreateSession,
@@ -30,6 +28,7 @@ from pegboard.storage import (
     Storage,
     follow,
 )
+from pegboard.storage.rows import INTERRUPTED_CALL, NEVER_RAN
 from pegboard.testing.finding import Finding, broken, must
 from pegboard.testing.storagesite import NOW_MS, PROJECT, StorageSite, refused, storage_site
 

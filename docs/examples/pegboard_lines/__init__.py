@@ -1,8 +1,8 @@
 """A storage: all sessions in one file, to which each commit adds a line; opening reads it again.
 
 `PEGBOARD_DATABASE=lines:///home/ada/sessions.jsonl` opens one. It is for one process at a time and
-holds everything in memory. `pegboard.testing.check_storage` says whether it keeps what it must. A
-distribution names it in its entry point:
+holds everything in memory. `pegboard.testing.check_storage` checks that it keeps what the protocol
+promises. A distribution names it in its entry point:
 
     [project.entry-points.pegboard]
     lines = "pegboard_lines"
@@ -15,39 +15,38 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, get_args
+from typing import Any, BinaryIO, Unpack, get_args
 
 import msgspec
-from msgspec.structs import replace
 
 from pegboard import hookimpl
 from pegboard.app import IdSource
 from pegboard.errors import NotFoundError, SessionBusyError, StorageError
 from pegboard.plugins import shield
-from pegboard.schema import event as events
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.part import Failed, Pending, Running, TextPart, TimeSpan, ToolPart
+from pegboard.schema.part import TextPart
 from pegboard.schema.session import Approval, Project, Session, Todo
 from pegboard.storage import (
-    INTERRUPTED_CALL,
-    NEVER_RAN,
     Change,
     Fence,
     LastIds,
     OnCommit,
     OpenStorage,
     PublishEvent,
-    PutPart,
     SearchHit,
+    SessionFilters,
     SessionSize,
     Storage,
     Tell,
+    end_unfinished,
+    is_unfinished,
+    read_properties,
+    unfinished_state,
 )
-from pegboard_lines.tables import Tables, parts_of
+from pegboard_lines.tables import Tables
 
 KINDS = {kind.__name__: kind for kind in get_args(Change)}
-PROPERTIES = {name: kind for kind, name in events.TYPES.items()}
 
 
 class LineStorage:
@@ -65,12 +64,12 @@ class LineStorage:
         self._file = _locked(path)
         for line in self._lines():
             draft = self._tables.copy()
-            for change in map(_decoded, line["changes"]):
-                list(draft.apply(change, line["at"]))
+            for written in line["changes"]:
+                list(draft.apply(_decoded(*written), line["at"]))
             self._tables = draft
 
     def _lines(self) -> Iterator[Any]:
-        """What is written; a line that a crash has cut off was acknowledged to nobody."""
+        """Yield the lines; one that a crash has cut off was never acknowledged."""
         whole = 0
         for line in self._file:
             if not line.endswith(b"\n"):
@@ -85,15 +84,17 @@ class LineStorage:
         return (self._path,)
 
     async def recover(self) -> None:
-        """Mark what an earlier process has left unfinished."""
-        left = [
-            PutPart(_ended(part))
-            for kept in self._tables.sessions.values()
-            for part in parts_of(kept)
-            if isinstance(part, ToolPart) and isinstance(part.state, Pending | Running)
-        ]
-        if left:
-            await self.commit(*left)
+        """End the work that an earlier process has left unfinished."""
+        for session_id, content in self._tables.sessions.items():
+            parts = [part for part in content.parts() if unfinished_state(part)]
+            turns = content.turns.values()
+            messages = [turn.info for turn in turns if is_unfinished(turn.info)]
+            if parts or messages or content.requests:
+                requests = tuple(content.requests)
+                changes = end_unfinished(
+                    session_id, parts=parts, messages=messages, requests=requests
+                )
+                await self.commit(*changes)
 
     async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
         """Write all changes, or none; a caller that is cancelled does not stop it."""
@@ -104,13 +105,13 @@ class LineStorage:
             if fence is not None and self._fences.get(fence.session_id) != fence:
                 raise SessionBusyError(fence.session_id)
             draft, at = self._tables.copy(), time.time_ns() // 1_000_000
-            told = tuple(event for change in changes for event in draft.apply(change, at))
+            events = tuple(event for change in changes for event in draft.apply(change, at))
             line = {"at": at, "changes": [_encoded(change) for change in changes]}
             await asyncio.to_thread(self._write, msgspec.json.encode(line) + b"\n")
             self._tables = draft
-            if told and self._on_commit is not None:
-                self._on_commit(told)
-            return told
+            if events and self._on_commit is not None:
+                self._on_commit(events)
+            return events
 
     def _write(self, line: bytes) -> None:
         try:
@@ -121,66 +122,49 @@ class LineStorage:
             raise StorageError(f"{self._file.name} cannot be written: {error}") from error
 
     async def session(self, session_id: str) -> Session:
-        return self._tables.kept(session_id).session
+        return self._tables.content(session_id).session
 
-    async def sessions(  # noqa: PLR0913 - the protocol's filters
-        self,
-        project_id: str | None = None,
-        *,
-        limit: int | None = None,
-        search: str | None = None,
-        roots: bool = False,
-        since: int | None = None,
-        directory: str | None = None,
+    async def sessions(
+        self, project_id: str | None = None, **filters: Unpack[SessionFilters]
     ) -> tuple[Session, ...]:
+        search, since = (filters.get("search") or "").casefold(), filters.get("since") or 0
         found = [
             each
-            for each in (kept.session for kept in self._tables.sessions.values())
+            for each in (content.session for content in self._tables.sessions.values())
             if project_id in (None, each.project_id)
-            and (search is None or search.casefold() in each.title.casefold())
-            and not (roots and each.parent_id)
-            and (since is None or each.time.updated >= since)
-            and directory in (None, each.directory)
+            and search in each.title.casefold()
+            and not (filters.get("roots") and each.parent_id)
+            and each.time.updated >= since
+            and filters.get("directory") in (None, each.directory)
         ]
         found.sort(key=lambda each: (each.time.updated, each.id), reverse=True)
-        return tuple(found[:limit])
+        return tuple(found[: filters.get("limit")])
 
     async def sessions_json(
-        self,
-        project_id: str | None = None,
-        **filters: Any,  # noqa: ANN401 - as `sessions` has them
+        self, project_id: str | None = None, **filters: Unpack[SessionFilters]
     ) -> bytes:
         return msgspec.json.encode(await self.sessions(project_id, **filters))
 
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
-        sessions, wanted = await self.sessions(project_id), text.casefold()
-        titled = [SearchHit(session=each) for each in sessions if wanted in each.title.casefold()]
-        seen = {hit.session.id for hit in titled}
-        spoken = [
-            hit
-            for each in sessions
-            if each.id not in seen and (hit := self._spoken(each, wanted)) is not None
-        ]
-        return tuple([*titled, *spoken][:limit])
-
-    def _spoken(self, session: Session, wanted: str) -> SearchHit | None:
-        for part in parts_of(self._tables.kept(session.id)):
-            if isinstance(part, TextPart) and wanted in part.text.casefold():
-                return SearchHit(
-                    session=session, message_id=part.message_id, excerpt=part.text[:200]
-                )
-        return None
+        titled = await self.sessions(project_id, search=text)
+        hits = {each.id: SearchHit(session=each) for each in titled}
+        for session in await self.sessions(project_id):
+            for part in self._tables.content(session.id).parts():
+                if isinstance(part, TextPart) and text.lower() in part.text.lower():
+                    hit = SearchHit.in_message(session, part.message_id, part.text, text)
+                    hits.setdefault(session.id, hit)
+        return tuple(hits.values())[:limit]
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
-        every = (kept.session for kept in self._tables.sessions.values())
+        every = (content.session for content in self._tables.sessions.values())
         return tuple(each for each in every if each.parent_id == session_id)
 
     async def projects(self) -> tuple[Project, ...]:
         return tuple(self._tables.projects.values())
 
     async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
-        kept = self._tables.sessions.get(session_id)
-        turns = tuple(kept.turns.values()) if kept else ()
+        content = self._tables.sessions.get(session_id)
+        turns = tuple(content.turns.values()) if content else ()
         return turns if limit is None else turns[len(turns) - limit :]
 
     async def turns_json(
@@ -194,18 +178,18 @@ class LineStorage:
         return msgspec.json.encode(turns)
 
     async def turn(self, session_id: str, message_id: str) -> Turn:
-        kept = self._tables.sessions.get(session_id)
-        if kept is None or message_id not in kept.turns:
+        content = self._tables.sessions.get(session_id)
+        if content is None or message_id not in content.turns:
             raise NotFoundError("message", message_id)
-        return kept.turns[message_id]
+        return content.turns[message_id]
 
     async def todos(self, session_id: str) -> tuple[Todo, ...]:
-        kept = self._tables.sessions.get(session_id)
-        return kept.todos if kept else ()
+        content = self._tables.sessions.get(session_id)
+        return content.todos if content else ()
 
     async def state(self, session_id: str, key: str) -> object:
-        kept = self._tables.sessions.get(session_id)
-        return kept.state.get(key) if kept else None
+        content = self._tables.sessions.get(session_id)
+        return content.state.get(key) if content else None
 
     async def approvals(self, *keys: str) -> tuple[Approval, ...]:
         return tuple(each for each in self._tables.approvals if each.key in keys)
@@ -241,10 +225,10 @@ class LineStorage:
         return ()
 
     async def vacuum(self) -> int:
-        return 0  # the file is a log, and stays as long as it is
+        return 0  # the file is a log, and never shrinks
 
     async def claim(self, session_id: str) -> Fence:
-        self._tables.kept(session_id)
+        self._tables.content(session_id)
         if session_id in self._fences:
             raise SessionBusyError(session_id)
         self._epoch += 1
@@ -265,7 +249,7 @@ class LineStorage:
 
 
 def _locked(path: Path) -> BinaryIO:
-    """The file, open for this process alone."""
+    """Return the file, open for this process alone."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("a+b")
@@ -280,39 +264,28 @@ def _locked(path: Path) -> BinaryIO:
     return file
 
 
-def _ended(part: ToolPart) -> ToolPart:
-    started = part.state.time.start if isinstance(part.state, Running) else 0
-    error = INTERRUPTED_CALL if isinstance(part.state, Running) else NEVER_RAN
-    span = TimeSpan(start=started, end=time.time_ns() // 1_000_000)
-    return replace(part, state=Failed(input=part.state.input, error=error, time=span))
-
-
 def _encoded(change: Change) -> tuple[str, Any]:
+    name = type(change).__name__
     if isinstance(change, PublishEvent | Tell):
-        name = (
-            ""
-            if isinstance(change.properties, events.Custom)
-            else events.TYPES[type(change.properties)]
-        )
-        return type(change).__name__, (name, msgspec.to_builtins(change.properties))
-    return type(change).__name__, msgspec.to_builtins(change)
+        event = Event(properties=change.properties)
+        return name, (event.type, event.payload())
+    return name, change
 
 
-def _decoded(written: tuple[str, Any]) -> Change:
-    name, fields = written
+def _decoded(name: str, fields: Any) -> Change:  # noqa: ANN401 - JSON
     kind = KINDS[name]
     if kind in (PublishEvent, Tell):
-        properties = PROPERTIES[fields[0]] if fields[0] else events.Custom
-        found: Change = kind(msgspec.convert(fields[1], properties))
-    else:
-        found = msgspec.convert(fields, kind)
-    return found
+        name, payload = fields
+        fields = {"properties": read_properties(name, msgspec.json.encode(payload))}
+        return PublishEvent(**fields) if kind is PublishEvent else Tell(**fields)
+    change: Change = msgspec.convert(fields, kind)
+    return change
 
 
 async def open_lines(
     url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
 ) -> Storage:
-    """The storage at `lines:///path`."""
+    """Open the storage at `lines:///path`."""
     path = Path(str(url).removeprefix("lines://"))
     storage = await asyncio.to_thread(LineStorage, path, ids, on_commit)
     await storage.recover()
@@ -321,5 +294,5 @@ async def open_lines(
 
 @hookimpl
 async def register_storage() -> dict[str, OpenStorage]:
-    """The one scheme."""
+    """Return the scheme of the URL and the function that opens it."""
     return {"lines": open_lines}

@@ -1,22 +1,17 @@
 """The integrity and the size of a database, for `pegboard session repair|gc|du`."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import apsw
 import msgspec
 
 from pegboard.errors import StorageError
-from pegboard.schema.message import Message
-from pegboard.schema.part import Part
-from pegboard.schema.session import Session
-from pegboard.storage import SearchHit, SessionSize
-from pegboard_plugins.sqlite import opentexts, records
+from pegboard.storage import SearchHit, SessionSize, damage_of, read_session
+from pegboard_plugins.sqlite import opentexts
 from pegboard_plugins.sqlite.databasefile import LockWait, reason_of
+from pegboard_plugins.sqlite.reads import like
 
 _PROBLEMS_SHOWN = 100
-_UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_SNIPPET_LENGTH = 120
 
 _SIZES = """
 SELECT session.id, session.project_id, session.title, session.directory,
@@ -87,7 +82,13 @@ def problems(db: apsw.Connection) -> Problems:
         for table, rowid, owner, _ in db.execute("PRAGMA foreign_key_check")
     ]
     cut = [f"part {id_} has lost some of its text" for (id_,) in db.execute(_CUT)]
-    return Problems((), (*orphans, *_unreadable(db), *cut))
+    unreadable = (
+        problem
+        for kind in ("session", "message", "part")
+        for id_, data in db.execute(f"SELECT id, data FROM {kind}")  # noqa: S608 - one of three
+        if (problem := damage_of(kind, id_, data))
+    )
+    return Problems((), (*orphans, *unreadable, *cut))
 
 
 def _damages(db: apsw.Connection) -> tuple[str, ...]:
@@ -96,21 +97,6 @@ def _damages(db: apsw.Connection) -> tuple[str, ...]:
     except apsw.CorruptError as error:  # some damage ends even the check
         return (str(error),)
     return tuple(text for text in found if text != "ok")
-
-
-def _unreadable(db: apsw.Connection) -> Iterator[str]:
-    """The rows whose content cannot be read; lists show them as damaged."""
-    kinds: dict[str, msgspec.json.Decoder[object]] = {
-        "SELECT 'session', id, data FROM session": msgspec.json.Decoder(Session),
-        "SELECT 'message', id, data FROM message": msgspec.json.Decoder(Message),
-        "SELECT 'part', id, data FROM part": msgspec.json.Decoder(Part),
-    }
-    for query, decoder in kinds.items():
-        for kind, id_, data in db.execute(query):
-            try:
-                decoder.decode(data)
-            except _UNREADABLE as error:
-                yield f"{kind} {id_} cannot be read: {error}"
 
 
 def sizes(db: apsw.Connection) -> tuple[SessionSize, ...]:
@@ -135,28 +121,18 @@ def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple
     Case is ignored for the letters A to Z.
     """
     _teach(db)
-    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    key = (project_id, f"%{escaped}%")
+    key = (project_id, like(text))
     hits: dict[str, SearchHit] = {}
     for row in db.execute(_TITLED, key):
-        session = records.to_session(*row)
+        session = read_session(*row)
         hits[session.id] = SearchHit(session=session)
-    for *columns, message_id, said in db.execute(_SAID, key):
-        session = records.to_session(*columns)
+    for *columns, message_id, found in db.execute(_SAID, key):
+        session = read_session(*columns)
         if session.id not in hits:
-            excerpt = _around(said, text)
-            hits[session.id] = SearchHit(session=session, message_id=message_id, excerpt=excerpt)
+            hits[session.id] = SearchHit.in_message(session, message_id, found, text)
         if len(hits) >= limit:
             break
     return tuple(hits.values())[:limit]
-
-
-def _around(said: str, text: str) -> str:
-    """The line of `said` that has the text, cut to what fits on a screen."""
-    place = max(said.lower().find(text.lower()), 0)
-    start = said.rfind("\n", 0, place) + 1
-    line = said[max(start, place - _SNIPPET_LENGTH // 2) :].split("\n", 1)[0]
-    return line[:_SNIPPET_LENGTH].strip()
 
 
 def vacuum(path: Path) -> int:

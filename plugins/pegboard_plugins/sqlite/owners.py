@@ -14,28 +14,12 @@ from itertools import count
 from pathlib import Path
 
 import apsw
-import msgspec
 
 from pegboard.errors import NotFoundError, SessionBusyError, StorageError
-from pegboard.schema.event import Event, SessionIdle, SessionStatusChanged
-from pegboard.schema.message import AssistantMessage, TextData, UnknownFailure
-from pegboard.schema.part import Failed, Pending, Running, TimeSpan, ToolPart
-from pegboard.schema.session import Idle
-from pegboard.storage import (
-    INTERRUPTED_ANSWER,
-    INTERRUPTED_CALL,
-    NEVER_RAN,
-    Change,
-    Fence,
-    PublishEvent,
-    PutMessage,
-    PutPart,
-    SettlePermissionRequest,
-)
-from pegboard.unstable import UNSTORED_ANSWER, UNSTORED_CALL
-from pegboard_plugins.sqlite import pieces, reads, records
+from pegboard.schema.event import Event
+from pegboard.storage import Fence, end_unfinished, read_message, read_part
+from pegboard_plugins.sqlite import pieces, reads
 from pegboard_plugins.sqlite.opentexts import transaction
-from pegboard_plugins.sqlite.records import now_ms
 from pegboard_plugins.sqlite.writes import apply
 
 _OPENING = "opening"
@@ -187,29 +171,37 @@ def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event
         return tuple(event for session in sessions for event in interrupt(db, session))
 
 
-def interrupt(
-    db: apsw.Connection,
-    session_id: str,
-    *,
-    call: str = INTERRUPTED_CALL,
-    answer: str = INTERRUPTED_ANSWER,
-) -> tuple[Event, ...]:
+def interrupt(db: apsw.Connection, session_id: str, *, died: bool = True) -> tuple[Event, ...]:
     """End everything unfinished in a session, and take it from its owner.
 
-    `call` is the error of the calls that ran, `answer` that of the answers.
+    `died` is as in `end_unfinished`.
     """
-    changes = (
-        *_ended_parts(db, session_id, call),
-        *_ended_answers(db, session_id, answer),
-        *_ended_requests(db, session_id),
-        PublishEvent(SessionStatusChanged(session_id=session_id, status=Idle())),
-        PublishEvent(SessionIdle(session_id=session_id)),
+    key = (session_id,)
+    parts = db.execute(
+        "SELECT message_id, id, data, ordinal, state, streamed FROM part "
+        "WHERE session_id = ? AND state IS NOT NULL ORDER BY ordinal",
+        key,
+    )
+    messages = db.execute(
+        "SELECT data, id, role FROM message WHERE session_id = ? AND unfinished ORDER BY ordinal",
+        key,
+    )
+    requests = db.execute("SELECT id FROM permission_request WHERE session_id = ?", key)
+    changes = end_unfinished(
+        session_id,
+        parts=[
+            read_part(pieces.whole(db, *row), session_id, message_id, part_id)
+            for message_id, part_id, *row in parts
+        ],
+        messages=[read_message(data, session_id, *columns) for data, *columns in messages],
+        requests=[id_ for (id_,) in requests],
+        died=died,
     )
     events = apply(db, changes)
     # A damaged row has no state to end.
-    db.execute("UPDATE part SET state = NULL WHERE session_id = ?", (session_id,))
-    db.execute("UPDATE message SET unfinished = 0 WHERE session_id = ?", (session_id,))
-    db.execute("UPDATE session SET owner = NULL WHERE id = ?", (session_id,))
+    db.execute("UPDATE part SET state = NULL WHERE session_id = ?", key)
+    db.execute("UPDATE message SET unfinished = 0 WHERE session_id = ?", key)
+    db.execute("UPDATE session SET owner = NULL WHERE id = ?", key)
     return events
 
 
@@ -257,7 +249,7 @@ def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]
     if row is None or row[:2] != (fence.owner, fence.epoch):
         return None, ()
     if row[2]:
-        return None, interrupt(db, fence.session_id, call=UNSTORED_CALL, answer=UNSTORED_ANSWER)
+        return None, interrupt(db, fence.session_id, died=False)
     db.execute("UPDATE session SET owner = NULL WHERE id = ?", (fence.session_id,))
     return None, ()
 
@@ -278,60 +270,3 @@ def release_all(db: apsw.Connection, owner: str) -> tuple[None, tuple[Event, ...
 def _abandoned(db: apsw.Connection, is_alive: Callable[[str], bool]) -> list[str]:
     rows = list(db.execute(_ABANDONED))
     return [session for session, owner in rows if owner is None or not is_alive(owner)]
-
-
-def _ended_parts(db: apsw.Connection, session_id: str, error: str) -> list[Change]:
-    rows = db.execute(
-        "SELECT message_id, id, data, ordinal, state, streamed FROM part "
-        "WHERE session_id = ? AND state IS NOT NULL ORDER BY ordinal",
-        (session_id,),
-    )
-    found = [
-        records.to_part(pieces.whole(db, *row), session_id, message_id, part_id)
-        for message_id, part_id, *row in rows
-    ]
-    ended = (_interrupted(part, error) if isinstance(part, ToolPart) else part for part in found)
-    return [PutPart(part) for part in ended]
-
-
-def _interrupted(part: ToolPart, ran: str) -> ToolPart:
-    """Return the call as failed, with its input and progress; `ran` is the error if it ran."""
-    end = now_ms()
-    match part.state:
-        case Running(input=arguments, time=TimeSpan(start=start), metadata=metadata):
-            error = ran
-        case Pending(input=arguments):
-            start, metadata, error = end, None, NEVER_RAN
-        case _:
-            return part
-    state = Failed(
-        input=arguments,
-        error=error,
-        time=TimeSpan(start=start, end=end),
-        metadata=metadata,
-    )
-    return msgspec.structs.replace(part, state=state)
-
-
-def _ended_answers(db: apsw.Connection, session_id: str, error: str) -> list[Change]:
-    rows = db.execute(
-        "SELECT data, id, role FROM message WHERE session_id = ? AND unfinished ORDER BY ordinal",
-        (session_id,),
-    )
-    messages = [records.to_message(data, session_id, *columns) for data, *columns in rows]
-    return [
-        PutMessage(
-            msgspec.structs.replace(
-                message,
-                error=message.error or UnknownFailure(data=TextData(message=error)),
-                time=msgspec.structs.replace(message.time, completed=now_ms()),
-            )
-        )
-        for message in messages
-        if isinstance(message, AssistantMessage) and records.is_unfinished(message)
-    ]
-
-
-def _ended_requests(db: apsw.Connection, session_id: str) -> list[Change]:
-    rows = db.execute("SELECT id FROM permission_request WHERE session_id = ?", (session_id,))
-    return [SettlePermissionRequest(session_id, id_, "reject") for (id_,) in rows]

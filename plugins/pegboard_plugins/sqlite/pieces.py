@@ -17,10 +17,11 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard.schema.event import Event, PartUpdated
-from pegboard.schema.part import Part, ReasoningPart, TextPart, TimeSpan
-from pegboard.schema.wire import Wire, encode, encode_checked, to_json
-from pegboard.storage import AddText
-from pegboard_plugins.sqlite import opentexts, records
+from pegboard.schema.part import Part, ReasoningPart, TextPart
+from pegboard.schema.wire import Wire, encode, encode_checked, encode_text, to_json
+from pegboard.storage import AddText, read_json, read_part
+from pegboard_plugins.sqlite import opentexts
+from pegboard_plugins.sqlite.eventrows import store, store_update
 from pegboard_plugins.sqlite.opentexts import OPEN
 
 STREAMED = "message.part.streamed"
@@ -48,18 +49,6 @@ class Streamed(Wire, frozen=True):
     place: int = 0
 
 
-_decode = msgspec.json.Decoder(Streamed).decode
-
-
-def is_open(part: Part) -> bool:
-    """Whether this is a text that goes on."""
-    match part:
-        case TextPart(time=TimeSpan(end=None)) | ReasoningPart(time=TimeSpan(end=None)):
-            return True
-        case _:
-            return False
-
-
 def begin(db: apsw.Connection, told: PartUpdated, place: int) -> Event:
     """The stored form of the event of a new open part.
 
@@ -84,7 +73,7 @@ def add_text(db: apsw.Connection, change: AddText) -> Iterator[Event]:
             db.execute(
                 "UPDATE part SET state = ?, streamed = NULL WHERE ordinal = ?", (OPEN, place)
             )
-        opentexts.add(db, place, records.as_utf8(change.text))
+        opentexts.add(db, place, encode_text(change.text))
     yield from ()
 
 
@@ -107,9 +96,9 @@ def whole(
         said = opentexts.read(db, place)
         if said is None:
             return _as_it_is_now(db, place, data)
-        part = records.to_part(data, "", "", "")
+        part = read_part(data, "", "", "", added=_joined(db, place) + said)
         if part.message_id:
-            return encode_checked(_with_text(part, _joined(db, place) + said))
+            return encode_checked(part)
     return data
 
 
@@ -126,9 +115,9 @@ def _as_it_is_now(db: apsw.Connection, place: int, data: bytes) -> bytes:
         ).fetchone()
         if row is not None and row[2] != OPEN:
             return whole(now, *row)
-        part = records.to_part(data, "", "", "")
         text = _joined(now, place)
-        return encode_checked(_with_text(part, text)) if part.message_id and text else data
+        part = read_part(data, "", "", "", added=text)
+        return encode_checked(part) if part.message_id and text else data
     finally:
         now.close()
 
@@ -148,7 +137,7 @@ def settle(
     part = told.part
     opentexts.end(db, place)
     if isinstance(part, TextPart | ReasoningPart):
-        text = records.as_utf8(part.text)
+        text = encode_text(part.text)
         if len(text) > _SHORT_BYTES:
             if streamed is None or _joined(db, place)[:streamed] != text:
                 drop(db, place)
@@ -158,19 +147,20 @@ def settle(
             event = _store(db, told, bare, place, size=len(text))
             return Settled(event, encode_checked(bare), len(text))
     drop(db, place)
-    return Settled(records.store_update(db, told, data), data, None)
+    return Settled(store_update(db, told, data), data, None)
 
 
 def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
     """The update event with its text, None when it is damaged."""
-    stored = read(data)
+    stored = read_json(data, Streamed)
     if stored is None:
         return None
     part, place = stored.part, stored.place
     text = _text(db, place, part) if place else _joined_by_id(db, part)
-    return PartUpdated(
-        session_id=stored.session_id, part=_with_text(part, text[: stored.size]), time=stored.time
-    )
+    if isinstance(part, TextPart | ReasoningPart):
+        written, _ = codecs.utf_8_decode(text[: stored.size], "replace")
+        part = replace(part, text=part.text + written)
+    return PartUpdated(session_id=stored.session_id, part=part, time=stored.time)
 
 
 def forget_events(db: apsw.Connection, kept: int) -> None:
@@ -181,19 +171,11 @@ def forget_events(db: apsw.Connection, kept: int) -> None:
     )
 
 
-def read(data: bytes) -> Streamed | None:
-    """The update as it is stored, None when it is damaged."""
-    try:
-        return _decode(data)
-    except records.DAMAGE:
-        return None
-
-
 def _store(
     db: apsw.Connection, told: PartUpdated, part: Part, place: int, *, size: int | None = None
 ) -> Event:
     stored = Streamed(session_id=part.session_id, part=part, time=told.time, size=size, place=place)
-    return records.store(db, told, {**to_json(stored)}, name=STREAMED)
+    return store(db, told, {**to_json(stored)}, name=STREAMED)
 
 
 def _add(db: apsw.Connection, place: int, to: Part, text: bytes) -> None:
@@ -227,9 +209,3 @@ def _joined_by_id(db: apsw.Connection, part: Part) -> bytes:
         (part.session_id, part.id),
     )
     return b"".join(row[-1] for row in rows)
-
-
-def _with_text(part: Part, text: bytes) -> Part:
-    if isinstance(part, TextPart | ReasoningPart):
-        return replace(part, text=part.text + codecs.utf_8_decode(text, "replace")[0])
-    return part

@@ -19,8 +19,8 @@ from pegboard.schema.message import Message
 from pegboard.schema.part import Part
 from pegboard.schema.session import Session, Todo
 from pegboard.schema.wire import encode_checked
-from pegboard_plugins.sqlite import pieces, reads, records
-from pegboard_plugins.sqlite.opentexts import OPEN
+from pegboard.storage import is_unfinished, read_json, unfinished_state
+from pegboard_plugins.sqlite import pieces, reads
 
 _Key = tuple[str, str]
 
@@ -60,7 +60,7 @@ def fill_from_events(db: apsw.Connection) -> None:
     """Inserts each value that has no row but an event."""
     told = _LastStates()
     for seq, name, data in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
-        streamed = pieces.read(data) if name == pieces.STREAMED else None
+        streamed = read_json(data, pieces.Streamed) if name == pieces.STREAMED else None
         if streamed is None or streamed.size is not None:
             told.take(reads.event(db, seq, name, data).properties)
         else:  # its text goes on where it is
@@ -108,7 +108,7 @@ def _put_message(db: apsw.Connection, message: Message) -> None:
             message.session_id,
             message.id,
             message.__struct_config__.tag,
-            records.is_unfinished(message),
+            is_unfinished(message),
             encode_checked(message),
         ),
     )
@@ -126,7 +126,7 @@ def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
             part.session_id,
             part.id,
             part.message_id,
-            OPEN if pieces.is_open(part) else records.running_state(part),
+            unfinished_state(part),
             encode_checked(part),
         ),
     )

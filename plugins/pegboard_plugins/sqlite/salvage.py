@@ -5,6 +5,7 @@ An unreadable row is restored from the newest event with its value. A conversati
 row is lost for good gets a new one that says so, so that its messages can be found.
 """
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,11 +14,10 @@ import msgspec
 
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import FilePart, TextPart
-from pegboard.schema.session import Session, SessionTime
-from pegboard_plugins.sqlite import records
+from pegboard.schema.session import Project, Session, SessionTime
+from pegboard.storage import read_json, read_message, read_part
 from pegboard_plugins.sqlite.migrations import MIGRATIONS
 from pegboard_plugins.sqlite.pages import Pages
-from pegboard_plugins.sqlite.records import now_ms
 from pegboard_plugins.sqlite.replay import fill_from_events, free_place, put_session
 
 # Tables with row numbers, in the order of their references, and those of a session by its id.
@@ -240,7 +240,7 @@ def _adopt_sessions(db: apsw.Connection) -> None:
     )
     for (session_id,) in list(db.execute(lost)):
         project_id, directory = _place(db, session_id)
-        now = now_ms()
+        now = time.time_ns() // 1_000_000
         session = Session(
             id=session_id,
             slug=session_id,
@@ -260,7 +260,7 @@ def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
     for (project_id,) in db.execute(beside, (directory,)):
         return str(project_id), directory
     rows = db.execute("SELECT data FROM project")
-    known = [project for (data,) in rows if (project := records.to_project(data))]
+    known = [project for (data,) in rows if (project := read_json(data, Project))]
     if directory:
         known = [each for each in known if Path(directory).is_relative_to(each.worktree)]
     if not known or (not directory and len(known) > 1):
@@ -276,7 +276,7 @@ def _directory(db: apsw.Connection, session_id: str) -> str:
         (session_id,),
     )
     for data, id_, role in rows:
-        message = records.to_message(data, session_id, id_, role)
+        message = read_message(data, session_id, id_, role)
         if isinstance(message, AssistantMessage) and message.path.cwd:
             return message.path.cwd
     return ""
@@ -294,7 +294,7 @@ def _adopt_parts(db: apsw.Connection) -> None:
             "SELECT data, id FROM part WHERE session_id = ? AND message_id = ?",
             (session_id, message_id),
         )
-        parts = [records.to_part(data, session_id, message_id, id_) for data, id_ in rows]
+        parts = [read_part(data, session_id, message_id, id_) for data, id_ in rows]
         typed = all(isinstance(part, TextPart | FilePart) for part in parts)
         db.execute(
             "INSERT INTO message(ordinal, session_id, id, role, unfinished, data) "

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
 
 import apsw
 
@@ -20,7 +20,15 @@ from pegboard.errors import StorageError
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Approval, Project, Session, Todo
-from pegboard.storage import Change, Fence, LastIds, OnCommit, SearchHit, SessionSize
+from pegboard.storage import (
+    Change,
+    Fence,
+    LastIds,
+    OnCommit,
+    SearchHit,
+    SessionFilters,
+    SessionSize,
+)
 from pegboard_plugins.sqlite import owners, reads, writes
 from pegboard_plugins.sqlite.databasefile import (
     LockWait,
@@ -140,47 +148,17 @@ class SqliteStorage:
         """See `Storage.session`."""
         return await self._read(reads.session, session_id)
 
-    async def sessions(  # noqa: PLR0913 - one subject and its filters, all keyword-only
-        self,
-        project_id: str | None = None,
-        *,
-        limit: int | None = None,
-        search: str | None = None,
-        roots: bool = False,
-        since: int | None = None,
-        directory: str | None = None,
+    async def sessions(
+        self, project_id: str | None = None, **filters: Unpack[SessionFilters]
     ) -> tuple[Session, ...]:
         """See `Storage.sessions`."""
-        wanted = reads.SessionFilter(
-            project_id=project_id,
-            limit=limit,
-            search=search,
-            roots=roots,
-            since=since,
-            directory=directory,
-        )
-        return await self._read(reads.sessions, wanted)
+        return await self._read(reads.sessions, project_id, filters)
 
-    async def sessions_json(  # noqa: PLR0913 - as `sessions`
-        self,
-        project_id: str | None = None,
-        *,
-        limit: int | None = None,
-        search: str | None = None,
-        roots: bool = False,
-        since: int | None = None,
-        directory: str | None = None,
+    async def sessions_json(
+        self, project_id: str | None = None, **filters: Unpack[SessionFilters]
     ) -> bytes:
         """See `Storage.sessions_json`."""
-        wanted = reads.SessionFilter(
-            project_id=project_id,
-            limit=limit,
-            search=search,
-            roots=roots,
-            since=since,
-            directory=directory,
-        )
-        return await self._read(reads.sessions_json, wanted)
+        return await self._read(reads.sessions_json, project_id, filters)
 
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
         """See `Storage.search`."""
@@ -220,14 +198,14 @@ class SqliteStorage:
     async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
         """See `Storage.turns`."""
         await self._bury(session_id)
-        return await self._read(reads.turns, session_id, limit)
+        return (await self._read(reads.turns, session_id, limit=limit)).values()
 
     async def turns_json(
         self, session_id: str, *, limit: int | None = None, before: str | None = None
     ) -> bytes:
         """See `Storage.turns_json`."""
         await self._bury(session_id)
-        return await self._read(reads.turns_json, session_id, limit, before)
+        return (await self._read(reads.turns, session_id, limit=limit, before=before)).json()
 
     async def turn(self, session_id: str, message_id: str) -> Turn:
         """See `Storage.turn`."""

@@ -1,26 +1,14 @@
 """Changes to rows and events, inside of a transaction of the caller."""
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import apsw
 import msgspec
 
 from pegboard.errors import InvalidInputError, NotFoundError, SessionBusyError
-from pegboard.schema.event import (
-    Event,
-    MessageRemoved,
-    MessageUpdated,
-    PartRemoved,
-    PartUpdated,
-    PermissionAsked,
-    PermissionReplied,
-    ProjectUpdated,
-    SessionCreated,
-    SessionDeleted,
-    SessionUpdated,
-    TodoUpdated,
-)
+from pegboard.schema.event import Event, SessionDeleted, SessionUpdated
 from pegboard.schema.wire import encode_checked
 from pegboard.storage import (
     AddText,
@@ -43,19 +31,20 @@ from pegboard.storage import (
     SettlePermissionRequest,
     Tell,
     apply_change,
+    is_unfinished,
+    read_session,
+    unfinished_state,
 )
-from pegboard_plugins.sqlite import opentexts, pieces, records
+from pegboard_plugins.sqlite import opentexts, pieces
+from pegboard_plugins.sqlite.eventrows import store, store_update, supersede
 from pegboard_plugins.sqlite.opentexts import OPEN
-from pegboard_plugins.sqlite.records import now_ms, store, store_update, supersede
 
 # Sessions nest by subagents; a circular chain of parents must still end.
 _DEEPEST = 100
 _Column = Literal["session_id", "message_id", "id"]
-_SESSION = "ses_"
-"""How the ids of sessions begin, in the protocol."""
 
 
-def apply(db: apsw.Connection, changes: tuple[Change, ...]) -> tuple[Event, ...]:
+def apply(db: apsw.Connection, changes: Iterable[Change]) -> tuple[Event, ...]:
     """Writes the changes; their events, stored and numbered unless they are only published.
 
     :raises NotFoundError: when a change belongs to a session or message that is not there.
@@ -81,7 +70,7 @@ def check_fence(db: apsw.Connection, fence: Fence) -> None:
 
 def _put_project(db: apsw.Connection, change: PutProject) -> Iterator[Event]:
     project = change.project
-    event = store(db, ProjectUpdated(info=project))
+    event = store(db, change.properties)
     row = db.execute("SELECT last_event FROM project WHERE id = ?", (project.id,)).fetchone()
     supersede(db, row[0] if row else None)
     db.execute(
@@ -113,7 +102,7 @@ def _create_session(db: apsw.Connection, change: CreateSession) -> Iterator[Even
             data,
         ),
     )
-    yield store(db, SessionCreated(session_id=session.id, info=session), payload)
+    yield store(db, change.properties, payload)
 
 
 def _change_session(db: apsw.Connection, change: ChangeSession) -> Iterator[Event]:
@@ -124,7 +113,7 @@ def _change_session(db: apsw.Connection, change: ChangeSession) -> Iterator[Even
     if row is None:
         raise NotFoundError("session", change.session_id)
     last_event, *columns = row
-    session = apply_change(records.to_session(*columns), change)
+    session = apply_change(read_session(*columns), change)
     data = encode_checked(session)
     payload = {"sessionID": session.id, "info": msgspec.Raw(data)}
     event = store(db, SessionUpdated(session_id=session.id, info=session), payload)
@@ -160,7 +149,7 @@ def _drop_session(db: apsw.Connection, change: DropSession) -> Iterator[Event]:
         (change.session_id, _DEEPEST),
     )
     for data, session_id, *columns in tuple(rows):
-        session = records.to_session(data, session_id, *columns)
+        session = read_session(data, session_id, *columns)
         _end_texts(db, session_id, "session_id", session_id)
         db.execute("DELETE FROM session WHERE id = ?", (session_id,))
         db.execute("DELETE FROM event WHERE session_id = ?", (session_id,))
@@ -172,12 +161,9 @@ def _put_message(db: apsw.Connection, change: PutMessage) -> Iterator[Event]:
     message = change.message
     key = (message.session_id, message.id)
     data = encode_checked(message)
-    event = store(
-        db,
-        MessageUpdated(session_id=message.session_id, info=message),
-        {"sessionID": message.session_id, "info": msgspec.Raw(data)},
-    )
-    columns = (message.__struct_config__.tag, records.is_unfinished(message), data)
+    payload = {"sessionID": message.session_id, "info": msgspec.Raw(data)}
+    event = store(db, change.properties, payload)
+    columns = (message.__struct_config__.tag, is_unfinished(message), data)
     row = db.execute(
         "SELECT last_event FROM message WHERE session_id = ? AND id = ?", key
     ).fetchone()
@@ -203,40 +189,42 @@ def _drop_message(db: apsw.Connection, change: DropMessage) -> Iterator[Event]:
     _end_texts(db, change.session_id, "message_id", change.message_id)
     db.execute("DELETE FROM message WHERE session_id = ? AND id = ?", key)
     if db.changes():
-        yield store(db, MessageRemoved(session_id=change.session_id, message_id=change.message_id))
+        yield store(db, change.properties)
 
 
 def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
     part = change.part
     key = (part.session_id, part.id)
     data = encode_checked(part)
-    state = records.running_state(part)
-    told = PartUpdated(session_id=part.session_id, part=part, time=now_ms())
+    state = unfinished_state(part)
+    update = change.properties_at(time.time_ns() // 1_000_000)
     row = db.execute(
         "SELECT ordinal, state, streamed, message_id, last_event FROM part "
         "WHERE session_id = ? AND id = ?",
         key,
     ).fetchone()
     if row is None:
-        is_open = pieces.is_open(part)
         _insert(
             db,
             "INSERT INTO part(session_id, id, message_id, state, data) VALUES(?, ?, ?, ?, ?)",
-            (*key, part.message_id, OPEN if is_open else state, data),
+            (*key, part.message_id, state, data),
             missing=("message", part.message_id),
         )
-        place = db.last_insert_rowid()
-        yield pieces.begin(db, told, place) if is_open else store_update(db, told, data)
+        number = db.last_insert_rowid()
+        is_open = state == OPEN
+        yield pieces.begin(db, update, number) if is_open else store_update(db, update, data)
         return
-    place, before, streamed, message_id, seq = row
+    number, before, streamed, message_id, seq = row
     if message_id != part.message_id:
         raise InvalidInputError(f"part {part.id} belongs to message {message_id} already")
-    size, event = None, Event(properties=told)
+    state = None if state == OPEN else state  # an update has the whole text, and ends its stream
+    is_progress = before is not None and before == state  # of a call: without a stored event
+    size, event = None, Event(properties=update)
     if before == OPEN or streamed is not None:
-        settled = pieces.settle(db, told, place, data, streamed)
+        settled = pieces.settle(db, update, number, data, streamed)
         event, data, size = settled.event, settled.data, settled.streamed
-    elif change.told and not _is_progress(before, state):
-        event = store_update(db, told, data)
+    elif change.told and not is_progress:
+        event = store_update(db, update, data)
     if event.seq:
         supersede(db, seq)
         seq = event.seq
@@ -244,13 +232,8 @@ def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
         yield event
     db.execute(
         "UPDATE part SET state = ?, data = ?, streamed = ?, last_event = ? WHERE ordinal = ?",
-        (state, data, size, seq, place),
+        (state, data, size, seq, number),
     )
-
-
-def _is_progress(before: str | None, state: str | None) -> bool:
-    """Whether an update is progress of a call: its row is stored, without an event."""
-    return before is not None and before == state
 
 
 def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
@@ -258,14 +241,7 @@ def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
     _end_texts(db, change.session_id, "id", change.part_id)
     db.execute("DELETE FROM part WHERE session_id = ? AND message_id = ? AND id = ?", key)
     if db.changes():
-        yield store(
-            db,
-            PartRemoved(
-                session_id=change.session_id,
-                message_id=change.message_id,
-                part_id=change.part_id,
-            ),
-        )
+        yield store(db, change.properties)
 
 
 def _end_texts(db: apsw.Connection, session_id: str, column: _Column, value: str) -> None:
@@ -280,7 +256,7 @@ def _end_texts(db: apsw.Connection, session_id: str, column: _Column, value: str
 
 def _put_todos(db: apsw.Connection, change: PutTodos) -> Iterator[Event]:
     session_id = change.session_id
-    event = store(db, TodoUpdated(session_id=session_id, todos=change.todos))
+    event = store(db, change.properties)
     row = db.execute("SELECT last_event FROM todos WHERE session_id = ?", (session_id,)).fetchone()
     supersede(db, row[0] if row else None)
     _insert(
@@ -311,8 +287,8 @@ def _put_state(db: apsw.Connection, change: PutState) -> Iterator[Event]:
 
 
 def _put_approval(db: apsw.Connection, change: PutApproval) -> Iterator[Event]:
-    if change.key.startswith(_SESSION):
-        _need_session(db, change.key)
+    if change.session_id is not None:
+        _need_session(db, change.session_id)
     db.executemany(
         "INSERT INTO approval(key, permission, pattern, action, agent, at) "
         "VALUES(?, ?, ?, ?, ?, ?) ON CONFLICT(key, permission, pattern, agent) "
@@ -339,7 +315,7 @@ def _put_request(db: apsw.Connection, change: PutPermissionRequest) -> Iterator[
         (request.session_id, request.id, encode_checked(request)),
         missing=("session", request.session_id),
     )
-    yield store(db, PermissionAsked(request=request))
+    yield store(db, change.properties)
 
 
 def _settle_request(db: apsw.Connection, change: SettlePermissionRequest) -> Iterator[Event]:
@@ -348,17 +324,12 @@ def _settle_request(db: apsw.Connection, change: SettlePermissionRequest) -> Ite
         (change.session_id, change.request_id),
     )
     if db.changes():
-        yield store(
-            db,
-            PermissionReplied(
-                session_id=change.session_id, request_id=change.request_id, reply=change.reply
-            ),
-        )
+        yield store(db, change.properties)
 
 
 def _emit(db: apsw.Connection, change: PublishEvent) -> Iterator[Event]:
-    if (session_id := Event(properties=change.properties).session_id) is not None:
-        _need_session(db, session_id)
+    if change.session_id is not None:
+        _need_session(db, change.session_id)
     yield store(db, change.properties)
 
 

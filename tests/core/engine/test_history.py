@@ -36,7 +36,7 @@ from pegboard.schema.part import (
     ToolState,
 )
 from pegboard.schema.session import Tokens
-from pegboard.storage import INTERRUPTED_CALL, NEVER_RAN
+from pegboard.storage.rows import INTERRUPTED_CALL, NEVER_RAN
 
 MODEL = Model(id="m", provider_id="p", name="M", api=ModelApi(id="m"))
 OTHER = Model(id="n", provider_id="p", name="N", api=ModelApi(id="n"))

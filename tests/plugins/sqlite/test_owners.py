@@ -26,8 +26,9 @@ from pegboard.schema.event import (
 from pegboard.schema.message import MessageTime, TextData, Turn, UnknownFailure
 from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, Running, ToolPart
 from pegboard.schema.session import Idle
-from pegboard.storage import INTERRUPTED_ANSWER, INTERRUPTED_CALL, Fence
+from pegboard.storage import Fence
 from pegboard.storage.changes import CreateSession, PutMessage, PutPart
+from pegboard.storage.rows import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from pegboard_plugins.sqlite.owners import (
     Owners,
     died_with_the_machine,
