@@ -1,4 +1,4 @@
-"""The transport over streamable HTTP, with limits on what a server answers.
+"""The transports over HTTP, with limits on what a server answers.
 
 This module is imported at the first connection to a remote server, since it imports the SDK.
 """
@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -16,15 +15,9 @@ from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
-from pegboard.http import is_loopback
 from pegboard_mcp.configuration import ServerConfig
-from pegboard_mcp.storedauth import missing_scope
+from pegboard_mcp.httpclient import READ_S, LimitedClient
 from pegboard_mcp.traffic import LINE_BYTES, Traffic
-
-CONNECT_S = 30.0
-READ_S = 300.0
-"""The longest time without a byte of an open response."""
-_UNAUTHORIZED = 401
 
 
 @asynccontextmanager
@@ -35,17 +28,11 @@ async def http_streams(
 
     The SDK follows redirects within the origin of the URL alone, so no header leaves it.
     """
-    is_local = is_loopback(urlsplit(config.url).hostname or "")
-    inner = httpx2.AsyncHTTPTransport(trust_env=not is_local)
 
     def made(*_: object, **_facts: object) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(
-            transport=_LimitedTransport(inner, traffic),
-            headers=config.headers,
-            timeout=httpx2.Timeout(CONNECT_S, read=READ_S),
-            auth=auth,
-            trust_env=not is_local,
-        )
+        client = LimitedClient(config.url, traffic, auth)
+        client.headers.update(config.headers)
+        return client
 
     async with AsyncExitStack() as leaving:
         if config.transport == "sse":  # which enters its client itself
@@ -77,7 +64,7 @@ class _Screened:
     async def receive(self) -> SessionMessage | Exception:
         message = await self._inner.receive()
         if isinstance(message, SessionMessage):
-            message.message = self._traffic.screened(message.message)
+            message.message = self._traffic.screened(self._traffic.taken(message.message))
         return message
 
     async def aclose(self) -> None:
@@ -129,46 +116,3 @@ class _Noted:
         trace: TracebackType | None,
     ) -> None:
         await self.aclose()
-
-
-class _LimitedTransport(httpx2.AsyncBaseTransport):
-    """Requests whose answers are bounded; it notes when the server wants authorization."""
-
-    def __init__(self, inner: httpx2.AsyncBaseTransport, traffic: Traffic) -> None:
-        self._inner = inner
-        self._traffic = traffic
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        try:
-            response = await self._inner.handle_async_request(request)
-        except httpx2.TransportError as error:
-            self._traffic.note_unreachable(str(error) or type(error).__name__)
-            raise
-        self._traffic.is_unauthorized = response.status_code == _UNAUTHORIZED
-        self._traffic.missing_scope = missing_scope(response)
-        self._traffic.note_unreachable("")
-        if "text/event-stream" not in response.headers.get("content-type", ""):
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _LimitedStream(response.stream)
-        return response
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
-
-
-class _LimitedStream(httpx2.AsyncByteStream):
-    """A body of at most as many bytes as a line of a process may have."""
-
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-        self._inner = inner
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._inner:
-            size += len(chunk)
-            if size > LINE_BYTES:
-                raise httpx2.ReadError(f"answered with more than {LINE_BYTES >> 20} MiB")
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()

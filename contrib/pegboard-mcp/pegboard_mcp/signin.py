@@ -19,11 +19,12 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl
 
-from pegboard.http import is_loopback
 from pegboard.plugins import redact
 from pegboard_mcp.configuration import OAuthConfig, ServerConfig
 from pegboard_mcp.failure import AuthorizationError, RegistrationError
 from pegboard_mcp.grants import Grant, GrantFile, joined_scopes
+from pegboard_mcp.httpclient import LimitedClient
+from pegboard_mcp.traffic import Traffic
 
 CONSENT_LIMIT_S = 300.0
 """The longest time for the user in the browser."""
@@ -135,10 +136,9 @@ class SignIn:
             else None,
         )
         storage.provider = provider
-        is_local = is_loopback(urlsplit(self._config.url).hostname or "")
-        async with httpx2.AsyncClient(
-            auth=provider, trust_env=not is_local, event_hooks={"response": [choose_scope]}
-        ) as client:
+        client = LimitedClient(self._config.url, Traffic(lambda _: None), provider)
+        client.event_hooks["response"].append(choose_scope)
+        async with client:
             await self._probe(client, storage)
 
     async def _probe(self, client: httpx2.AsyncClient, storage: "_Storage") -> None:

@@ -13,19 +13,11 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import anyio
-import msgspec
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import (
-    INTERNAL_ERROR,
-    ErrorData,
-    JSONRPCError,
-    JSONRPCMessage,
-    jsonrpc_message_adapter,
-)
 
-from pegboard_mcp.traffic import MESSAGE_VALUES, Traffic, TrafficError
-from pegboard_mcp.values import count_values
+from pegboard_mcp.messages import parse, read_head
+from pegboard_mcp.traffic import Traffic, TrafficError
 
 CHUNK_BYTES = 1 << 16
 EOF_WAIT_S = 1.5
@@ -35,13 +27,6 @@ DRAIN_WAIT_S = 1.0
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
 ]
-
-
-class _Head(msgspec.Struct):
-    """As much of a message as decides whether it is parsed."""
-
-    method: str = ""
-    id: int | str | None = None
 
 
 @asynccontextmanager
@@ -110,42 +95,14 @@ async def _deliver(
         return
     text = line.decode("utf-8", "replace")
     try:
-        head = msgspec.json.decode(text, type=_Head)
-    except (msgspec.MsgspecError, RecursionError):
-        traffic.note_junk(text)
-        return
-    if not traffic.admits(head.method, head.id, len(line)):
-        return
-    try:
-        message = await _parsed(text, head)
+        head = read_head(text)
+        if not traffic.admits(head.method, head.id, len(line)):
+            return
+        message = await parse(text)
     except ValueError:
         traffic.note_junk(text)
         return
     await inbound.send(SessionMessage(traffic.screened(message)))
-
-
-async def _parsed(text: str, head: _Head) -> JSONRPCMessage:
-    if len(text) > MESSAGE_VALUES:  # a shorter one has fewer values, and is parsed at once
-        return await asyncio.to_thread(_bounded, text, head)
-    return _validated(text)
-
-
-def _bounded(text: str, head: _Head) -> JSONRPCMessage:
-    """Return the message, or an error in the place of an answer with too many values.
-
-    :raises ValueError: when it is not a message, or not an answer and has too many values.
-    """
-    if (count := count_values(text)) <= MESSAGE_VALUES:
-        return _validated(text)
-    reason = f"its message has {count} values, and {MESSAGE_VALUES} are allowed; ask it for less"
-    if head.method or head.id is None:
-        raise ValueError(reason)
-    error = ErrorData(code=INTERNAL_ERROR, message=reason)
-    return JSONRPCError(jsonrpc="2.0", id=head.id, error=error)
-
-
-def _validated(text: str) -> JSONRPCMessage:
-    return jsonrpc_message_adapter.validate_json(text, by_name=False)
 
 
 async def _write(

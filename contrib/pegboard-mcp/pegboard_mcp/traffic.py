@@ -1,6 +1,7 @@
 """The traffic with a server: what is under way, what is too much, and why it has ended."""
 
 import asyncio
+import secrets
 import time
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,6 @@ from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCRespo
 from pegboard_mcp.listing import LIST_TOOLS, read_tools, time_to_live_s
 
 LINE_BYTES = 16 << 20
-MESSAGE_VALUES = 50_000
-"""The most values in a message: parsing holds the interpreter's lock, with so many for 25 ms."""
 UNASKED_BYTES = 16 << 20
 """The most that a server may write between two answers."""
 NOTIFICATIONS_PER_S = 1000
@@ -23,6 +22,7 @@ _LISTS = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
 }
+_PARSED = "parsed"
 _ITEMS_PER_PAGE = 4 * LIST_TOOLS
 
 
@@ -47,6 +47,7 @@ class Traffic:
         self.missing_scope: str | None = None
         self.unreachable = ""
         self._pending: dict[int | str, str] = {}
+        self._parsed: dict[str, JSONRPCResponse] = {}
         self._unasked_bytes = 0
         self._second = 0
         self._in_second = 0
@@ -103,6 +104,25 @@ class Traffic:
             raise TrafficError(f"sent more than {NOTIFICATIONS_PER_S} unasked messages in a second")
         if self._unasked_bytes > UNASKED_BYTES:
             raise TrafficError(f"sent more than {UNASKED_BYTES >> 20} MiB that nothing asked for")
+
+    def stand_in(self, message: JSONRPCMessage) -> str:
+        """Return the text that the SDK parses for a message, of an answer a short one.
+
+        The SDK parses what comes over HTTP in the thread of the loop.
+        """
+        if isinstance(message, JSONRPCResponse):
+            token = secrets.token_hex()
+            self._parsed[token] = message
+            message = JSONRPCResponse(jsonrpc="2.0", id=message.id, result={_PARSED: token})
+        return message.model_dump_json(by_alias=True, exclude_unset=True)
+
+    def taken(self, message: JSONRPCMessage) -> JSONRPCMessage:
+        """Return the answer for which a message of the SDK stands, else the message itself."""
+        if isinstance(message, JSONRPCResponse):
+            answer = self._parsed.pop(str(message.result.get(_PARSED)), None)
+            if answer is not None:
+                return answer.model_copy(update={"id": message.id})
+        return message
 
     def screened(self, message: JSONRPCMessage) -> JSONRPCMessage:
         """Return the message with only those items of a list in it that the SDK can read.

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,23 @@ def raw_server() -> Callable[..., dict[str, Any]]:
         return {"command": command, "connect_timeout_s": 10, **facts}
 
     return configured
+
+
+@pytest.fixture
+def bridged() -> Iterator[Callable[..., dict[str, Any]]]:
+    """The configuration of a remote server that behaves as a word says, in a style of HTTP."""
+    with ExitStack() as leaving:
+
+        def configured(style: str, mode: str = "", **facts: object) -> dict[str, Any]:
+            command = [sys.executable, "-P", str(HERE / "http_bridge.py"), style, mode]
+            process = leaving.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE))
+            leaving.callback(process.kill)
+            assert process.stdout is not None
+            kind = "sse" if style == "sse" else "remote"
+            url = f"http://127.0.0.1:{int(process.stdout.readline())}/mcp"
+            return {"type": kind, "url": url, "oauth": False, "connect_timeout_s": 10, **facts}
+
+        yield configured
 
 
 @pytest.fixture

@@ -4,12 +4,16 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
 
 import anyio
 import pytest
 from mcp.shared.message import SessionMessage
-from mcp_types import JSONRPCRequest, jsonrpc_message_adapter
+from mcp_types import JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
+from pegboard_mcp.configuration import ServerConfig
+from pegboard_mcp.remote import http_streams
 from pegboard_mcp.stdio import process_streams
 from pegboard_mcp.traffic import Traffic
 
@@ -85,13 +89,37 @@ async def test_a_flood_of_log_messages_stalls_no_round_of_the_loop(tmp_path: Pat
 async def test_a_large_answer_is_not_parsed_in_the_thread_of_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard_mcp.stdio.MESSAGE_VALUES", 10 * ITEMS)
+    monkeypatch.setattr("pegboard_mcp.messages.MESSAGE_VALUES", 10 * ITEMS)
     traffic = Traffic(lambda _: None)
 
     parsing_s = parsing_time_s()
     most_s = await most_of_a_round_s(LARGE, traffic, tmp_path)
 
     assert traffic.reason == "ended"  # as the end of the connection says
+    assert most_s < PART * parsing_s
+
+
+@pytest.mark.parametrize("style", ["json", "events", "sse"])
+async def test_a_large_answer_over_http_is_not_parsed_in_the_thread_of_the_loop(
+    bridged: Callable[..., dict[str, Any]], monkeypatch: pytest.MonkeyPatch, style: str
+) -> None:
+    monkeypatch.setattr("pegboard_mcp.messages.MESSAGE_VALUES", 10 * ITEMS)
+    transport: Literal["http", "sse"] = "sse" if style == "sse" else "http"
+    config = ServerConfig(name="raw", url=bridged(style, "values")["url"], transport=transport)
+    asked = {"a": json.dumps({"item": {"k": 1}, "times": ITEMS})}
+    params = {"name": "t", "arguments": asked}
+    request = JSONRPCRequest(jsonrpc="2.0", id=1, method="tools/call", params=params)
+
+    parsing_s = parsing_time_s()
+    async with http_streams(config, Traffic(lambda _: None), None) as (inbound, outbound):
+        spent = LoopTime()
+        await outbound.send(SessionMessage(request))
+        answer = await inbound.receive()
+        most_s = spent.end()
+
+    assert isinstance(answer, SessionMessage)
+    assert isinstance(answer.message, JSONRPCResponse)
+    assert len(answer.message.result["structuredContent"]["list"]) == ITEMS
     assert most_s < PART * parsing_s
 
 

@@ -1,0 +1,68 @@
+"""Messages of servers, parsed with a limit on their values.
+
+This module is imported at the first start of a server, since it imports the SDK.
+"""
+
+import asyncio
+
+import msgspec
+from mcp_types import (
+    INTERNAL_ERROR,
+    ErrorData,
+    JSONRPCError,
+    JSONRPCMessage,
+    jsonrpc_message_adapter,
+)
+
+from pegboard_mcp.values import count_values
+
+MESSAGE_VALUES = 50_000
+"""The most values in a message: parsing holds the interpreter's lock, with so many for 25 ms."""
+
+
+class ValuesError(ValueError):
+    """A message with too many values that is not the answer to a request."""
+
+
+class Head(msgspec.Struct):
+    """As much of a message as decides whether it is parsed."""
+
+    method: str = ""
+    id: int | str | None = None
+
+
+def read_head(text: str) -> Head:
+    """Return the head of a message.
+
+    :raises ValueError: when it is not a JSON object.
+    """
+    try:
+        return msgspec.json.decode(text, type=Head)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+async def parse(text: str) -> JSONRPCMessage:
+    """Return the message, or an error in the place of an answer with too many values.
+
+    :raises ValuesError: when it has too many values and is not an answer.
+    :raises ValueError: when it is not a message.
+    """
+    if len(text) > MESSAGE_VALUES:  # a shorter one has fewer values, and is parsed at once
+        return await asyncio.to_thread(_bounded, text)
+    return _validated(text)
+
+
+def _bounded(text: str) -> JSONRPCMessage:
+    if (count := count_values(text)) <= MESSAGE_VALUES:
+        return _validated(text)
+    reason = f"its message has {count} values, and {MESSAGE_VALUES} are allowed; ask it for less"
+    head = read_head(text)
+    if head.method or head.id is None:
+        raise ValuesError(reason)
+    error = ErrorData(code=INTERNAL_ERROR, message=reason)
+    return JSONRPCError(jsonrpc="2.0", id=head.id, error=error)
+
+
+def _validated(text: str) -> JSONRPCMessage:
+    return jsonrpc_message_adapter.validate_json(text, by_name=False)
