@@ -1,15 +1,14 @@
 """Costs for the cost page: by session, model, agent, plugin and day."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
 from pegboard import App
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import ToolPart
-from pegboard.schema.session import Session
+from pegboard.schema.session import Session, Tokens
 from pegboard.schema.wire import Wire
-from pegboard_plugins.shared.frontend import costs_of
 from pegboard_plugins.shared.terminal import sum_costs
 
 READ_SESSIONS = 500
@@ -30,9 +29,10 @@ class Amount(Wire, frozen=True):
 
 
 class Spending(Wire, frozen=True):
-    """The costs of some days; `unread` counts the sessions that are only in `days` and `sessions`.
+    """The costs of some days; `unread` counts the sessions that only `by_day` and `sessions` have.
 
-    A model's answer counts for a plugin if it calls a tool of the plugin.
+    A model's answer counts for its day, and for a plugin if it calls a tool of the plugin. An
+    unread session counts for the day on which it was used last.
     """
 
     days: int
@@ -53,23 +53,26 @@ async def spending(app: App, days: int) -> Spending:
     turns = [turn for turn in turns if turn.info.time.created >= since]
     answers = [turn.info for turn in turns if isinstance(turn.info, AssistantMessage)]
     roots = [each for each in found if each.parent_id is None]
+    unread = [each for each in found[READ_SESSIONS:] if each.parent_id is None]
     owners = {tool: info.name for info in app.plugins.infos for tool in info.tools}
     return Spending(
         days=days,
         sessions=_largest(
-            Amount(each.title, each.known_cost, 1, _tokens_of(each), each.id) for each in roots
+            Amount(each.title, each.known_cost, 1, _count(each.tokens), each.id) for each in roots
         ),
         models=_grouped((f"{each.provider_id}/{each.model_id}", each) for each in answers),
         agents=_grouped((each.agent, each) for each in answers),
         plugins=_grouped(_by_plugin(owners, turns)),
-        by_day=_by_day(roots),
+        by_day=_by_day(answers, unread),
         unread=len(found) - len(read),
     )
 
 
-def _tokens_of(session: Session) -> int:
-    tokens = session.tokens
-    return tokens.input + tokens.cache.read + tokens.output + tokens.reasoning if tokens else 0
+def _count(tokens: Tokens | None) -> int:
+    if tokens is None:
+        return 0
+    cache = tokens.cache.read + tokens.cache.write
+    return tokens.input + cache + tokens.output + tokens.reasoning
 
 
 def _grouped(answers: Iterable[tuple[str, AssistantMessage]]) -> tuple[Amount, ...]:
@@ -80,15 +83,13 @@ def _grouped(answers: Iterable[tuple[str, AssistantMessage]]) -> tuple[Amount, .
 
 
 def _amount(name: str, answers: list[AssistantMessage]) -> Amount:
-    parts = costs_of(answers)
-    tokens = sum(each.tokens.input + each.tokens.cache.read + each.tokens.output for each in parts)
-    return Amount(name, sum_costs(each.cost for each in parts), len(answers), tokens, "")
+    cost = sum_costs(each.cost for each in answers)
+    return Amount(name, cost, len(answers), sum(_count(each.tokens) for each in answers), "")
 
 
 def _largest(amounts: Iterable[Amount]) -> tuple[Amount, ...]:
-    return tuple(sorted(amounts, key=lambda each: (-(each.cost or 0.0), -each.tokens, each.name)))[
-        :50
-    ]
+    ordered = sorted(amounts, key=lambda each: (-(each.cost or 0.0), -each.tokens, each.name))
+    return tuple(ordered[:MOST_ROWS])
 
 
 def _by_plugin(
@@ -101,18 +102,20 @@ def _by_plugin(
                 yield plugin, turn.info
 
 
-def _by_day(sessions: Iterable[Session]) -> tuple[Amount, ...]:
-    days: dict[str, list[Session]] = {}
-    for each in sessions:
-        day = datetime.fromtimestamp(each.time.updated / 1000).astimezone().date().isoformat()
-        days.setdefault(day, []).append(each)
-    return tuple(
-        Amount(
-            day,
-            sum_costs(each.known_cost for each in group),
-            len(group),
-            sum(map(_tokens_of, group)),
-            "",
-        )
-        for day, group in sorted(days.items())
-    )
+def _by_day(answers: Iterable[AssistantMessage], unread: Iterable[Session]) -> tuple[Amount, ...]:
+    days: dict[str, list[AssistantMessage | Session]] = {}
+    for answer in answers:
+        days.setdefault(_day(answer.time.created), []).append(answer)
+    for session in unread:
+        days.setdefault(_day(session.time.updated), []).append(session)
+    return tuple(_day_amount(day, group) for day, group in sorted(days.items()))
+
+
+def _day_amount(day: str, group: Sequence[AssistantMessage | Session]) -> Amount:
+    costs = (each.known_cost if isinstance(each, Session) else each.cost for each in group)
+    requests = sum(isinstance(each, AssistantMessage) for each in group)
+    return Amount(day, sum_costs(costs), requests, sum(_count(each.tokens) for each in group), "")
+
+
+def _day(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000).astimezone().date().isoformat()

@@ -1,12 +1,17 @@
 """What the web view costs where it is not used, and what it carries of others."""
 
 import hashlib
+import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
+from pathlib import Path
 
 import httpx
+import pytest
 
+from forks import PEGBOARD, environment
 from pegboard_plugins.web.shell import FILES
 from served import served
 
@@ -19,19 +24,42 @@ async def main():
     root = Path(tempfile.mkdtemp())
     places = {f"{name}_dir": root / name for name in ("config", "data", "state", "cache")}
     async with App.open(root, AppOptions(**places)) as app:
-        print("web" in {each.name for each in app.plugins.infos})
-    print(*(name for name in sys.modules if name.startswith("pegboard_plugins.web.")))
+        print(*sys.modules)
 
 asyncio.run(main())
 """
 DISABLED = "PEGBOARD_DISABLE_PLUGINS"
+PLACES = ("CONFIG", "DATA", "STATE", "CACHE")
 
 
-def test_an_app_loads_nothing_of_the_web_view_but_its_hooks() -> None:
+def loaded(env: Mapping[str, str]) -> frozenset[str]:
+    """The modules that the start of an App imports."""
     words = [sys.executable, "-c", LOADED]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        words, env={**os.environ, **env}, capture_output=True, text=True, check=True
+    )
+    return frozenset(done.stdout.split())
 
-    assert done.stdout.split() == ["True"]
+
+def test_without_the_plugin_a_start_imports_nothing_of_it_and_with_it_one_module() -> None:
+    own, others = loaded({}), loaded({DISABLED: "web"})
+
+    assert own - others == {"pegboard_plugins.web"}
+    assert others - own == frozenset()
+
+
+@pytest.mark.parametrize("words", [("--version",), ("session", "list"), ("serve", "--help")])
+def test_a_command_that_needs_no_page_imports_nothing_of_its_pages(
+    tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    places = {f"PEGBOARD_{name}_DIR": str(tmp_path / name) for name in PLACES}
+    command = [sys.executable, "-X", "importtime", PEGBOARD, "-C", str(tmp_path), *words]
+    env = {**environment(), **places, "HOME": str(tmp_path)}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    imported = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines()]
+
+    assert "pegboard" in imported
+    assert [name for name in imported if name.startswith("pegboard_plugins.web.")] == []
 
 
 def test_the_routes_load_no_parser_of_markdown_before_an_answer_is_shown() -> None:

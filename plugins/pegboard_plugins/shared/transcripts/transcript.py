@@ -29,7 +29,7 @@ from pegboard.schema.part import (
 from pegboard.schema.session import FileDiff, Session
 from pegboard.unstable import CallBlocks, block_lines, lines_of
 from pegboard_plugins.shared.frontend import Conversation
-from pegboard_plugins.shared.terminal import cost_text
+from pegboard_plugins.shared.terminal import UNKNOWN_COST, cost_text
 
 WIDTH = 100
 """Columns of the blocks that depend on a width."""
@@ -227,21 +227,25 @@ def _session_facts(info: Session) -> tuple[str, ...]:
     tokens = info.tokens
     read = f"{tokens.input + tokens.cache.read:,} tokens read" if tokens else ""
     written = f"{tokens.output + tokens.reasoning:,} written" if tokens else ""
-    cost = cost_text(info.cost or 0.0, is_whole=known is not None)
+    cost = _cost(info.cost, is_whole=known is not None)
     facts = (info.id, _moment(info.time.created), info.directory, model, read, written, cost)
     return tuple(filter(None, facts))
 
 
 def _answer_facts(info: AssistantMessage) -> tuple[str, ...]:
     tokens = info.tokens
-    cost = cost_text(info.cost or 0.0, is_whole=info.cost is not None)
     return (
         _moment(info.time.created),
         f"{info.provider_id}/{info.model_id}",
         f"{tokens.input + tokens.cache.read:,} tokens read",
         f"{tokens.output + tokens.reasoning:,} written",
-        cost,
+        _cost(info.cost, is_whole=info.cost is not None),
     )
+
+
+def _cost(cost: float | None, *, is_whole: bool) -> str:
+    text = cost_text(cost or 0.0, is_whole=is_whole)
+    return f"cost {text}" if text == UNKNOWN_COST else text
 
 
 def _moment(milliseconds: int) -> str:

@@ -1,14 +1,13 @@
 // The shell: sign-in, navigation, the state of the connection.
 
 import { html, render, useEffect, useErrorBoundary, useState } from "./vendor/preact.js";
-import { connection, data, directory, follow, onConnection, signIn } from "./client.js";
+import { connection, directory, follow, onConnection, signIn } from "./client.js";
 import { Changes, Cost, Hooks, PluginPage, Plugins, Requests, Sessions } from "./pages.js";
 import { useRequests, watchRequests } from "./requests.js";
 import { SessionView } from "./session.js";
-import { useLoaded } from "./parts.js";
+import { Alert, useLoaded } from "./parts.js";
 
 const PAGES = { "": Sessions, requests: Requests, cost: Cost, hooks: Hooks, plugins: Plugins };
-const TITLES = [["", "Sessions"], ["requests", "Requests"], ["cost", "Cost"], ["hooks", "Hooks"], ["plugins", "Plugins"]];
 
 function useHash() {
   const read = () => location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
@@ -37,7 +36,7 @@ function Page({ path }) {
 /** A page; an error in one leaves the others as they are. */
 function Guarded({ path }) {
   const [error] = useErrorBoundary((failure) => console.error(failure));
-  return error ? html`<div class="page"><h1>This page has failed</h1><p class="s-error" role="alert">${String(error)}</p></div>` : html`<${Page} path=${path} />`;
+  return error ? html`<div class="page"><h1>This page has failed</h1><${Alert} text=${String(error)} /></div>` : html`<${Page} path=${path} />`;
 }
 
 const SignedOut = () => html`<div class="page signed-out" role="alert"><h1>Signed out</h1>
@@ -54,27 +53,25 @@ function App() {
   const [state, setState] = useState(connection);
   useEffect(() => onConnection(setState), []);
   const requests = useRequests();
-  const { value: pages } = useLoaded(() => data("pages"), []);
+  const { value: pages } = useLoaded("pages");
   useEffect(() => {
     const keys = (event) => {
-      const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-      if (event.key === "/" && !isTyping && document.getElementById("search")) {
-        event.preventDefault();
-        document.getElementById("search").focus();
-      }
+      const search = document.getElementById("search");
+      if (event.key !== "/" || !search || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+      event.preventDefault();
+      search.focus();
     };
     addEventListener("keydown", keys);
     return () => removeEventListener("keydown", keys);
   }, []);
   useEffect(() => {
-    const waiting = requests.length ? `(${requests.length}) ` : "";
-    document.title = `${waiting}Pegboard`;
+    document.title = requests.length ? `(${requests.length}) Pegboard` : "Pegboard";
   }, [requests.length]);
-  const current = path[0] === "session" ? "" : path[0];
-  const link = (name, title) => html`<a href=${`#/${name}`} aria-current=${current === name ? "page" : null}>${title}${name === "requests" && requests.length ? html` <span class="badge">${requests.length}</span>` : null}</a>`;
+  const current = path[0] === "session" ? "" : path.join("/");
+  const link = (to, title) => html`<a href=${`#/${to}`} aria-current=${current === to ? "page" : null}>${title}${to === "requests" && requests.length ? html` <span class="badge">${requests.length}</span>` : null}</a>`;
   return html`<a class="skip" href="#main" onClick=${(event) => { event.preventDefault(); document.getElementById("main").focus(); }}>Skip to the content</a>
-    <header class="top"><span class="name">Pegboard</span><nav aria-label="Pages">${TITLES.map(([name, title]) => link(name, title))}
-      ${(pages ?? []).map((page) => html`<a href=${`#/page/${page.plugin}/${page.name}`} aria-current=${path[0] === "page" && path[1] === page.plugin && path[2] === page.name ? "page" : null}>${page.title}</a>`)}</nav>
+    <header class="top"><span class="name">Pegboard</span><nav aria-label="Pages">${Object.entries(PAGES).map(([name, page]) => link(name, page.name))}
+      ${pages?.map((page) => link(`page/${page.plugin}/${page.name}`, page.title))}</nav>
       <span class="facts folder" title=${directory()}>${directory().split("/").pop()}</span></header>
     <${Notice} state=${state} />
     <main id="main" tabindex="-1"><${Guarded} key=${path.join("/")} path=${path} /></main>`;
@@ -82,16 +79,9 @@ function App() {
 
 async function start() {
   const root = document.getElementById("app");
-  const isIn = await signIn();
-  if (!isIn) {
+  while (!(await signIn())) {
     render(html`<main id="main"><${SignedOut} /></main>`, root);
-    const waiting = setInterval(async () => {
-      if (await signIn()) {
-        clearInterval(waiting);
-        begin(root);
-      }
-    }, 2000);
-    return;
+    await new Promise((done) => setTimeout(done, 2000));
   }
   begin(root);
 }

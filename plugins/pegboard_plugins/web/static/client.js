@@ -102,7 +102,6 @@ async function problem(response) {
   }
 }
 
-/** Return data of the pages. */
 export const data = (path) => call(`/plugin/web/data/${path}`);
 
 const listeners = new Map();

@@ -23,7 +23,6 @@ function attributes(tag, given) {
   return found;
 }
 
-/** Return what Preact draws for a node. */
 export function draw(node) {
   if (typeof node === "string") return node;
   const [tag, given, ...inner] = node;

@@ -1,16 +1,18 @@
-// The other pages: the list of sessions, changes, requests, costs, hooks, plugins, pages of plugins.
+// All pages but the one of a session.
 
 import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
-import { call, data, on } from "./client.js";
+import { call, on } from "./client.js";
 import { draw } from "./nodes.js";
-import { ago, Bars, count, LongList, money, State, useLoaded, Waiting } from "./parts.js";
+import { ago, Alert, Bars, count, LongList, money, State, useLoaded, Waiting } from "./parts.js";
+import { Days } from "./plot.js";
 import { Request, useRequests } from "./requests.js";
 import { SessionHead } from "./session.js";
 
 const ROW_PX = 60;
 
 const rowOf = (info, known) => ({
-  ...{ state: "idle", waiting: 0, agent: info.agent ?? "", model: "", parent: null, directory: info.directory },
+  state: "idle",
+  agent: info.agent,
   ...known,
   id: info.id,
   title: info.title,
@@ -26,9 +28,8 @@ function changedRows(rows, type, event) {
   return [rowOf(event.info, rows.find((row) => row.id === event.info.id)), ...others];
 }
 
-/** The sessions of the project, those used last first. */
 export function Sessions() {
-  const { value, error } = useLoaded(() => data("sessions"), []);
+  const { value, error } = useLoaded("sessions");
   const [rows, setRows] = useState(null);
   const [search, setSearch] = useState("");
   const requests = useRequests();
@@ -39,8 +40,7 @@ export function Sessions() {
     return (rows ?? []).filter((row) => !words || row.title.toLowerCase().includes(words) || row.id.startsWith(search));
   }, [rows, search]);
   const begin = async () => {
-    const session = await call("/session", { body: {} });
-    location.hash = `#/session/${session.id}`;
+    location.hash = `#/session/${(await call("/session", { body: {} })).id}`;
   };
   const row = (item, props) => {
     const waiting = requests.filter((each) => each.sessionID === item.id).length;
@@ -56,7 +56,6 @@ export function Sessions() {
       <${LongList} items=${found} rowHeight=${ROW_PX} row=${row} label="Sessions" />`}</div>`;
 }
 
-/** All that waits for an answer. */
 export function Requests() {
   const requests = useRequests();
   return html`<div class="page"><h1>Requests</h1>
@@ -67,39 +66,27 @@ export function Requests() {
 const Files = ({ files, prefix }) => html`${files.map((file) => html`<details class="file" open=${files.length < 6} key=${prefix + file.file}>
   <summary>${file.file} <span class="s-added">+${file.additions}</span> <span class="s-removed">-${file.deletions}</span> <span class="facts">${file.status}</span></summary>${file.nodes.map(draw)}</details>`)}`;
 
-/** What a session changed, by file and by turn. */
 export function Changes({ id }) {
-  const { value, error } = useLoaded(() => data(`session/${id}/changes`), [id], ["session.idle", "session.diff"]);
+  const { value, error } = useLoaded(`session/${id}/changes`, ["session.idle", "session.diff"]);
   const [byTurn, setByTurn] = useState(false);
   if (value === null) return html`<${Waiting} error=${error} />`;
-  const total = value.total;
   return html`<div class="page"><${SessionHead} info=${value.info} page="/changes" />
     <div class="choices" role="group" aria-label="Order"><button aria-pressed=${!byTurn} onClick=${() => setByTurn(false)}>By file</button><button aria-pressed=${byTurn} onClick=${() => setByTurn(true)}>By turn</button></div>
     ${byTurn
       ? value.turns.map((turn) => html`<section key=${turn.id}><h2>${turn.prompt}</h2><${Files} files=${turn.files} prefix=${turn.id} /></section>`)
-      : html`<${Files} files=${total} prefix="" />`}
-    ${(byTurn ? value.turns : total).length ? null : html`<p class="facts">The session changed no files.</p>`}</div>`;
+      : html`<${Files} files=${value.total} prefix="" />`}
+    ${(byTurn ? value.turns : value.total).length ? null : html`<p class="facts">The session changed no files.</p>`}</div>`;
 }
 
-function Days({ days }) {
-  if (days.length < 2) return null;
-  const sized = days.some((day) => day.cost > 0) ? (day) => day.cost ?? 0 : (day) => day.tokens;
-  const most = Math.max(...days.map(sized), 1e-9);
-  const width = 100 / days.length;
-  return html`<svg class="days" viewBox="0 0 100 40" preserveAspectRatio="none" role="img" aria-label="Cost by day">
-    ${days.map((day, at) => html`<rect x=${at * width + width * 0.1} width=${width * 0.8} y=${40 - (40 * sized(day)) / most} height=${(40 * sized(day)) / most}><title>${day.name}: ${money(day.cost)}</title></rect>`)}</svg>`;
-}
-
-/** Costs by day, model, agent, plugin and session. */
 export function Cost() {
   const [days, setDays] = useState(30);
-  const { value, error } = useLoaded(() => data(`cost?days=${days}`), [days], ["session.idle"]);
+  const { value, error } = useLoaded(`cost?days=${days}`, ["session.idle"]);
   const choose = html`<label>Last <select value=${days} onChange=${(event) => setDays(Number(event.target.value))}>${[1, 7, 30, 90, 365].map((each) => html`<option value=${each}>${each}</option>`)}</select> days</label>`;
   return html`<div class="page"><div class="page-head"><h1>Cost</h1>${choose}</div>
     ${value === null ? html`<${Waiting} error=${error} />` : html`
       ${value.unread ? html`<p class="s-warning">The tables by model, agent and plugin leave out the ${count(value.unread)} oldest sessions.</p>` : null}
-      <${Days} days=${value.byDay} />
-      <${Bars} title="By day" rows=${value.byDay} counted="sessions" />
+      ${value.byDay.length > 1 ? html`<${Days} days=${value.byDay} />` : null}
+      <${Bars} title="By day" rows=${value.byDay} />
       <${Bars} title="By model" rows=${value.models} />
       <${Bars} title="By agent" rows=${value.agents} />
       <${Bars} title="By plugin whose tools the answer calls" rows=${value.plugins} />
@@ -107,29 +94,26 @@ export function Cost() {
       ${value.sessions.length ? null : html`<p class="facts">No session has cost anything in these days.</p>`}`}</div>`;
 }
 
-const Table = ({ title, head, rows, empty }) => html`<section><h2>${title}</h2>${rows.length
-  ? html`<div class="wide" tabindex="0" role="region" aria-label=${title}><table><thead><tr>${head.map((each) => html`<th scope="col">${each}</th>`)}</tr></thead><tbody>${rows.map((row) => html`<tr>${row.map((each) => html`<td>${each}</td>`)}</tr>`)}</tbody></table></div>`
+const Table = ({ title, head, rows, empty, kind }) => html`<section><h2>${title}</h2>${rows.length
+  ? html`<div class="wide" tabindex="0" role="region" aria-label=${title}><table class=${kind}><thead><tr>${head.map((each) => html`<th scope="col">${each}</th>`)}</tr></thead><tbody>${rows.map((row) => html`<tr>${row.map((each) => html`<td>${each}</td>`)}</tr>`)}</tbody></table></div>`
   : html`<p class="facts">${empty}</p>`}</section>`;
 
-/** What hooks did, in the project or in one session. */
 export function Hooks({ id }) {
-  const { value, error, reload } = useLoaded(() => data(`hooks?session=${id ?? ""}`), [id], ["session.idle"]);
-  const head = useLoaded(() => (id ? data(`session/${id}?last=1`) : Promise.resolve(null)), [id]);
+  const { value, error, reload } = useLoaded(`hooks?session=${id ?? ""}`, ["session.idle"]);
+  const head = useLoaded(id && `session/${id}?last=1`);
   if (value === null) return html`<${Waiting} error=${error} />`;
-  const begin = () => call("/pegboard/trace", { body: {} }).then(reload);
   const ms = (number) => number.toFixed(1);
   return html`<div class="page">${head.value ? html`<${SessionHead} info=${head.value.info} page="/hooks" />` : html`<h1>Hooks</h1>`}
-    ${value.traced ? null : html`<p>Changes are not recorded yet. <button onClick=${begin}>Record changes from now on</button></p>`}
-    ${value.system.length ? html`<section><h2>System prompt</h2><div class="wide" tabindex="0" role="region" aria-label="System prompt"><table class="authors"><thead><tr><th scope="col">author</th><th scope="col">line</th></tr></thead><tbody>${value.system.map((line) => html`<tr><td>${line.plugin || "agent"}</td><td><code>${line.text}</code></td></tr>`)}</tbody></table></div></section>` : null}
+    ${value.traced ? null : html`<p>Changes are not recorded yet. <button onClick=${() => call("/pegboard/trace", { body: {} }).then(reload)}>Record changes from now on</button></p>`}
+    ${value.system.length ? html`<${Table} title="System prompt" kind="authors" head=${["author", "line"]} rows=${value.system.map((line) => [line.plugin || "agent", html`<code>${line.text}</code>`])} />` : null}
     <section><h2>Changes</h2>${value.changes.map((each) => html`<details><summary>${each.plugin} · ${each.hook} <span class="facts">${ms(each.ms)} ms</span></summary>${each.nodes.map(draw)}</details>`)}
       ${value.changes.length ? null : html`<p class="facts">No plugin has changed anything since recording began.</p>`}</section>
     <${Table} title="Lost caches" head=${["plugin", "hook", "line", "tokens"]} rows=${value.losses.map((each) => [each.plugin, each.hook, each.line, count(each.tokens)])} empty=${id ? "No plugin has changed the beginning of a request." : "The page of a session has its own."} />
     <${Table} title="Time in hooks, of the whole project" head=${["plugin", "hook", "calls", "failures", "total ms", "longest ms"]} rows=${value.times.map((each) => [each.plugin, each.hook, count(each.calls), count(each.failures), ms(each.totalMs), ms(each.maxMs)])} empty="No hook was called yet." /></div>`;
 }
 
-/** The plugins with their health, and what is not trusted. */
 export function Plugins() {
-  const { value, error } = useLoaded(() => data("plugins"), [], ["plugin.failed", "pegboard.plugin.failed"]);
+  const { value, error } = useLoaded("plugins", ["plugin.failed", "pegboard.plugin.failed"]);
   if (value === null) return html`<${Waiting} error=${error} />`;
   const order = ["failed", "quarantined", "blocked", "works"];
   const plugins = [...value.plugins].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state) || one.name.localeCompare(other.name));
@@ -141,10 +125,9 @@ export function Plugins() {
       rows=${plugins.map((each) => [html`${each.name} <span class="facts">${each.version}</span>`, html`<${State} state=${each.state} />${each.error ? html` <span class="s-error">${each.error}</span>` : null}${each.quarantined.length ? html` <span class="s-error">${each.quarantined.join(", ")}</span>` : null}`, each.origin, each.tools.join(", "), each.hooks.join(", "), each.loadMs.toFixed(1)])} /></div>`;
 }
 
-/** A page that a plugin draws. */
 export function PluginPage({ plugin, name }) {
-  const { value, error, reload } = useLoaded(() => data(`page/${encodeURIComponent(plugin)}/${encodeURIComponent(name)}`), [plugin, name], ["session.idle"]);
+  const { value, error, reload } = useLoaded(`page/${encodeURIComponent(plugin)}/${encodeURIComponent(name)}`, ["session.idle"]);
   if (value === null) return html`<${Waiting} error=${error} />`;
   return html`<div class="page"><div class="page-head"><h1>${value.title}</h1><button onClick=${reload}>Load again</button></div>
-    ${value.error ? html`<p class="s-error" role="alert">${value.error}</p>` : (value.nodes ?? []).map(draw)}</div>`;
+    <${Alert} text=${value.error} />${value.nodes?.map(draw)}</div>`;
 }

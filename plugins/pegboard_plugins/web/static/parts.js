@@ -1,7 +1,7 @@
 // Pieces that several pages use.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
-import { on } from "./client.js";
+import { data, on } from "./client.js";
 
 /** The amount in US dollars, or that it is not known. */
 export const money = (cost) => (cost === null ? "cost unknown" : `$${cost.toFixed(cost < 0.1 && cost > 0 ? 4 : 2)}`);
@@ -18,13 +18,13 @@ export function ago(moment) {
   return new Date(moment).toISOString().slice(0, 10);
 }
 
-/** The value of a promise, and again when `deps` change or one of the events comes. */
-export function useLoaded(load, deps, events = []) {
+/** The data at a path, none without one; loaded again at these events. */
+export function useLoaded(path, events = []) {
   const [state, setState] = useState({ value: null, error: "" });
   const run = useRef(0);
   const reload = () => {
     const mine = (run.current += 1);
-    load().then(
+    (path ? data(path) : Promise.resolve(null)).then(
       (value) => run.current === mine && setState({ value, error: "" }),
       (error) => run.current === mine && setState((before) => ({ ...before, error: error.message })),
     );
@@ -33,15 +33,16 @@ export function useLoaded(load, deps, events = []) {
     setState({ value: null, error: "" });
     reload();
     return on(["server.resync", ...events], reload);
-  }, deps);
+  }, [path]);
   return { ...state, reload };
 }
 
-/** What stands for a page while it loads, or instead of it. */
-export const Waiting = ({ error }) =>
-  error ? html`<p class="s-error" role="alert">${error}</p>` : html`<p class="facts" role="status">Loading…</p>`;
+/** A page that loads, or its error. */
+export const Waiting = ({ error }) => (error ? html`<${Alert} text=${error} />` : html`<p class="facts" role="status">Loading…</p>`);
 
-/** A number of a state with its name: never by colour alone. */
+export const Alert = ({ text }) => text && html`<p class="s-error" role="alert">${text}</p>`;
+
+/** A state by its name, never by its colour alone. */
 export const State = ({ state }) => html`<span class=${`state ${state}`}>${state === "idle" ? "" : state}</span>`;
 
 const ROOM = 6;

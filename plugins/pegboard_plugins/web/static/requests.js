@@ -1,9 +1,9 @@
 // Permission requests and questions that wait, and the cards that answer them.
 
 import { html, useEffect, useState } from "./vendor/preact.js";
-import { call, data, mayApprove, on } from "./client.js";
+import { call, mayApprove, on } from "./client.js";
 import { draw } from "./nodes.js";
-import { useLoaded, Waiting } from "./parts.js";
+import { Alert, useLoaded, Waiting } from "./parts.js";
 
 let waiting = [];
 const watchers = new Set();
@@ -59,26 +59,25 @@ function useAnswer(request) {
 
 /** What is asked, for which agent, and by which rule, as the terminal has it. */
 function Details({ id }) {
-  const { value, error } = useLoaded(() => data(`permission/${id}`), [id]);
+  const { value, error } = useLoaded(`permission/${id}`);
   if (value === null) return html`<${Waiting} error=${error} />`;
   return html`${value.nodes.map(draw)}<p class="facts why">${[value.agent && `agent ${value.agent}`, value.reason].filter(Boolean).join(" · ")}</p>`;
 }
 
-/** A permission request with the choices of the terminal. */
 function Permission({ request, where }) {
   const { answer, error, sent } = useAnswer(request);
   const [why, setWhy] = useState("");
-  const reply = (body) => () => answer("reply", body);
-  const name = `permission ${request.permission}`;
-  return html`<section class="request" aria-label=${name}>
+  const button = (text, body, kind) => html`<button class=${kind} disabled=${sent} onClick=${() => answer("reply", body)}>${text}</button>`;
+  const always = request.always.join(", ");
+  return html`<section class="request" aria-label=${`permission ${request.permission}`}>
     <h3>Allow ${request.permission}?</h3>${where}
     <${Details} id=${request.id} />
-    ${error ? html`<p class="s-error" role="alert">${error}</p>` : null}
+    <${Alert} text=${error} />
     <div class="choices">
-      <button disabled=${sent} onClick=${reply({ reply: "once" })}>Allow once</button>
-      ${request.always.length ? html`<button disabled=${sent} onClick=${reply({ reply: "always", scope: "session" })}>Allow in this session: ${request.always.join(", ")}</button>` : null}
-      ${request.always.length && mayApprove() ? html`<button disabled=${sent} onClick=${reply({ reply: "always", scope: "project" })}>Allow always in this project: ${request.always.join(", ")}</button>` : null}
-      <button class="no" disabled=${sent} onClick=${reply({ reply: "reject" })}>Reject</button>
+      ${button("Allow once", { reply: "once" })}
+      ${always && button(`Allow in this session: ${always}`, { reply: "always", scope: "session" })}
+      ${always && mayApprove() && button(`Allow always in this project: ${always}`, { reply: "always", scope: "project" })}
+      ${button("Reject", { reply: "reject" }, "no")}
     </div>
     <form class="choices" onSubmit=${(event) => { event.preventDefault(); answer("reply", { reply: "reject", message: why }); }}>
       <input aria-label="Reason for the model" placeholder="Reason for the model" value=${why} onInput=${(event) => setWhy(event.target.value)} />
@@ -87,7 +86,6 @@ function Permission({ request, where }) {
   </section>`;
 }
 
-/** Questions of the agent, with their options and a free answer. */
 function Questions({ request, where }) {
   const { answer, error, sent } = useAnswer(request);
   const [chosen, setChosen] = useState(request.questions.map(() => []));
@@ -109,14 +107,10 @@ function Questions({ request, where }) {
       ${question.custom === false ? null : html`<input aria-label="Another answer" placeholder="Another answer" value=${own[at]}
         onInput=${(event) => setOwn(own.map((each, n) => (n === at ? event.target.value : each)))} />`}
     </fieldset>`)}
-    ${error ? html`<p class="s-error" role="alert">${error}</p>` : null}
+    <${Alert} text=${error} />
     <div class="choices"><button disabled=${sent || answers.every((each) => each.length === 0)}>Answer</button>
       <button type="button" class="no" disabled=${sent} onClick=${() => answer("reject", {})}>Do not answer</button></div>
   </form></section>`;
 }
 
-/** The card of a request. */
-export const Request = ({ request, where }) =>
-  request.kind === "permission"
-    ? html`<${Permission} key=${request.id} request=${request} where=${where} />`
-    : html`<${Questions} key=${request.id} request=${request} where=${where} />`;
+export const Request = (props) => html`<${props.request.kind === "permission" ? Permission : Questions} ...${props} />`;

@@ -1,10 +1,10 @@
-// The page of one session: its messages, what the model writes now, requests, todos, a prompt box.
+// The page of a session.
 
 import { html, useEffect, useRef, useState } from "./vendor/preact.js";
 import { call, data, on } from "./client.js";
 import { LiveTail } from "./livetail.js";
 import { draw } from "./nodes.js";
-import { ago, money, State, useLoaded, Waiting } from "./parts.js";
+import { ago, Alert, money, State, useLoaded, Waiting } from "./parts.js";
 import { Request, useRequests } from "./requests.js";
 
 const STEP = 40;
@@ -148,8 +148,8 @@ function PromptBox({ id, isBusy }) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) send(event);
   };
   return html`<form class="prompt-box" onSubmit=${send}>
-    ${error ? html`<p class="s-error" role="alert">${error}</p>` : null}
-    <textarea aria-label="Prompt" rows="2" placeholder=${isBusy ? "Steer the agent: Enter sends, Shift+Enter starts a line" : "Enter sends, Shift+Enter starts a line"}
+    <${Alert} text=${error} />
+    <textarea aria-label="Prompt" rows="2" placeholder=${`${isBusy ? "Steer the agent: " : ""}Enter sends, Shift+Enter starts a line`}
       value=${text} onInput=${(event) => setText(event.target.value)} onKeyDown=${keys}></textarea>
     <button disabled=${!text.trim()}>Send</button>
     <button type="button" class="no" disabled=${!isBusy} onClick=${stop}>Stop</button>
@@ -159,15 +159,14 @@ function PromptBox({ id, isBusy }) {
 const MARKS = { completed: "✓", in_progress: "▸", cancelled: "✗" };
 
 function Side({ page }) {
-  const { value: panels } = useLoaded(() => data(`session/${page.info.id}/panels`), [page.info.id], ["session.idle"]);
+  const { value: panels } = useLoaded(`session/${page.info.id}/panels`, ["session.idle"]);
   return html`<aside aria-label="About the session">
     ${page.todos.length ? html`<section><h2>Todo</h2><ul class="todos">${page.todos.map((todo) => html`<li class=${todo.status}>${MARKS[todo.status] ?? "·"} ${todo.content}</li>`)}</ul></section>` : null}
     ${page.children.length ? html`<section><h2>Subagents</h2><ul>${page.children.map((child) => html`<li><a href=${`#/session/${child.id}`}>${child.title}</a> <${State} state=${child.state} /> <span class="facts">${money(child.cost)}</span></li>`)}</ul></section>` : null}
-    ${(panels ?? []).map((panel) => html`<section class="panel"><h2>${panel.title}</h2>${panel.error ? html`<p class="s-error">${panel.error}</p>` : panel.nodes.map(draw)}</section>`)}
+    ${panels?.map((panel) => html`<section class="panel"><h2>${panel.title}</h2><${Alert} text=${panel.error} />${panel.nodes?.map(draw)}</section>`)}
   </aside>`;
 }
 
-/** The head of all pages of one session. */
 export const SessionHead = ({ info, page }) => html`<div class="session-head">
   <h1>${info.title}</h1>
   <p class="facts">${[info.agent, info.model, money(info.cost), ago(info.updated)].filter(Boolean).join(" · ")} <${State} state=${info.state} /></p>
@@ -196,7 +195,7 @@ export function SessionView({ id }) {
     <div class="columns">
       <div class="scroll" ref=${scroll} tabindex="0" role="region" aria-label="Messages">
         ${page?.earlier ? html`<p><button onClick=${earlier}>${page.earlier} earlier messages</button></p>` : null}
-        <div class="messages">${(page?.messages ?? []).map((message) => html`<${Message} key=${message.id} message=${message} />`)}</div>
+        <div class="messages">${page?.messages.map((message) => html`<${Message} key=${message.id} message=${message} />`)}</div>
         <div ref=${tailBox} class="tail"></div>
         ${page && !page.messages.length ? html`<p class="facts">No messages yet. Write the first prompt below.</p>` : null}
       </div>
