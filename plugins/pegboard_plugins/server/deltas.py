@@ -1,8 +1,9 @@
 """Streamed text on its way to clients: a slow text at once, a fast one joined."""
 
 import asyncio
+import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from msgspec.structs import replace
@@ -12,10 +13,33 @@ from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated
 
 JOINED_S = 0.1
 """A part's deltas are published at least this often."""
+FAST_S = 54
+"""Deltas of a slow part in a second. The engine joins those of a faster one in 60 frames."""
+SLOW_BYTES_S = 20_000
+"""The bytes around all texts that all clients may get in a second before each text is joined."""
 EVENT_BYTES = 350
-"""The bytes of an event around its text, with the name of its directory: 30 compressed."""
+"""The bytes of an event around its text, with the name of its directory."""
+CODED_BYTES = 30
+"""The same in a stream that is compressed."""
 FREE_BYTES_S = 4096
-"""The bytes around its text that a part may have in a second, besides a quarter of the text's."""
+"""The bytes around its text that a joined part may have in a second, and a quarter of the text."""
+_BEGINS_S = 48
+"""The rate that a text begins with, so that the first deltas of a fast one give it away."""
+_RATE_OVER_S = 0.25
+
+
+class _Rate:
+    """How many events came in a second, of late: an older one counts exponentially less."""
+
+    def __init__(self, rate: float) -> None:
+        self._events = rate * _RATE_OVER_S
+        self._at = time.monotonic()
+
+    def add(self, now: float) -> float:
+        """Count an event, and return the rate."""
+        self._events = self._events * math.exp((self._at - now) / _RATE_OVER_S) + 1
+        self._at = now
+        return self._events / _RATE_OVER_S
 
 
 @dataclass(slots=True)
@@ -27,13 +51,19 @@ class _Text:
     pieces: list[str] = field(default_factory=list)
     budget: float = 0
     budget_at: float = field(default_factory=time.monotonic)
+    rate: _Rate = field(default_factory=lambda: _Rate(_BEGINS_S))
 
-    def add(self, added: str) -> bool:
-        """Add text; whether it may be published at once, which takes the bytes of an event."""
+    def add(self, added: str, now: float, *, spare: bool) -> bool:
+        """Add text; whether it may be published at once: if it is slow, or has an event's bytes.
+
+        `spare` says whether the clients can have more bytes.
+        """
         self.pieces.append(added)
-        now = time.monotonic()
+        is_slow = self.rate.add(now) <= FAST_S
         earned = (now - self.budget_at) * FREE_BYTES_S + len(added) / 4
         self.budget, self.budget_at = min(self.budget + earned, EVENT_BYTES), now
+        if is_slow and spare:
+            return True
         if self.budget < EVENT_BYTES:
             return False
         self.budget = 0
@@ -48,10 +78,15 @@ class _Text:
 
 
 class JoinedDeltas:
-    """The events of a subscription in their order, with fewer deltas."""
+    """The events of a subscription in their order, with fewer deltas.
 
-    def __init__(self, events: Subscription) -> None:
+    `around` gives the bytes that all clients together get around the text of one delta.
+    """
+
+    def __init__(self, events: Subscription, around: Callable[[], int]) -> None:
         self._events = events
+        self._around = around
+        self._rate = _Rate(0)
         self._loop = asyncio.get_running_loop()
         self._texts: dict[str, _Text] = {}
 
@@ -77,8 +112,10 @@ class JoinedDeltas:
         for event in events:
             match event.properties:
                 case PartDelta(part_id=part_id, delta=added) as delta:
+                    now = time.monotonic()
+                    spare = self._rate.add(now) * self._around() <= SLOW_BYTES_S
                     if text := self._texts.get(part_id):
-                        if text.add(added):
+                        if text.add(added, now, spare=spare):
                             yield text.joined(self._later())
                     else:
                         self._texts[part_id] = _Text(delta, self._later())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pegboard.app import IdSource
 from pegboard.schema.wire import encode
+from pegboard_plugins.server.deltas import CODED_BYTES, EVENT_BYTES
 
 KEPT_FRAMES = 4000
 KEPT_BYTES = 8 << 20
@@ -79,14 +80,16 @@ class _Kept:
 class Listener:
     """One client's place in what is kept; `directory` None hears all directories.
 
-    One that hears `repeats` gets the frames that repeat what deltas have told.
+    One that hears `repeats` gets the frames that repeat what deltas have told. The stream of
+    one that is `coded` is compressed.
 
     Nothing is queued for it: one that does not read costs no memory, and falls behind.
     """
 
-    def __init__(self, kept: _Kept, directory: str | None, *, repeats: bool) -> None:
+    def __init__(self, kept: _Kept, directory: str | None, *, repeats: bool, coded: bool) -> None:
         self.directory = directory
         self.repeats = repeats
+        self.coded = coded
         self.closed = False
         self.missed = 0
         self.since = time.monotonic()
@@ -228,13 +231,19 @@ class Feed:
         return encode({"id": self.ids.new("event"), "type": kind, "properties": properties})
 
     def listen(
-        self, directory: Path | None, *, after: str | None = None, repeats: bool = False
+        self,
+        directory: Path | None,
+        *,
+        after: str | None = None,
+        repeats: bool = False,
+        coded: bool = False,
     ) -> Listener:
         """Return a listener for the frames from here on, or from behind that with the id `after`.
 
         Frames that were dropped count as missed. Once the feed is closed the stream ends at once.
         """
-        listener = Listener(self._kept, str(directory) if directory else None, repeats=repeats)
+        place = str(directory) if directory else None
+        listener = Listener(self._kept, place, repeats=repeats, coded=coded)
         if after is not None:
             self._resume(listener, after)
         self._listeners[listener] = None
@@ -263,6 +272,14 @@ class Feed:
         return any(
             listener.repeats and listener.directory in (None, directory)
             for listener in self._listeners
+        )
+
+    def around(self, directory: str) -> int:
+        """Return the bytes that all clients of a directory get around the text of a delta."""
+        return sum(
+            CODED_BYTES if listener.coded else EVENT_BYTES
+            for listener in self._listeners
+            if listener.directory in (None, directory)
         )
 
     def is_heard(self, directory: Path) -> bool:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -210,7 +211,7 @@ class Pool:
         repeats = Repeats()
         async with app.subscribe(limit=QUEUED_EVENTS) as events:
             missed = 0
-            deltas = JoinedDeltas(events)
+            deltas = JoinedDeltas(events, partial(self._feed.around, place))
             while batch := await deltas.batch():
                 if events.missed > missed:
                     missed = events.missed

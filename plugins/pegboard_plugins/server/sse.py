@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -39,7 +40,7 @@ async def directory_events(
     parts, too.
     """
     stream = _Stream(state.feed, _bare, ids=ids or last_event_id is not None, repeats=True)
-    return _EventStream(stream.frames(app.workspace.directory, last_event_id))
+    return _EventStream(partial(stream.frames, app.workspace.directory, last_event_id))
 
 
 @routes.get("/global/event", **operation("global.event", stream=True))
@@ -48,24 +49,26 @@ async def all_events(
 ) -> Response:
     """Stream the events of all directories, each in an envelope that names its own."""
     stream = _Stream(state.feed, Frame.envelope, ids=ids or last_event_id is not None)
-    return _EventStream(stream.frames(None, last_event_id))
+    return _EventStream(partial(stream.frames, None, last_event_id))
 
 
 class _EventStream(StreamingResponse):
     """A stream whose listener is gone as soon as its client is; compressed if the client asks."""
 
-    def __init__(self, frames: AsyncGenerator[bytes, None]) -> None:
-        super().__init__(frames, headers=_HEADERS, media_type="text/event-stream")
+    def __init__(self, frames: Callable[..., AsyncGenerator[bytes, None]]) -> None:
+        super().__init__((), headers=_HEADERS, media_type="text/event-stream")
         self._frames = frames
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = Headers(scope=scope)
-        shown = (for_client(lines, asked) async for lines in self._frames)
+        coded = takes_gzip(asked.getlist("accept-encoding"))
+        frames = self._frames(coded=coded)
+        shown = (for_client(lines, asked) async for lines in frames)
         self.body_iterator = shown
-        if takes_gzip(asked.getlist("accept-encoding")):
+        if coded:
             self.headers["content-encoding"] = "gzip"
             self.body_iterator = gzipped(shown)
-        async with aclosing(self._frames):
+        async with aclosing(frames):
             await super().__call__(scope, receive, send)
 
 
@@ -79,10 +82,10 @@ class _Stream:
         self._repeats = repeats and not ids
 
     async def frames(
-        self, directory: Path | None, after: str | None
+        self, directory: Path | None, after: str | None, *, coded: bool
     ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes on the wire until the client goes or the server hangs up."""
-        listener = self._feed.listen(directory, after=after, repeats=self._repeats)
+        listener = self._feed.listen(directory, after=after, repeats=self._repeats, coded=coded)
         try:
             # With the number a client can come back that has heard nothing else; one that does
             # come back has not heard what is kept for it.

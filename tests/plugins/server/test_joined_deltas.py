@@ -8,9 +8,20 @@ import pytest
 from pegboard.engine.bus import Bus
 from pegboard.schema.event import Event, PartDelta, PartRemoved, PartUpdated, SessionIdle
 from pegboard.schema.part import TextPart, TimeSpan
-from pegboard_plugins.server.deltas import EVENT_BYTES, FREE_BYTES_S, JOINED_S, JoinedDeltas
+from pegboard_plugins.server.deltas import (
+    CODED_BYTES,
+    EVENT_BYTES,
+    FREE_BYTES_S,
+    JOINED_S,
+    JoinedDeltas,
+)
 
 LONG_S = 30.0
+
+
+def too_much() -> int:
+    """So many clients that no text is slow enough for all of them."""
+    return 1 << 30
 
 
 def added(text: str, part: str = "prt_1", session: str = "ses_1") -> Event:
@@ -47,7 +58,7 @@ async def bus() -> AsyncIterator[Bus]:
 async def joined(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> JoinedDeltas:
     """Its texts are too fast, however slow the machine is."""
     monkeypatch.setattr("pegboard_plugins.server.deltas.FREE_BYTES_S", 0)
-    return JoinedDeltas(bus.subscribe())
+    return JoinedDeltas(bus.subscribe(), too_much)
 
 
 async def test_the_first_delta_is_told_at_once_and_later_ones_in_one(
@@ -67,8 +78,48 @@ async def test_the_first_delta_is_told_at_once_and_later_ones_in_one(
     assert asyncio.get_running_loop().time() - began > JOINED_S / 2
 
 
-async def test_a_slow_text_is_passed_on_at_once(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    joined = JoinedDeltas(bus.subscribe())
+@pytest.mark.parametrize("clients_bytes", [EVENT_BYTES, 12 * CODED_BYTES])
+async def test_each_of_50_deltas_a_second_is_passed_on_at_once(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch, clients_bytes: int
+) -> None:
+    joined = JoinedDeltas(bus.subscribe(), lambda: clients_bytes)
+    monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
+    for number in range(60):
+        bus.publish(added(f"{number} "))
+        assert await asyncio.wait_for(joined.batch(), 1) == (added(f"{number} "),)
+        await asyncio.sleep(1 / 50)
+
+
+async def test_a_text_in_every_frame_is_joined(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = JoinedDeltas(bus.subscribe(), lambda: CODED_BYTES)
+    monkeypatch.setattr("pegboard_plugins.server.deltas.FREE_BYTES_S", 0)
+    monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
+    bus.publish(*[added("x")] * 200)
+
+    told = await joined.batch()
+    bus.close()
+
+    assert len(told) < 10
+    rest = added("x" * (200 - len(told)))
+    assert told + await joined.batch() == (*[added("x")] * len(told), rest)
+
+
+@pytest.mark.parametrize(("clients", "events"), [(1, 2), (20, 1)])
+async def test_a_slow_text_is_joined_if_its_clients_are_many(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch, clients: int, events: int
+) -> None:
+    joined = JoinedDeltas(bus.subscribe(), lambda: clients * EVENT_BYTES)
+    monkeypatch.setattr("pegboard_plugins.server.deltas.FREE_BYTES_S", 0)
+    monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
+    bus.publish(added("x"), added("x"))
+
+    assert await joined.batch() == (added("x"),) * events
+
+
+async def test_a_joined_text_with_long_pauses_is_passed_on_at_once(
+    bus: Bus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joined = JoinedDeltas(bus.subscribe(), too_much)
     monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
     for text in ("one", " two", " three"):
         bus.publish(added(text))
@@ -77,7 +128,7 @@ async def test_a_slow_text_is_passed_on_at_once(bus: Bus, monkeypatch: pytest.Mo
 
 
 async def test_a_long_text_is_passed_on_at_once(bus: Bus, monkeypatch: pytest.MonkeyPatch) -> None:
-    joined = JoinedDeltas(bus.subscribe())
+    joined = JoinedDeltas(bus.subscribe(), too_much)
     monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
     paragraph = "x" * 4 * EVENT_BYTES
     for text in ("one", paragraph, paragraph):
@@ -88,7 +139,7 @@ async def test_a_long_text_is_passed_on_at_once(bus: Bus, monkeypatch: pytest.Mo
 async def test_of_many_slow_texts_each_is_passed_on_at_once(
     bus: Bus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    joined = JoinedDeltas(bus.subscribe())
+    joined = JoinedDeltas(bus.subscribe(), too_much)
     monkeypatch.setattr("pegboard_plugins.server.deltas.JOINED_S", LONG_S)
     for text in ("one", " two"):
         told = tuple(added(text, f"prt_{number}", f"ses_{number}") for number in range(10))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pegboard import AppOptions
+from pegboard_plugins.server.deltas import CODED_BYTES, EVENT_BYTES
 from pegboard_plugins.server.feed import (
     FRESH_FRAMES,
     KEPT_BYTES,
@@ -151,6 +152,18 @@ def test_a_client_that_never_reads_fills_no_memory(server, client):
         grown_mb = server.resident_mb - before_mb
 
     assert grown_mb < 32
+
+
+def test_clients_of_a_directory_get_these_bytes_around_a_delta() -> None:
+    feed = Feed()
+    assert feed.around("/a") == 0
+
+    feed.listen(None, coded=True)
+    feed.listen(Path("/a"), coded=True)
+    feed.listen(Path("/a"))
+    feed.listen(Path("/b"))
+
+    assert feed.around("/a") == 2 * CODED_BYTES + EVENT_BYTES
 
 
 async def test_a_slow_client_loses_what_is_no_longer_kept_and_knows_it() -> None:
