@@ -35,7 +35,7 @@ from pegboard_plugins.edit import multiedit_plugin, write_plugin
 VARIABLE = re.compile(r"\bPEGBOARD_[A-Z_]*[A-Z]\b")
 PLAIN = (bash, edit, write_plugin, glob, grep, invalid, read, task, todo)
 ROOT = REFERENCE.parents[1]
-RULES = frozenset({"project_permission", "project_mcp"})
+RULES = frozenset({"project_permission", "project_mcp", "rulesets", "approvals"})
 """What no file can set."""
 CELL = re.compile(r"`([^`]+)`")
 

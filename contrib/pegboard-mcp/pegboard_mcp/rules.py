@@ -26,6 +26,8 @@ def with_ids_of_tools(config: Config) -> Config:
         agent=agents,
         permission=with_ids(config.permission),
         project_permission=with_ids(config.project_permission),
+        rulesets=tuple(evolve(each, rules=with_ids(each.rules)) for each in config.rulesets),
+        approvals=with_ids(config.approvals),
         exposure=_with_ids(config.exposure),
     )
 

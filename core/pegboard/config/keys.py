@@ -33,8 +33,8 @@ _FOREIGN = frozenset(
 _WITH_EFFECT = ("plugin", "experimental", "skills")
 """Keys of `_FOREIGN` with which OpenCode runs or finds more than Pegboard does."""
 
-_OF_PROJECTS = frozenset({"project_permission", "project_mcp"})
-"""Fields that no file sets by name: they have what a project says under the shorter one."""
+_UNSET = frozenset({"project_permission", "project_mcp", "rulesets", "approvals"})
+"""Fields that no file sets: a project's settings of the shorter name, and those of plugins."""
 
 _CONTINUE = "continue_loop_on_deny"
 """A key of `experimental` in OpenCode's files, and a setting of Pegboard's own."""
@@ -81,7 +81,7 @@ def is_named(table: str) -> bool:
 def _check_keys(
     layer: Layer, table: Mapping[str, Any], kind: type[msgspec.Struct], prefix: str
 ) -> None:
-    fields = set(kind.__struct_fields__) - _OF_PROJECTS
+    fields = set(kind.__struct_fields__) - _UNSET
     for name, entry in table.items():
         key = f"{prefix}{name}"
         if name not in fields:
@@ -172,7 +172,7 @@ def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
     known = {
         name: entry
         for name, entry in value.items()
-        if name in Config.__struct_fields__ and name not in _OF_PROJECTS
+        if name in Config.__struct_fields__ and name not in _UNSET
     }
     agents = {
         name: {**_table(layer, entry, f"mode.{name}"), "mode": "primary"}
@@ -219,7 +219,7 @@ def _agent(layer: Layer, name: str, entry: object) -> dict[str, Any]:
     table.pop("name", None)
     if steps is not None:
         table.setdefault("steps", steps)
-    fields = set(AgentConfig.__struct_fields__) - _OF_PROJECTS
+    fields = set(AgentConfig.__struct_fields__) - _UNSET
     options = {key: table.pop(key) for key in list(table) if key not in fields}
     if options:
         given = _table(layer, table.get("options"), f"agent.{name}.options")

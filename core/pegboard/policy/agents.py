@@ -180,7 +180,8 @@ def rulesets_for(
     of the agent's author, then the user's for this agent: the author can deny what the user
     allows to all agents and cannot allow what the user denies, and the user's rules for this
     agent come last. `session` has the session's own rules, `parent` are the rulesets of the
-    session that a subagent works for. Relative patterns of files that are read begin at `root`.
+    session that a subagent works for. Plugins' rulesets of `config` are sources too. Relative
+    patterns of files that are read begin at `root`.
     """
     settings = config.agent.get(agent.name, AgentConfig())
     sources = (
@@ -189,6 +190,7 @@ def rulesets_for(
         ("project", config.project_permission + settings.project_permission),
         ("session", tuple(session)),
         *(("parent", ruleset.rules) for ruleset in parent),
+        *((ruleset.source, ruleset.rules) for ruleset in config.rulesets),
     )
     return tuple(
         Ruleset(source=source, rules=rooted(rules, root)) for source, rules in sources if rules

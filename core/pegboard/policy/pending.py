@@ -31,7 +31,6 @@ from pegboard.schema.session import (
 
 _ANYTHING = ("*",)
 _SHOWN_CHARACTERS = 200
-_OF_THE_USER = "config"
 _ASKING = {
     "": "a plugin",
     "config": "another rule of yours",
@@ -208,7 +207,7 @@ def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str
 
 def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str:
     """How the user can allow the request, or that no rule of theirs does."""
-    if because and (because.firm or because.source not in ("", _OF_THE_USER)):
+    if because and (because.firm or because.source not in ("", "config")):
         return no_rule(because)
     rules = advised_rules(request)
     lines = ", ".join(f'{_key(rule.pattern)} = "allow"' for rule in rules)
@@ -228,7 +227,8 @@ def advised_rules(request: PermissionRequest) -> tuple[Rule, ...]:
 
 def no_rule(because: Verdict) -> str:
     """Explain that no rule of the user can allow the request, and which source asks or denies."""
-    who = _ASKING.get(because.source) or f"the plugin {because.source}"
+    who = because.decider if because.rule else f"the plugin {because.source}"
+    who = _ASKING.get(because.source, who)
     if because.action == "deny":
         return f"no rule allows it: {who} denies it"
     if because.firm:

@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from pegboard.errors import ConfigError
 from pegboard.schema.session import READ, Action, Rule, Ruleset, Verdict
 
-USERS = "config"
-"""The source of the user's rules, among which are the defaults of others."""
 _STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
+_DONE: Mapping[Action, str] = {"allow": "allowed", "ask": "asked", "deny": "denied"}
 _ANYTHING = ("*",)
 UNCLEAR = "[unclear] "
 """Begins the pattern of what nobody can know before it happens, such as a line with `$CMD`.
@@ -118,18 +117,6 @@ def rooted(rules: Iterable[Rule], root: Path) -> tuple[Rule, ...]:
     )
 
 
-def _sentence(rule: Rule, source: str) -> str:
-    whose = (rule.by if source in (USERS, "project") else "") or source
-    name = f'rule {rule.permission} "{rule.pattern}" ({whose})'
-    match rule.action:
-        case "deny":
-            return f"denied by {name}"
-        case "ask":
-            return f"asked by {name}"
-        case "allow":
-            return f"allowed by {name}"
-
-
 def deciding_rule(
     ruleset: Ruleset, permission: str, text: str, *, home: Path | None = None
 ) -> Rule | None:
@@ -155,7 +142,8 @@ def _spoken(ruleset: Ruleset, permission: str, text: str, home: str | None) -> V
     rule = _last(ruleset, permission, text, home)
     if rule is None:
         return None
-    reason = _sentence(rule, ruleset.source)
+    whose = rule.by or ruleset.source
+    reason = f'{_DONE[rule.action]} by rule {rule.permission} "{rule.pattern}" ({whose})'
     return Verdict(action=rule.action, reason=reason, source=ruleset.source, rule=rule)
 
 

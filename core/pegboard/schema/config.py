@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from pegboard.schema.part import ModelChoice
-from pegboard.schema.session import Rule
+from pegboard.schema.session import Rule, Ruleset
 from pegboard.schema.wire import Wire
 
 SandboxLevel = Literal["off", "workspace", "strict"]
@@ -250,7 +250,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     `exposure` maps patterns of tools' ids and permissions to how a model gets at them; the last
     pattern that fits counts. A project can only hide. `mcp` has the user's servers of tools by
     name, `project_mcp` those of a trusted project; what they say is for the plugin that starts
-    them.
+    them. Plugins set `rulesets`, each a source of rules that can only tighten, and `approvals`:
+    rules that answer an ask of this App as an approval for good does, and are never stored.
     """
 
     model: str | None = None
@@ -269,6 +270,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
     instructions: tuple[str, ...] = ()
     permission: tuple[Rule, ...] = ()
     project_permission: tuple[Rule, ...] = ()
+    rulesets: tuple[Ruleset, ...] = ()
+    approvals: tuple[Rule, ...] = ()
     auto_approve: bool = False
     permission_mode: str | None = None
     sandbox: SandboxLevel = "off"

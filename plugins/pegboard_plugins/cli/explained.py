@@ -10,8 +10,8 @@ from pegboard.files import resolved_path
 from pegboard.permissions import UNCLEAR, deciding_rule
 from pegboard.schema.session import PermissionRequest, Rule
 
-USERS, BUILT_IN = "config", "built-in"
-"""The source of the user's rules, and of what no file sets."""
+BUILT_IN = "built-in"
+"""The source of what no file sets."""
 
 
 class Spoken(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,12 +32,11 @@ def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
                 ruleset, request.permission, pattern, home=view.home or Path.home()
             )
             if rule is not None:
-                whose = rule.by if ruleset.source in (USERS, "project") else ""
                 found.append(
                     Spoken(
                         permission=request.permission,
                         pattern=pattern,
-                        source=whose or ruleset.source,
+                        source=rule.by or ruleset.source,
                         rule=rule,
                     )
                 )

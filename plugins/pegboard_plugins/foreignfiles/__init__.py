@@ -109,12 +109,12 @@ async def _with_folders(
             rest,
         )
     allowed = setup.allowed if plugin.options.permissions == "all" else ()
-    if not setup.denied and not allowed:
+    if not setup.tightening and not allowed:
         return None
     return evolve(
         config,
         permission=_before_the_users(config, allowed),
-        project_permission=(*config.project_permission, *setup.denied),
+        rulesets=(*config.rulesets, *setup.tightening),
     )
 
 

@@ -10,7 +10,7 @@ import msgspec
 
 from pegboard import Workspace
 from pegboard.schema.config import Agent, Command
-from pegboard.schema.session import Rule
+from pegboard.schema.session import Rule, Ruleset
 from pegboard.unstable import read_bounded
 from pegboard_plugins.foreignfiles import DEFINITIONS, FOLDER, SETTINGS
 from pegboard_plugins.foreignfiles.clauderules import Anchors, ForeignRule, read_rules
@@ -55,11 +55,11 @@ class ClaudeSetup(msgspec.Struct, kw_only=True):
     notes: tuple[str, ...] = ()
 
     @property
-    def denied(self) -> tuple[Rule, ...]:
-        """The rules that ask and deny, the strictest last."""
-        found = [each for each in self.rules if each.action != "allow"]
-        found.sort(key=lambda each: each.action == "deny")
-        return tuple(rule for each in found for rule in each.rules)
+    def tightening(self) -> tuple[Ruleset, ...]:
+        """The rules that ask and deny as a source of its own, the strictest last."""
+        found = [rule for each in self.rules if each.action != "allow" for rule in each.rules]
+        found.sort(key=lambda rule: rule.action == "deny")
+        return (Ruleset(source="Claude Code", rules=tuple(found)),) if found else ()
 
     @property
     def allowed(self) -> tuple[Rule, ...]:

@@ -205,6 +205,33 @@ async def test_what_is_denied_stays_denied_whatever_else_is_asked(house: House) 
         assert await verdict(app, "bash", "ls") == "ask"
 
 
+async def test_a_rule_that_becomes_an_ask_loosens_no_deny(house: House) -> None:
+    settings(house.home, deny=["WebFetch(domain:a.org)", "WebFetch(prompt:x)"])
+
+    async with opened(house, config={"permission": {"*": "allow"}}) as app:
+        assert await verdict(app, "webfetch", "https://a.org/x") == "deny"
+        assert await verdict(app, "webfetch", "https://b.org/x") == "ask"
+
+
+async def test_neither_claude_code_s_rules_nor_the_project_s_loosen_the_other_s(
+    house: House,
+) -> None:
+    settings(house.home, deny=["Bash(rm:*)"])
+    settings(house.project, ask=["Bash(curl:*)"])
+    (house.project / "pegboard.toml").write_text(
+        """
+        [permission.bash]
+        "curl *" = "deny"
+        [agent.build.permission.bash]
+        "rm *" = "allow"
+        """
+    )
+
+    async with opened(house, config={"permission": {"*": "allow"}}) as app:
+        assert await verdict(app, "bash", "rm x") == "deny"
+        assert await verdict(app, "bash", "curl x") == "deny"
+
+
 @pytest.mark.parametrize("whose", ["user", "project"])
 @pytest.mark.parametrize("permissions", ["tighten", "all"])
 async def test_only_the_user_allows_and_only_where_that_is_wanted(

@@ -26,17 +26,19 @@ _NO_OPINION = Verdict(action="ask", reason="no rule and no plugin has an opinion
 async def approved(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """Return the verdict after permanent approvals are taken off the request."""
-    approvals = await _approvals(engine, view)
-    rest = unapproved([each.rule for each in approvals], request.permission, request.patterns)
-    if rest == ():
-        given = next(each for each in approvals if not _uncovered(each.rule, request))
-        rule = given.rule
-        reason = f'approved before, for the {given.scope}: {rule.permission} "{rule.pattern}"'
-        return Verdict(action="allow", reason=reason, source="approvals", rule=rule)
-    if rest == request.patterns:
-        return verdict
-    return await policies(engine, view, replace(request, patterns=rest))
+    """Return the verdict after approvals, permanent or of this App, are taken off the request."""
+    stored = await _approvals(engine, view)
+    approvals = [("for this run", rule) for rule in engine.config.approvals]
+    approvals += [(f"before, for the {each.scope}", each.rule) for each in stored]
+    rest = asked = request.patterns or ("*",)
+    for how, rule in approvals:
+        rest = unapproved([rule], request.permission, rest)
+        if rest == ():
+            reason = f'approved {how}: {rule.permission} "{rule.pattern}"'
+            return Verdict(action="allow", reason=reason, source="approvals", rule=rule)
+    return (
+        verdict if rest == asked else await policies(engine, view, replace(request, patterns=rest))
+    )
 
 
 async def policies(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
@@ -45,12 +47,6 @@ async def policies(engine: Engine, view: SessionView, request: PermissionRequest
         toolhooks.permission_ask, session=view, request=request, stash=engine.stash
     )
     return verdict or _NO_OPINION
-
-
-def _uncovered(rule: Rule, request: PermissionRequest) -> bool:
-    """Whether the rule covers no pattern of the request."""
-    rest = unapproved([rule], request.permission, request.patterns)
-    return len(rest) == len(request.patterns or ("*",))
 
 
 async def _approvals(engine: Engine, view: SessionView) -> list[Approval]:

@@ -29,7 +29,6 @@ from pegboard.schema.wire import check_json
 AUTO = "auto"
 SANDBOX = "sandbox"
 """The source of a verdict that the sandbox has changed."""
-_OF_THE_USER = "config"
 HEADLESS = "headless"
 REJECTED = "The user rejected permission to use this specific tool call."
 
@@ -143,7 +142,7 @@ async def _advised(
 def as_if(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
     """Return the session as if the user's list of rules ended with these."""
     rulesets = tuple(
-        replace(each, rules=each.rules + rules) if each.source == _OF_THE_USER else each
+        replace(each, rules=each.rules + rules) if each.source == "config" else each
         for each in view.rulesets
     )
     return replace(view, rulesets=rulesets)
