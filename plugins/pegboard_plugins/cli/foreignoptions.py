@@ -3,9 +3,14 @@
 PRINT = frozenset({"-p", "--print"})
 """Options that change nothing: a run prints its answer and ends."""
 
+ALIASES = {
+    **dict.fromkeys(("--allowedTools", "--allowed-tools"), "--allow"),
+    **dict.fromkeys(("--disallowedTools", "--disallowed-tools"), "--deny"),
+}
+"""Options that `pegboard run` has under another name."""
+
 _AUTO = "`--auto` allows what would be asked; denied calls stay denied, and `--sandbox` stays"
 _FORMAT = "`--format json` prints one JSON record per line, the last one with the result"
-_RULES = "`permission` of the configuration has the rules; `--tools NAMES` limits the tools"
 _RESUME = "`-c` continues the last session, `-s ID` another one"
 _PROMPT = "`agent.NAME.prompt` of the configuration, and `--agent NAME`"
 _FOLDERS = "`-C DIRECTORY` before `run`; `permission.external_directory` allows other folders"
@@ -34,10 +39,6 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(("--ask-for-approval", "-a", "--approval-mode"), "`--mode`, or `--auto`"),
     **dict.fromkeys(("--output-format", "--input-format", "--json", "--verbose"), _FORMAT),
     **dict.fromkeys(("--output-last-message", "-o", "--output"), _OUTPUT),
-    **dict.fromkeys(
-        ("--allowedTools", "--allowed-tools", "--disallowedTools", "--disallowed-tools"), _RULES
-    ),
-    **dict.fromkeys(("--allow", "--deny"), _RULES),
     **dict.fromkeys(("-r", "--session-id", "--last", "--list-sessions"), _RESUME),
     "--fork-session": "`--fork`, with `-c` or `-s ID`",
     **dict.fromkeys(("--no-session-persistence", "--ephemeral"), _UNSAVED),

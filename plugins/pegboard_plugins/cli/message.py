@@ -4,7 +4,7 @@ import os
 import re
 import select
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import BinaryIO
 
 import click
@@ -100,7 +100,7 @@ class MessageCommand(click.Command):
     """Where `Context.meta` has the words after `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse what is before `--`; options in `PRINT` are ignored.
+        """Parse what is before `--`; options in `PRINT` are ignored, those in `ALIASES` renamed.
 
         :raises click.UsageError: with what takes its place, for an option of another agent.
         """
@@ -111,14 +111,25 @@ class MessageCommand(click.Command):
         try:
             return super().parse_args(ctx, list(args))  # what it has read leaves the list
         except click.NoSuchOption as error:
-            from pegboard_plugins.cli.foreignoptions import FOREIGN, PRINT  # where one is not known
+            from pegboard_plugins.cli.foreignoptions import (  # where one is not known
+                ALIASES,
+                FOREIGN,
+                PRINT,
+            )
 
+            if error.option_name in ALIASES:
+                return self.parse_args(ctx, [_renamed(each, ALIASES) for each in args])
             if error.option_name in PRINT.intersection(args):
                 return self.parse_args(ctx, [each for each in args if each not in PRINT])
             if error.option_name not in FOREIGN:
                 raise
             text = f"no such option {error.option_name}: {FOREIGN[error.option_name]}"
             raise click.UsageError(text, ctx) from error
+
+
+def _renamed(word: str, names: Mapping[str, str]) -> str:
+    name, equals, value = word.partition("=")
+    return f"{names.get(name, name)}{equals}{value}"
 
 
 def read_stdin(stdin: BinaryIO, words: Sequence[str], warn: Callable[[str], None]) -> str:

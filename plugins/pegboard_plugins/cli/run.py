@@ -33,7 +33,7 @@ from pegboard_plugins.cli.views import Result, TextView, View
 from pegboard_plugins.shared import terminal
 
 if TYPE_CHECKING:
-    from pegboard import App
+    pass
 
 
 AUTO = "auto: everything that would be asked is allowed; denied calls stay denied\n"
@@ -240,21 +240,15 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
         async with attached(options.attach, options.directory, options.password) as backend:
             yield backend
         return
-    from pegboard import App, AppOptions
+    from pegboard import App
     from pegboard.display import escape_controls
+    from pegboard_plugins.cli.runsettings import app_options, check_app
     from pegboard_plugins.shared.frontend import follow_folder
 
     with ExitStack() as leaving:
-        settings = AppOptions(
-            interactive=asks,
-            trust=True if options.trust else None,
-            config=_config(options),
-            profile=options.profile,
-            plugins=_plugins(options),
-            env=_environment(options, leaving),
-        )
+        settings = app_options(options, leaving, asks=asks)
         async with App.open(options.directory, settings) as app:
-            _check_tape(app, options)
+            check_app(app, options)
             if not options.unsaved and (note := await follow_folder(app)):
                 sys.stderr.write(f"{escape_controls(note)}\n")
             if app.config.auto_approve:
@@ -262,43 +256,6 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
             if app.enclosure is not None:
                 sys.stderr.write(f"sandbox: {app.enclosure.described}\n")
             yield LocalBackend(app)
-
-
-def _environment(options: Options, leaving: ExitStack) -> Mapping[str, str] | None:
-    if not options.unsaved:
-        return None
-    from pegboard_plugins.cli.temporarydatabase import with_database  # most runs are saved
-
-    return with_database(leaving)
-
-
-def _plugins(options: Options) -> tuple[object, ...]:
-    if not options.tools:
-        return ()
-    from pegboard_plugins.cli.chosentools import ChosenTools
-
-    return (ChosenTools(options.tools),)
-
-
-def _check_tape(app: "App", options: Options) -> None:
-    """Check that an answer that should come from a file comes from no other source."""
-    on = {info.name for info in app.plugins.infos if not info.blocked}
-    if options.tape and "cassette" not in on:
-        raise InvalidInputError("--record and --replay need the plugin cassette, which is off")
-
-
-def _config(options: Options) -> dict[str, object]:
-    """Return the settings of the command line."""
-    said: dict[str, object] = {}
-    if options.budget_usd is not None:
-        said["budget"] = {"run": {"usd": options.budget_usd}}
-    if options.auto:
-        said["auto_approve"] = True
-    if options.sandbox is not None:
-        said["sandbox"] = options.sandbox
-    if options.tape:
-        said["plugins"] = {"cassette": {"options": options.tape}}
-    return said
 
 
 async def _warnings(backend: Backend, options: Options) -> Sequence[str]:

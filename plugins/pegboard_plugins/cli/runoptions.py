@@ -38,6 +38,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     thinking: bool
     files: Sequence[Path]
     tools: Sequence[str]
+    allow: Sequence[str]
+    deny: Sequence[str]
     trust: bool
     auto: bool
     limit_s: float | None
@@ -60,7 +62,10 @@ WAIT_S = 30.0
 MODES = ("ask", "accept-edits", "plan", "everything")
 """The permission modes, which no other option needs."""
 LOCAL_ONLY = frozenset(
-    {"trust", "budget_usd", "sandbox", "auto", "record", "replay", "profile", "worktree"}
+    {
+        *("trust", "budget_usd", "sandbox", "auto", "allow", "deny"),
+        *("record", "replay", "profile", "worktree"),
+    }
 )
 """What a server decides for itself."""
 OF_A_PROMPT = frozenset(
@@ -155,6 +160,18 @@ _OPTIONS = (
         help="Offer only these tools: names separated by commas, wildcards allowed.",
         shell_complete=_live("tool"),
     ),
+    click.option(
+        "--allow",
+        multiple=True,
+        metavar="RULES",
+        help="Allow in this run what would be asked, such as `Bash(git *)`; repeatable.",
+    ),
+    click.option(
+        "--deny",
+        multiple=True,
+        metavar="RULES",
+        help="Deny this in this run, such as `Edit(docs/**)`; repeatable.",
+    ),
     click.option("--trust", is_flag=True, help="Trust this project's code for this run."),
     click.option(
         "--auto", is_flag=True, help="Allow whatever would be asked; denied calls stay denied."
@@ -227,6 +244,8 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
     *,
     password_file: Path | None,
     tools: str | None,
+    allow: Sequence[str],
+    deny: Sequence[str],
     record: Path | None,
     replay: Path | None,
     schema: str | None,
@@ -238,7 +257,8 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
     :raises InvalidInputError: when the file has no password, or the schema is not JSON.
     """
     _check(ctx, message, said)
-    for option in filter(said.get, ("trust", "auto")):
+    said |= {"allow": _rules(allow), "deny": _rules(deny)}
+    for option in filter(said.get, ("trust", "auto", "allow")):
         from pegboard.unstable import refuse_within_tool  # only a decision needs it
 
         refuse_within_tool(f"pegboard {ctx.command.name} --{option}")
@@ -253,6 +273,14 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
         schema=_schema(schema) if schema is not None else None,
         **said,
     )
+
+
+def _rules(given: Sequence[str]) -> tuple[str, ...]:
+    if not given:
+        return ()
+    from pegboard_plugins.cli.runrules import split_rules  # most runs have none
+
+    return tuple(rule for each in given for rule in split_rules(each))
 
 
 def _schema(given: str) -> Mapping[str, Any]:

@@ -12,7 +12,13 @@ OWN = "own.py"
 PROGRAM = "from pegboard_plugins.shared.terminal.firstpaint import main\n\nmain()\n"
 DECISIONS = (
     *("trust allow -y", "trust program -y x", "trust documents -y", "trust lock"),
-    *("run --auto hello", "run --trust hello", "config set model x/y", "config unset model"),
+    *(
+        "run --auto hello",
+        "run --trust hello",
+        "run --allow bash hello",
+        "config set model x/y",
+        "config unset model",
+    ),
     *("config edit", "plugins enable todo", "plugins disable todo"),
     *("plugins install x", "plugins uninstall x", "serve --port 0"),
 )

@@ -1,0 +1,111 @@
+"""`--allow` and `--deny`: permission rules of one run, which no file contains."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pegboard import InvalidInputError, Workspace, evolve, hookimpl
+from pegboard.permissions import Ruleset, matches_pattern
+from pegboard.plugins import nearest_names
+from pegboard.schema.config import Config
+from pegboard.schema.session import Action, Rule
+from pegboard_plugins.foreignfiles.clauderules import Anchors, read_rules
+
+if TYPE_CHECKING:
+    from pegboard import App
+
+_OWN = re.compile(r"([a-z][\w*.-]*)(?:\((.*)\))?", re.DOTALL)
+_LIKE_CLAUDES = {"bash": "Bash", "read": "Read", "edit": "Edit"}
+"""Permissions whose patterns are written as Claude Code's are."""
+_WITHOUT_TOOL = ("external_directory", "doom_loop", "destroy", "protected")
+
+
+def split_rules(text: str) -> Iterator[str]:
+    """Yield the rules of a list that has commas or blanks outside of parentheses between them."""
+    depth, rule = 0, ""
+    for sign in text:
+        depth += (sign == "(") - (sign == ")")
+        if depth > 0 or not (sign == "," or sign.isspace()):
+            rule += sign
+        elif rule:
+            yield rule
+            rule = ""
+    if rule:
+        yield rule
+
+
+class RunRules:
+    """A plugin with the rules of the command line, such as `Bash(git *)`, `edit` or `task(x)`.
+
+    Those that allow answer what would be asked, and nothing else. Those that deny are a source of
+    their own, which no other rule loosens.
+
+    :raises InvalidInputError: for a text that is not a rule.
+    """
+
+    def __init__(self, *, allow: Sequence[str], deny: Sequence[str]) -> None:
+        self._allow, self._deny = allow, deny
+        nowhere = Path("/")
+        self._rules(
+            Workspace(directory=nowhere, worktree=nowhere, project_id="", git_dir=None), nowhere
+        )
+
+    @hookimpl
+    def config_load(self, config: Config, workspace: Workspace, home: Path) -> Config:
+        """Return the configuration with the rules."""
+        allowed, denied = self._rules(workspace, home)
+        return evolve(
+            config,
+            approvals=(*config.approvals, *allowed),
+            rulesets=(*config.rulesets, Ruleset(source="--deny", rules=denied)),
+        )
+
+    def _rules(self, workspace: Workspace, home: Path) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+        anchors = Anchors(
+            source=home,
+            settings=workspace.worktree,
+            directory=workspace.directory,
+            worktree=workspace.worktree,
+            home=home,
+        )
+        allowed = (rule for text in self._allow for rule in _parsed(text, "allow", anchors))
+        denied = (rule for text in self._deny for rule in _parsed(text, "deny", anchors))
+        return tuple(allowed), tuple(denied)
+
+
+def _parsed(text: str, action: Action, anchors: Anchors) -> tuple[Rule, ...]:
+    own = _OWN.fullmatch(text)
+    if own and own[1] not in _LIKE_CLAUDES and not own[1].startswith("mcp__"):
+        return (Rule(own[1], own[2] or "*", action, by=f"--{action}"),)
+    written = (
+        _LIKE_CLAUDES[own[1]] + text[own.end(1) :] if own and own[1] in _LIKE_CLAUDES else text
+    )
+    table = {"permissions": {action: [written]}}
+    (found,) = read_rules(table, Path(f"--{action}"), anchors, is_project=False)
+    if found.reason or not found.rules:
+        raise InvalidInputError(
+            f"--{action}: {text}: {found.reason}; write a rule as `Bash(git *)`, `Edit(src/**)`,"
+            " `WebFetch(domain:example.org)` or `NAME` of a tool"
+        )
+    return found.rules
+
+
+def check_names(app: "App") -> None:
+    """Check that each rule of the run is about something that is asked for.
+
+    :raises InvalidInputError: for a permission that no tool has.
+    """
+    denied = [
+        rule for each in app.config.rulesets if each.source == "--deny" for rule in each.rules
+    ]
+    known = {tool.permission for tool in app.tools.values()} | {*_WITHOUT_TOOL}
+    for rule in (*app.config.approvals, *denied):
+        if not rule.by or any(matches_pattern(rule.permission, each) for each in known):
+            continue
+        tool = app.tools.get(rule.permission)
+        near = [tool.permission] if tool else nearest_names(rule.permission, known)
+        hint = f"did you mean {near[0]}?" if near else "`pegboard tool list` shows the tools"
+        raise InvalidInputError(
+            f"{rule.by}: no tool asks for the permission {rule.permission}; {hint}"
+        )
