@@ -15,7 +15,7 @@ import pegboard.unstable
 from pegboard import InvalidInputError, PegboardError
 from pegboard.app import UserFolders
 from pegboard.cli import Exit, run_async
-from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError, ServerUnreachableError
+from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError
 from pegboard.plugins import nearest_names, shield
 from pegboard.schema.config import Command
 from pegboard.schema.event import Event, PluginFailed
@@ -218,7 +218,9 @@ async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
             view.warn(f"no answer of session {session.id} was interrupted: there is nothing to do")
         return msgspec.structs.replace(result, sandbox=backend.sandbox, hosts=backend.hosts)
     except (ModelNotFoundError, NotFoundError, ServerError) as error:
-        kept = "" if options.unsaved else await _kept(backend, session.id, options.attach, error)
+        from pegboard_plugins.cli.unsent import kept_in  # few prompts fail
+
+        kept = "" if options.unsaved else await kept_in(session.id, backend, options.attach, error)
         return Result(
             exit=exit_of(error.exit_code),
             error=f"{error}{kept}",
@@ -240,15 +242,21 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
         async with attached(options.attach, options.directory, options.password) as backend:
             yield backend
         return
-    from pegboard import App
+    from pegboard import App, AppOptions
     from pegboard.display import escape_controls
-    from pegboard_plugins.cli.runsettings import app_options, check_app
     from pegboard_plugins.shared.frontend import follow_folder
 
     with ExitStack() as leaving:
-        settings = app_options(options, leaving, asks=asks)
+        settings = AppOptions(
+            interactive=asks,
+            trust=True if options.trust else None,
+            config=_config(options),
+            profile=options.profile,
+            plugins=tuple(_plugins(options)),
+            env=_environment(options, leaving),
+        )
         async with App.open(options.directory, settings) as app:
-            check_app(app, options)
+            _check(app, options)
             if not options.unsaved and (note := await follow_folder(app)):
                 sys.stderr.write(f"{escape_controls(note)}\n")
             if app.config.auto_approve:
@@ -256,6 +264,51 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
             if app.enclosure is not None:
                 sys.stderr.write(f"sandbox: {app.enclosure.described}\n")
             yield LocalBackend(app)
+
+
+def _environment(options: Options, leaving: ExitStack) -> Mapping[str, str] | None:
+    if not options.unsaved:
+        return None
+    from pegboard_plugins.cli.temporarydatabase import with_database  # most runs are saved
+
+    return with_database(leaving)
+
+
+def _plugins(options: Options) -> Iterator[object]:
+    """Yield the plugins of this run alone."""
+    if options.tools:
+        from pegboard_plugins.cli.chosentools import ChosenTools
+
+        yield ChosenTools(options.tools)
+    if options.allow or options.deny:
+        from pegboard_plugins.cli.runrules import RunRules
+
+        yield RunRules(allow=options.allow, deny=options.deny)
+
+
+def _check(app: "pegboard.App", options: Options) -> None:
+    """Check that a recording is used, and that each rule is about something that is asked for."""
+    on = {info.name for info in app.plugins.infos if not info.blocked}
+    if options.tape and "cassette" not in on:
+        raise InvalidInputError("--record and --replay need the plugin cassette, which is off")
+    if options.allow or options.deny:
+        from pegboard_plugins.cli.runrules import check_names
+
+        check_names(app)
+
+
+def _config(options: Options) -> dict[str, object]:
+    """Return the settings of the command line."""
+    said: dict[str, object] = {}
+    if options.budget_usd is not None:
+        said["budget"] = {"run": {"usd": options.budget_usd}}
+    if options.auto:
+        said["auto_approve"] = True
+    if options.sandbox is not None:
+        said["sandbox"] = options.sandbox
+    if options.tape:
+        said["plugins"] = {"cassette": {"options": options.tape}}
+    return said
 
 
 async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
@@ -343,15 +396,3 @@ async def _session(
     if found is None:
         return await backend.create(title=options.title, agent=options.agent)
     return await backend.fork(found.id) if options.forked else found
-
-
-async def _kept(backend: Backend, session_id: str, attach: str | None, error: PegboardError) -> str:
-    """Where the prompt is, if it was stored before its model or agent turned out to be unknown."""
-    if isinstance(error, ServerUnreachableError) or not await backend.is_begun(session_id):
-        return ""
-    place = f"--attach {attach} " if attach else ""
-    text = str(error)  # all that a server's error has
-    other = "--agent NAME" if "agent not found" in text else "-m PROVIDER/MODEL"
-    stop = "" if text.endswith((".", "?")) else "."
-    way_on = f"pegboard run {place}-s {session_id} {other} go on"
-    return f"{stop} The prompt is saved in session {session_id}: {way_on}"
