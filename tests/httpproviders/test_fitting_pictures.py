@@ -17,7 +17,9 @@ from pegboard.http.wireformat import MediaLimits
 from pegboard.providers import Media, ModelMessage, Text
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi
+from pegboard_plugins import openai_compatible
 from pegboard_plugins.anthropic import register_providers
+from pegboard_plugins.litellm.medialimits import limits_for
 from pegboard_plugins.shared.pictures import INSTALL, MOST_PIXELS, fitting_picture
 from provider_run import events_of, request_for
 
@@ -145,3 +147,49 @@ async def test_claude_gets_a_picture_that_fits() -> None:
     (block,) = server.requests[0]["messages"][0]["content"]
     made = Image.open(io.BytesIO(base64.b64decode(block["source"]["data"])))
     assert made.size == (8_000, 80)
+
+
+SERVERS = {
+    "groq": ((1300, 900), "PNG", 1, "image/jpeg"),
+    "mistral": ((9, 9), "PNG", 8, "image/png"),
+    "xai": ((9, 9), "WEBP", 10, "image/png"),
+    "openai": ((9, 9), "WEBP", 10, "image/webp"),
+}
+"""By server the size and kind of ten pictures, how many it gets, and their type."""
+
+
+@pytest.mark.parametrize("server", list(SERVERS))
+async def test_each_server_gets_the_pictures_that_it_takes(server: str) -> None:
+    size, kind, count, mime = SERVERS[server]
+    content = _drawn(size, kind)
+    pictures = [mf.media("image/png", content + bytes([at]), f"{at}.png") for at in range(10)]
+    message = ModelMessage(role="user", content=tuple(pictures))
+    async with ms.ModelServer(ms.in_order(ms.say("hi"))) as model_server:
+        settings = ProviderConfig(options={"baseURL": model_server.url, "apiKey": "k"})
+        config = Config(provider={server: settings})
+        found = await openai_compatible.register_providers(config, {}, keys_of(config.provider))
+        (provider,) = [each for each in found if each.id == server]
+        await events_of(provider, request_for(MODEL, message))
+        for each in found:
+            await each.aclose()
+
+    parts = model_server.requests[0]["messages"][-1]["content"]
+    urls = [part["image_url"]["url"] for part in parts if part["type"] == "image_url"]
+    assert len(urls) == count
+    assert {url.partition(";")[0] for url in urls} == {f"data:{mime}"}
+    assert sum(map(len, urls)) <= 4_000_000
+
+
+@pytest.mark.parametrize(
+    "model", ["anthropic/claude-opus-4", "claude-sonnet-4-5", "vertex_ai/claude-sonnet-4-5"]
+)
+def test_a_picture_for_litellm_fits_the_provider_behind_it(model: str) -> None:
+    sent = _sent(mf.png(8_400, 84), "image/png", limits_for(model))
+
+    assert isinstance(sent, Media)
+    assert Image.open(io.BytesIO(base64.b64decode(sent.url.partition(",")[2]))).size == (8_000, 80)
+
+
+def test_litellm_sends_an_unknown_provider_what_there_is() -> None:
+    assert limits_for("ollama/llava") == limits_for("my-model") == MediaLimits()
+    assert limits_for("azure/x") == limits_for("gpt-5") == limits_for("openai/gpt-5")

@@ -99,6 +99,22 @@ def test_the_side_is_shorter_in_a_request_with_many_pictures() -> None:
     assert all("20 on a side" in each for each in _prepared(*[picture] * 21))
 
 
+PICTURES = [mf.media("image/png", mf.png(width), f"{width}.png") for width in (10, 20, 30, 40)]
+SIZE = sum(len(each.url) for each in PICTURES[2:])
+
+
+@pytest.mark.parametrize("limits", [MediaLimits(most=2), MediaLimits(total_bytes=SIZE)])
+def test_the_oldest_pictures_are_left_out_where_a_request_has_no_room(limits: MediaLimits) -> None:
+    *older, third, last = _prepared(*PICTURES, limits=limits)
+
+    assert [third, last] == PICTURES[2:]
+    assert [each.split(",")[0] for each in older] == [
+        'ERROR: "10.png" was left out',
+        'ERROR: "20.png" was left out',
+    ]
+    assert _prepared(*PICTURES[2:], limits=limits) == PICTURES[2:]
+
+
 def test_media_of_results_become_notes_in_their_output() -> None:
     good, bad = mf.media("image/png", mf.png()), mf.media("image/png", b"x", "bad.png")
     result = Result(id="1", name="read", output="here", media=(good, bad))

@@ -4,7 +4,7 @@ import base64
 import binascii
 import dataclasses
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
@@ -34,14 +34,16 @@ class SentMedia:
         or was refused before is replaced by a note. It decodes base64, so call it in a thread.
         """
         found = list(_media_of(request))
-        many = sum(media_kind(each) == "image" for each in found) > _FEW
-        if many and limits.side_of_many:
+        newest = [each.url for each in reversed(found) if media_kind(each) == "image"]
+        if len(newest) > _FEW and limits.side_of_many:
             limits = replace(limits, side=limits.side_of_many)
-        reads = media_inputs(request.model)
+        reads, older = media_inputs(request.model), _without_room(newest, limits)
 
         def changed(media: Media) -> Media | str:
-            if reason := self._refused.get(hash(media.url)):
-                return left_out(media, f"the provider refused it ({reason})")
+            if isinstance(noted := self._noted(media), str):
+                return noted
+            if media.url in older:
+                return left_out(media, "the provider takes no more pictures after newer ones")
             if media_kind(media) not in reads or not media_bytes(media):
                 return media  # the wire format has a note for it
             return _fitting(media, limits)
@@ -61,17 +63,25 @@ class SentMedia:
         if not suspects:
             return None
         self._refused.update(dict.fromkeys(suspects, str(error)[:200]))
-
-        def changed(media: Media) -> Media | str:
-            if hash(media.url) not in suspects:
-                return media
-            return left_out(media, f"the provider refused it ({str(error)[:200]})")
-
-        return _with_media(request, changed)
+        return _with_media(request, self._noted)
 
     def taken(self, request: ModelRequest) -> None:
         """Note that the provider has taken all media of a request."""
         self._taken.update(hash(media.url) for media in _media_of(request))
+
+    def _noted(self, media: Media) -> Media | str:
+        reason = self._refused.get(hash(media.url))
+        return left_out(media, f"the provider refused it ({reason})") if reason else media
+
+
+def _without_room(newest: Sequence[str], limits: MediaLimits) -> frozenset[str]:
+    """Return the URLs of the oldest pictures, for which a request has no room."""
+    size = 0
+    for place, url in enumerate(newest):
+        size += min(len(url), limits.image_bytes or len(url))
+        if 0 < limits.most <= place or 0 < limits.total_bytes < size:
+            return frozenset(newest[place:]) - frozenset(newest[:place])
+    return frozenset()
 
 
 def _media_of(request: ModelRequest) -> Iterable[Media]:

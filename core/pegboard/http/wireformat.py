@@ -139,6 +139,7 @@ class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     `image_bytes` and `pdf_bytes` count the base64, as providers do, `side` is the longest in
     pixels, `side_of_many` that in a request with more than 20 pictures. `images` are the types.
+    A request has at most `most` pictures with `total_bytes`; the oldest ones are left out.
     `fit` makes a picture that does not fit into one that does: it gets the content and the limits,
     and returns the new content, or what the user can do about it. It is called in a thread.
     """
@@ -147,6 +148,8 @@ class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
     side: int = 0
     side_of_many: int = 0
     images: tuple[str, ...] = ()
+    most: int = 0
+    total_bytes: int = 0
     pdf_bytes: int = 0
     pages: int = 0
     fit: "Callable[[bytes, MediaLimits], bytes | str] | None" = None

@@ -84,13 +84,13 @@ class LiteLLM:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Stream the answer; closing the iterator ends the request."""
-        from pegboard.http import MediaLimits
         from pegboard.unstable import SentMedia
         from pegboard_plugins.litellm.events import ChunkReader
+        from pegboard_plugins.litellm.medialimits import limits_for
 
         key = await self._key(request.model.id)  # before the import: a missing one is told at once
         media = self._media = self._media or SentMedia()
-        request = await asyncio.to_thread(media.prepared, request, MediaLimits())
+        request = await asyncio.to_thread(media.prepared, request, limits_for(request.model.id))
         building = asyncio.to_thread(self._arguments, request, key)
         module, arguments = await asyncio.gather(self._loaded(), building)
         errors = (module.exceptions.openai.OpenAIError, OSError, ValueError)

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from pegboard import hookimpl
-from pegboard.http import Endpoint, HttpProvider, KeyCheck, WireFormat, endpoints
+from pegboard.http import Endpoint, HttpProvider, KeyCheck, MediaLimits, WireFormat, endpoints
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
@@ -54,6 +54,28 @@ QUIRKS: Mapping[str, Quirks] = {
     "vllm": Quirks(template=True),
     "llamacpp": Quirks(template=True),
 }
+
+
+def _fitting(content: bytes, limits: MediaLimits) -> bytes | str:
+    from pegboard_plugins.shared import pictures  # few pictures are too large
+
+    return pictures.fitting_picture(content, limits)
+
+
+_JPEG_PNG = ("image/jpeg", "image/png")
+_MEDIA: Mapping[str, MediaLimits] = {
+    "openai": MediaLimits(
+        image_bytes=20 << 20,
+        images=(*_JPEG_PNG, "image/gif", "image/webp"),
+        most=500,
+        total_bytes=50 << 20,
+        fit=_fitting,
+    ),
+    "groq": MediaLimits(image_bytes=3_500_000, most=5, total_bytes=3_500_000, fit=_fitting),
+    "mistral": MediaLimits(image_bytes=10 << 20, most=8, fit=_fitting),
+    "xai": MediaLimits(image_bytes=10 << 20, images=_JPEG_PNG, fit=_fitting),
+}
+"""By server what its pages about pictures say; a request to Groq with base64 has 4 MB at most."""
 
 
 _CHECKS = {"openrouter": KeyCheck(path="key")}
@@ -149,7 +171,8 @@ def provider(
     bare = replace(endpoint, options=options)
 
     def wire(model: Model) -> WireFormat:
-        return _responses() if is_by_responses(bare, model, chosen) else _chat(quirks)
+        found = _responses() if is_by_responses(bare, model, chosen) else _chat(quirks)
+        return replace(found, media=_MEDIA.get(bare.id, found.media))
 
     if not chained:
         return HttpProvider(bare, wire, environ=environ, keys=keys)
