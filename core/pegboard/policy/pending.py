@@ -227,8 +227,7 @@ def advised_rules(request: PermissionRequest) -> tuple[Rule, ...]:
 
 def no_rule(because: Verdict) -> str:
     """Explain that no rule of the user can allow the request, and which source asks or denies."""
-    who = because.decider if because.rule else f"the plugin {because.source}"
-    who = _ASKING.get(because.source, who)
+    who = _ASKING.get(because.source) or f"{'the plugin ' * (not because.rule)}{because.decider}"
     if because.action == "deny":
         return f"no rule allows it: {who} denies it"
     if because.firm:
