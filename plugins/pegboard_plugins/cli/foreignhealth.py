@@ -15,8 +15,9 @@ _NAMED = 3
 def foreign_health(app: App, *, all_libraries: bool) -> tuple[Finding, ...]:
     """Return the findings; it blocks."""
     found = [each for product in SURVEYS for each in _lost(app, product)]
+    command = "hooks trust" if app.trust.trusted_by_user else "trust allow"
     for path in waiting_files(app):
-        text = f"hooks of {path} do not run: `pegboard hooks trust` shows and trusts them"
+        text = f"hooks of {path} do not run: `pegboard {command}` shows and trusts them"
         found.append(Finding(what="hooks", state="warns", text=text))
     if all_libraries:
         found += _libraries(app)

@@ -35,7 +35,7 @@ SURVEYS: dict[str, Survey] = {
 _STATES = {
     "acts": "acts already",
     "trust": "acts after `pegboard trust allow`",
-    "hooks": "acts after `pegboard hooks trust`",
+    "hooks": "acts after `pegboard trust allow`",
     "import": "written by import",
     "cannot": "cannot",
     "broken": "broken",

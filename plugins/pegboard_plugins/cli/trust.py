@@ -31,17 +31,25 @@ def trust() -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def allow(directory: Path, *, yes: bool) -> None:
-    """Trust this project's code as it is now.
+    """Trust this project's code and command hooks as they are now.
 
     A file that changes asks again. What each file imports and does is shown first, then what has
     changed since it was trusted. A formatter or language server that is installed in the project
     takes `trust program` as well.
     """
-    from pegboard.display import escape_controls
-    from pegboard.unstable import TrustStore, counted, refuse_within_tool
-    from pegboard_plugins.cli.skippedtools import skipped_tool_files
+    from pegboard.unstable import refuse_within_tool
+    from pegboard_plugins.commandhooks.command import trust_found_hooks
 
     refuse_within_tool("pegboard trust allow")
+    _allow_code(directory, yes=yes)
+    run_async(trust_found_hooks(directory, yes=yes))
+
+
+def _allow_code(directory: Path, *, yes: bool) -> None:
+    from pegboard.display import escape_controls
+    from pegboard.unstable import TrustStore, counted
+    from pegboard_plugins.cli.skippedtools import skipped_tool_files
+
     places = _places()
     store = TrustStore(places.trust)
     decision = run_async(_decision(directory, places))

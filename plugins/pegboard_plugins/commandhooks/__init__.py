@@ -1,6 +1,6 @@
 """Command hooks of other agents: hook files of Claude Code, Codex and Gemini CLI run as they are.
 
-Those of the user run. Those of a project run after `pegboard hooks trust`, by the digests of the
+Those of the user run. Those of a project run after `pegboard trust allow`, by the digests of the
 file and of the scripts that it names. A hook can tighten and never loosen: its allow has no effect.
 """
 

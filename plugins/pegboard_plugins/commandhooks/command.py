@@ -13,7 +13,7 @@ from pegboard import App
 from pegboard.cli import Group, open_app, run_async
 from pegboard.display import escape_controls
 from pegboard.errors import TrustError
-from pegboard.unstable import ProgramSearch, TrustStore, refuse_within_tool
+from pegboard.unstable import ProgramSearch, TrustStore, open_workspace, refuse_within_tool
 from pegboard_plugins.commandhooks.hookfiles import (
     HookFile,
     bundle_hooks,
@@ -59,6 +59,18 @@ def trust(directory: Path, *, yes: bool) -> None:
     run_async(_trust(directory, yes=yes))
 
 
+async def trust_found_hooks(directory: Path, *, yes: bool) -> None:
+    """Show the hooks of a project that do not run, and trust them; nothing where there are none."""
+    place = open_workspace(directory)
+    found = places(Path.home(), place.directory, place.worktree)
+    if not any(is_project and path.exists() for _, path, is_project in found):
+        return
+    async with open_app(directory) as app:
+        is_on = any(each.name == "commandhooks" and not each.blocked for each in app.plugins.infos)
+        if is_on and waiting_files(app):
+            _trust_hooks(app, yes=yes)
+
+
 async def _list(directory: Path, style: Literal["text", "json"]) -> None:
     async with open_app(directory) as app:
         found = found_files(app)
@@ -79,26 +91,34 @@ async def _trust(directory: Path, *, yes: bool) -> None:
     async with open_app(directory) as app:
         decision = app.trust
         if decision.files and not decision.trusted_by_user:
-            raise TrustError(f"{decision.root} is not trusted; `pegboard trust allow` comes first")
-        files = [file for file in _files(app) if _is_project(app, file)]
-        digests = {name: digest for file in files for name, digest in _digests(app, file).items()}
-        if not digests:
-            click.echo("no hooks of this project are found")
-            return
-        for file in files:
-            click.echo(escape_controls(str(file.path)))
-            _show(file)
-        for name, digest in digests.items():
-            click.echo(escape_controls(f"{digest[:16]}  {name}"))
-        if not yes and not sys.stdin.isatty():
-            raise TrustError("there is no terminal to ask on; review the hooks, then pass --yes")
-        if not yes:
-            click.confirm(escape_controls(f"Run these hooks of {decision.root}?"), abort=True)
-        store = TrustStore(app.places.trust)
-        if not decision.trusted_by_user:
-            store.allow(decision)
-        store.allow_programs(decision.root, digests)
-        click.echo(escape_controls(f"trusted in {decision.root}"))
+            raise TrustError(
+                f"{decision.root} is not trusted; `pegboard trust allow` shows and trusts its code,"
+                " and its hooks"
+            )
+        _trust_hooks(app, yes=yes)
+
+
+def _trust_hooks(app: App, *, yes: bool) -> None:
+    decision = app.trust
+    files = [file for file in _files(app) if _is_project(app, file)]
+    digests = {name: digest for file in files for name, digest in _digests(app, file).items()}
+    if not digests:
+        click.echo("no hooks of this project are found")
+        return
+    for file in files:
+        click.echo(escape_controls(str(file.path)))
+        _show(file)
+    for name, digest in digests.items():
+        click.echo(escape_controls(f"{digest[:16]}  {name}"))
+    if not yes and not sys.stdin.isatty():
+        raise TrustError("there is no terminal to ask on; review the hooks, then pass --yes")
+    if not yes:
+        click.confirm(escape_controls(f"Run these hooks of {decision.root}?"), abort=True)
+    store = TrustStore(app.places.trust)
+    if not decision.trusted_by_user:
+        store.allow(decision)
+    store.allow_programs(decision.root, digests)
+    click.echo(escape_controls(f"trusted hooks in {decision.root}"))
 
 
 def _row(app: App, file: HookFile) -> dict[str, object]:

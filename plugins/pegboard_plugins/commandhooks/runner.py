@@ -357,9 +357,11 @@ class HookRunner:
         if decision.trusted_by_user and read is not None and not differing:
             return ""
         names = ", ".join(differing) or str(hook.file)
+        verb = "are" if len(differing) > 1 else "is"
+        command = "hooks trust" if decision.trusted_by_user else "trust allow"
         return (
-            f"hooks of this project do not run: {names} is not trusted as it is;"
-            " `pegboard hooks trust` shows and trusts it"
+            f"hooks of this project do not run: {names} {verb} not trusted;"
+            f" `pegboard {command}` shows and trusts them"
         )
 
 

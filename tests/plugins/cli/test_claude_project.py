@@ -124,7 +124,7 @@ async def test_what_has_no_effect_is_named_once_and_in_full(project: CommandLine
     assert ran.err.count("a hook of the type http is not honoured") == 1
     lines = {" ".join(line.split()) for line in listed.out.splitlines()}
     path = ".claude/settings.json"
-    assert f"hook Stop {path} acts after `pegboard hooks trust` command hook" in lines
+    assert f"hook Stop {path} acts after `pegboard trust allow` command hook" in lines
     kind = "a hook of the type http is not honoured: only commands run"
     assert f"hooks {path} cannot {kind}" in lines
     never = "the event ConfigChange is not honoured: Pegboard has no such event"
@@ -134,7 +134,29 @@ async def test_what_has_no_effect_is_named_once_and_in_full(project: CommandLine
     assert not any("…" in line for line in lines)
     assert "pegboard import claude --dry-run" in health.out
     assert ".claude/commands/old.md: `$1` is the second word" in health.out
-    assert "`pegboard hooks trust` shows and trusts them" in health.out
+    assert "`pegboard trust allow` shows and trusts them" in health.out
+
+
+async def test_one_command_trusts_all_that_a_project_can_run(project: CommandLine) -> None:
+    hook = {"type": "command", "command": "echo the-hook-s-word"}
+    hooks = {"UserPromptSubmit": [{"hooks": [hook]}]}
+    settings = project.project / ".claude" / "settings.json"
+    settings.write_text(json.dumps({"hooks": hooks}))
+
+    async with ModelServer(lambda _: say("Done.")) as server:
+        project.use_model(server.url)
+        before = await project("run", "Hi")
+        trusted = await project("trust", "allow", "--yes")
+        after = await project("run", "Hi")
+        again = await project("trust", "allow", "--yes")
+    asked = [json.dumps(body) for body in server.requests if body.get("tools")]
+
+    assert before.err.count("`pegboard trust allow` shows and trusts them") == 2
+    assert "UserPromptSubmit *: echo the-hook-s-word" in trusted.out
+    assert (after.code, again.code) == (0, 0)
+    assert "not trusted" not in after.err
+    assert ["the-hook-s-word" in each for each in asked] == [False, True]
+    assert "trusted hooks" not in again.out
 
 
 async def test_servers_that_nothing_can_start_are_named(project: CommandLine) -> None:
@@ -158,7 +180,7 @@ async def test_programs_can_list_hooks(project: CommandLine) -> None:
     hook = {"event": "PostToolUse", "matcher": "Edit", "command": "x", "args": None}
     assert file["hooks"] == [{**hook, "timeout_s": 600.0}]
     assert (file["trusted"], json.loads(after.out)[0]["trusted"]) == (False, True)
-    assert "`pegboard trust allow` comes first" in refused.err
+    assert "`pegboard trust allow` shows and trusts its code, and its hooks" in refused.err
     assert (asked.code, "pass --yes" in asked.err) == (3, True)
 
 

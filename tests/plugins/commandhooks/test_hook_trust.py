@@ -107,4 +107,4 @@ async def test_a_hook_that_does_not_run_is_named_with_the_first_prompt(
     house.write(house.project / CLAUDE, "PreToolUse", "true")
     await house.run()
 
-    assert [text for text in caplog.messages if "pegboard hooks trust" in text] != []
+    assert [text for text in caplog.messages if "`pegboard trust allow` shows" in text] != []
