@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING
 
-from pegboard import Activity, Plugin, hookimpl
+from pegboard import Activity, Host, Plugin, hookimpl
 
 if TYPE_CHECKING:
     from pegboard_otel.exporting import Export
@@ -21,6 +21,8 @@ _ENDPOINTS = (
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
 )
+HOOKS = "PEGBOARD_OTEL_HOOKS"
+"""The variable that has hooks of plugins in the trace."""
 _PARENT = ("TRACEPARENT", "TRACESTATE")
 LIMIT_S = 30.0
 """The first turn waits for the import of OpenTelemetry's SDK on a busy machine."""
@@ -36,10 +38,12 @@ class Telemetry:
         self._failed = False
 
     @hookimpl(timeout_s=LIMIT_S)
-    async def startup(self, plugin: Plugin) -> None:
+    async def startup(self, app: Host, plugin: Plugin) -> None:
         """Load what exports, while the user still types."""
         self._apps += 1
-        await self._opened(plugin)
+        export = await self._opened(plugin)
+        if export is not None and os.environ.get(HOOKS, "").strip().lower() == "true":
+            app.hooks.fold_listeners.append(export.spans.note_fold)
 
     @hookimpl(timeout_s=LIMIT_S)
     async def around_call(

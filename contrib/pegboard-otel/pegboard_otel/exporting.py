@@ -54,11 +54,13 @@ def open_export() -> Export:
     if not has_own_provider():
         tracers, meters, close = _to_collector()
     version, url = __version__, names.SCHEMA_URL
+    opted = {each.strip() for each in os.environ.get(names.OPT_IN, "").split(",")}
     spans = Spans(
         tracers.get_tracer("pegboard", version, schema_url=url),
         meters.get_meter("pegboard", version, schema_url=url),
         capture=content.capture(),
         parent={name.lower(): os.environ[name] for name in PARENT if name in os.environ},
+        has_old_names=names.DUPLICATE in opted,
     )
     return Export(spans, close)
 

@@ -56,6 +56,26 @@ SIZES = {
 }
 """The histograms of tokens of one request, likewise."""
 
+OPT_IN = "OTEL_SEMCONV_STABILITY_OPT_IN"
+"""The variable with the conventions that are wanted, separated by commas."""
+DUPLICATE = "gen_ai_dup"
+"""Its word for the old names in addition to the new ones, as `http/dup` is that of HTTP's."""
+OLD_CACHE_WRITE = "gen_ai.usage.cache_creation.input_tokens"
+OLD_TOKENS = "gen_ai.client.token.usage"
+OLD_USAGE_KIND = "gen_ai.token.type"
+OLD_USAGE_KINDS = {INPUT_TOKENS: "input", OUTPUT_TOKENS: "output"}
+OLD_SECONDS = {
+    MODEL_DURATION: "gen_ai.client.operation.duration",
+    MODEL_FIRST_CHUNK: "gen_ai.client.operation.time_to_first_chunk",
+    MODEL_CHUNK: "gen_ai.client.operation.time_per_output_chunk",
+}
+"""The names of the general conventions, 1.41 to 1.44."""
+
+HOOK = "pegboard.hook"
+HOOK_NAME = "pegboard.hook.name"
+HOOK_PLUGIN = "pegboard.hook.plugin"
+HOOK_CHANGED = "pegboard.hook.changed"
+
 SECONDS = tuple(0.01 * 2**power for power in range(14))
 TOKENS = tuple(float(4**power) for power in range(14))
 CALLS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0)

@@ -13,10 +13,11 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer
 
 from pegboard import Activity, PendingCall, ToolResult, __version__
 from pegboard.errors import ProviderError
+from pegboard.plugins import FoldStep
 from pegboard.providers import ModelRequest, StreamFinish, Usage
 from pegboard_otel import content, names
 
-Value = str | int | float | tuple[str, ...]
+Value = str | bool | int | float | tuple[str, ...]
 Attributes = dict[str, Value]
 SECOND_NS = 1_000_000_000
 
@@ -37,19 +38,28 @@ class Spans:
     """Makes spans and measurements; `parent` is a carrier with the parent of turns that have none.
 
     `capture` says whether contents of messages and calls go into spans, into their events, or
-    nowhere.
+    nowhere. With `has_old_names` the names of the older conventions are sent in addition.
     """
 
     def __init__(
-        self, tracer: Tracer, meter: Meter, *, capture: content.Capture, parent: Mapping[str, str]
+        self,
+        tracer: Tracer,
+        meter: Meter,
+        *,
+        capture: content.Capture,
+        parent: Mapping[str, str],
+        has_old_names: bool,
     ) -> None:
         self._tracer = tracer
         self._capture = capture
         self._parent = dict(parent)
+        self._has_old = has_old_names
         self._durations = {
-            kind: meter.create_histogram(
-                name, "s", explicit_bucket_boundaries_advisory=names.SECONDS
-            )
+            kind: [
+                meter.create_histogram(each, "s", explicit_bucket_boundaries_advisory=names.SECONDS)
+                for each in (name, *([names.OLD_SECONDS.get(name)] if has_old_names else []))
+                if each
+            ]
             for kind, name in (
                 ("turn", names.AGENT_DURATION),
                 ("model", names.MODEL_DURATION),
@@ -58,6 +68,9 @@ class Spans:
                 ("chunk", names.MODEL_CHUNK),
             )
         }
+        self._old_tokens = meter.create_histogram(
+            names.OLD_TOKENS, "{token}", explicit_bucket_boundaries_advisory=names.TOKENS
+        )
         self._calls = tuple(
             meter.create_histogram(name, "{call}", explicit_bucket_boundaries_advisory=names.CALLS)
             for name in (names.AGENT_MODEL_CALLS, names.AGENT_TOOL_CALLS)
@@ -91,6 +104,23 @@ class Spans:
         """Add a text of the model to the span of its request, where contents are wanted."""
         if self._capture != "NO_CONTENT":
             self._put(trace.get_current_span(), names.OUTPUT_MESSAGES, content.answer(text))
+
+    def note_fold(self, step: FoldStep) -> None:
+        """Add a span for what a plugin made of the subject of a hook, under the current one."""
+        ended_ns = time.time_ns()
+        known: Attributes = {
+            names.HOOK_NAME: step.hook,
+            names.HOOK_PLUGIN: step.plugin,
+            names.HOOK_CHANGED: step.after is not step.before,
+        }
+        if step.session_id:
+            known[names.CONVERSATION] = step.session_id
+        span = self._tracer.start_span(
+            f"{names.HOOK} {step.hook}",
+            attributes=known,
+            start_time=ended_ns - int(step.elapsed_ms * 1_000_000),
+        )
+        span.end(ended_ns)
 
     def _begun(self, activity: Activity, turn: _Turn | None, started_ns: int) -> Span:
         name, kind, attributes = _identity(activity)
@@ -128,7 +158,7 @@ class Spans:
             span.set_status(StatusCode.ERROR)
             span.set_attribute(names.ERROR_TYPE, error)
             measured[names.ERROR_TYPE] = error
-        self._durations[activity.kind].record(duration_s, measured)
+        self._measure(activity.kind, duration_s, measured)
         if activity.kind == "turn" and turn is not None:
             for histogram, calls in zip(
                 self._calls, (turn.model_calls, turn.tool_calls), strict=True
@@ -148,14 +178,23 @@ class Spans:
         if activity.chunks_ns:
             first_s = (activity.chunks_ns[0] - started_ns) / SECOND_NS
             span.set_attribute(names.FIRST_CHUNK, first_s)
-            self._durations["first"].record(first_s, measured)
+            self._measure("first", first_s, measured)
         for before_ns, chunk_ns in pairwise(activity.chunks_ns):
-            self._durations["chunk"].record((chunk_ns - before_ns) / SECOND_NS, measured)
+            self._measure("chunk", (chunk_ns - before_ns) / SECOND_NS, measured)
         for key, count in _tokens(finish.usage).items():
             span.set_attribute(key, count)
             self._counters[key].add(count, measured)
             if key in self._sizes:
                 self._sizes[key].record(count, measured)
+            if self._has_old and key in names.OLD_USAGE_KINDS:
+                kind = {names.OLD_USAGE_KIND: names.OLD_USAGE_KINDS[key]}
+                self._old_tokens.record(count, {**measured, **kind})
+            if self._has_old and key == names.CACHE_WRITE:
+                span.set_attribute(names.OLD_CACHE_WRITE, count)
+
+    def _measure(self, kind: str, seconds: float, measured: Attributes) -> None:
+        for histogram in self._durations[kind]:
+            histogram.record(seconds, measured)
 
     def _put(self, span: Span, name: str, text: str) -> None:
         """Have a content in the span, in an event of it, or in both."""

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from collector import Collector, SentSpan
-from pegboard_otel import Telemetry, names
+from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
+from opentelemetry.semconv._incubating.metrics import gen_ai_metrics
+from pegboard_otel import HOOKS, Telemetry, names
 from pegboard_otel.content import LIMIT_BYTES, VARIABLE
 
-from pegboard import ToolContext, ToolError, __version__, tool
+from pegboard import ToolContext, ToolError, __version__, hookimpl, tool
 from pegboard.errors import ProviderError
 from pegboard.providers import (
     ModelRequest,
@@ -283,3 +285,62 @@ async def test_a_retried_request_has_a_span_for_each_attempt(
 
     attempts = [each for each in collector.spans if each.name == "chat m"]
     assert [each.attributes.get(names.ERROR_TYPE) for each in attempts] == ["503", None]
+
+
+async def test_hooks_of_plugins_have_spans_where_the_environment_wants_them(
+    tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Kind:
+        """A plugin that changes each text of the model."""
+
+        @hookimpl
+        async def text_complete(self, text: str) -> str:
+            return f"{text}, please"
+
+    monkeypatch.setenv(HOOKS, "true")
+    async with opened(tmp_path, Played(text("done")), Kind(), Telemetry()) as app:
+        async with asyncio.timeout(60):
+            while not app.hooks.fold_listeners:  # noqa: ASYNC110 - until the plugin has started
+                await asyncio.sleep(0.01)
+        session = await app.create_session()
+        await app.prompt(session.id, "go")
+
+    [span] = [each for each in collector.spans if each.attributes.get(names.HOOK_PLUGIN) == "Kind"]
+    assert span.name == "pegboard.hook text_complete"
+    assert span.attributes == {
+        names.HOOK_NAME: "text_complete",
+        names.HOOK_PLUGIN: "Kind",
+        names.HOOK_CHANGED: True,
+        names.CONVERSATION: session.id,
+    }
+    assert (span.name, "chat m") in tree(collector.spans)
+    assert b"please" not in b"".join(body for _, body in collector.bodies)
+
+
+async def test_the_names_of_the_older_conventions_are_sent_too_where_the_environment_wants_them(
+    tmp_path: Path, collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(names.OPT_IN, "http/dup, gen_ai_dup")
+    usage = Usage(input=10, output=5, cache_write=20)
+
+    async with opened(tmp_path, Played(text("one two", usage=usage)), Telemetry()) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, "go")
+
+    [chat] = [each for each in collector.spans if each.name == "chat m"]
+    found = collector.metrics
+    model = {names.OPERATION: "chat", names.MODEL: "m", names.PROVIDER: "played"}
+    assert chat.attributes[names.CACHE_WRITE] == chat.attributes[names.OLD_CACHE_WRITE] == 20
+    assert found[names.OLD_TOKENS] == [
+        ({**model, names.OLD_USAGE_KIND: "input"}, 30),
+        ({**model, names.OLD_USAGE_KIND: "output"}, 5),
+    ]
+    for new, old in names.OLD_SECONDS.items():
+        assert found[old] == found[new]
+
+
+def test_the_older_names_are_those_of_the_package_for_python() -> None:
+    older = [*vars(gen_ai_attributes).values(), *vars(gen_ai_metrics).values()]
+
+    ours = (names.OLD_CACHE_WRITE, names.OLD_TOKENS, names.OLD_USAGE_KIND)
+    assert [each for each in (*ours, *names.OLD_SECONDS.values()) if each not in older] == []

@@ -9,6 +9,7 @@ import msgspec
 
 from pegboard.contract.context import SessionView
 from pegboard.contract.plugin import Answer, Stash
+from pegboard.contract.results import FoldStep
 from pegboard.contract.tools import Tool
 from pegboard.enclosing import Enclosed
 from pegboard.providers import Provider
@@ -28,8 +29,12 @@ _T = TypeVar("_T")
 class HookCalls(Protocol):
     """How the hooks are called that a plugin brings; a call is typed by the specification.
 
-    `await hooks.collect(specs.register_things, config=config)` asks every plugin.
+    `await hooks.collect(specs.register_things, config=config)` asks every plugin. Each of
+    `fold_listeners` is called with what each plugin makes of a fold. It must be quick and not
+    raise.
     """
+
+    fold_listeners: list[Callable[[FoldStep], None]]
 
     def has(self, spec: Callable[..., object]) -> bool:
         """Whether any plugin implements the hook."""

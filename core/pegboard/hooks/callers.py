@@ -47,8 +47,8 @@ class Hooks:
     """The hooks of one App.
 
     `implementations` are given oldest plugin first. `on_failure` hears of every plugin that
-    raises, hangs or answers with the wrong type; it must not raise. Nor must `on_fold`, which who
-    wants to know sets: it hears what each plugin makes of a fold. `steps` has, by session, those of
+    raises, hangs or answers with the wrong type; it must not raise. Nor must `fold_listeners`,
+    which are called with what each plugin makes of a fold. `steps` has, by session, those of
     the hooks that build the request of a turn, until the engine takes them. `owners` are the
     plugins that tools are of, by the tools' ids; `switches` are the settings that turn tools on,
     likewise.
@@ -63,7 +63,7 @@ class Hooks:
         self.replace(implementations)
         self._isolation = Isolation(on_failure)
         self._listeners: dict[str, Listener] = {}
-        self.on_fold: Callable[[FoldStep], None] | None = None
+        self.fold_listeners: list[Callable[[FoldStep], None]] = []
         self.steps: dict[str, list[FoldStep]] = {}
         self.owners: Mapping[str, Plugin] = {}
         self.sources: Mapping[str, str] = {}
@@ -139,11 +139,11 @@ class Hooks:
             _insist(each, reply)
             after = value if reply.value is None else reply.value
             noted = each.hook in _ASKING and getattr(session, "purpose", "") == "turn"
-            if noted or self.on_fold is not None:
+            if noted or self.fold_listeners:
                 name = str(getattr(session, "id", ""))
                 step = FoldStep(name, each.hook, each.plugin, value, after, reply.elapsed_ms)
-                if self.on_fold is not None:
-                    self.on_fold(step)
+                for listener in self.fold_listeners:
+                    listener(step)
                 if noted:
                     self.steps.setdefault(name, []).append(step)
             value = after

@@ -306,7 +306,7 @@ async def test_who_records_the_folds_is_told_what_each_plugin_made_of_the_value(
     steps: list[FoldStep] = []
 
     async with plugins as hooks:
-        hooks.on_fold = steps.append
+        hooks.fold_listeners.append(steps.append)
         await hooks.fold(spec("fold", tuple_of, subject="value"), value=brief, session=VIEW)
 
     changed, left = steps

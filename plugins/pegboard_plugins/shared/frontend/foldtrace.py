@@ -39,8 +39,9 @@ _STEPS = StashKey[deque[TraceStep]]()
 
 def begin_trace(app: App) -> None:
     """Keep from here on what each plugin of the App changes."""
-    steps = app.stash.setdefault(_STEPS, lambda: deque(maxlen=KEPT))
-    app.hooks.on_fold = lambda step: steps.append(_traced(step))
+    if not tracing(app):
+        steps = app.stash.setdefault(_STEPS, lambda: deque(maxlen=KEPT))
+        app.hooks.fold_listeners.append(lambda step: steps.append(_traced(step)))
 
 
 def tracing(app: App) -> bool:
