@@ -5,6 +5,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
+from plugins.cli.commands import Process
+from processes import is_asleep, wake_ups
+
 LIMIT_S = 40.0
 QUIET_S = 0.15
 WAITING = "Ctrl+X to answer"
@@ -27,6 +30,7 @@ KEYS = {
 class AnyTerminal(ABC):
     """One chat on a terminal."""
 
+    process: Process | None = None
     limit_s: ClassVar[float] = LIMIT_S
 
     @property
@@ -98,11 +102,17 @@ class AnyTerminal(ABC):
             raise AssertionError(f"it never came:\n{self.everything}") from None
 
     async def quiet(self) -> None:
-        """Wait until nothing was written for a moment."""
-        written = -1
-        while written != len(self.raw):
-            written = len(self.raw)
+        """Wait until the chat has slept and written nothing for a moment."""
+        before = None
+        while before != (before := self._activity()) or not self._rests():  # noqa: ASYNC110 - the kernel counts
             await asyncio.sleep(QUIET_S)
+
+    def _activity(self) -> tuple[int, int]:
+        """The bytes that were written, and the wake-ups of the chat where its process is known."""
+        return len(self.raw), wake_ups(self.process.pid) if self.process else 0
+
+    def _rests(self) -> bool:
+        return self.process is None or is_asleep(self.process.pid)
 
     async def see(self, text: str) -> None:
         """Wait until this is on the screen or above it."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from plugins.chat.conftest import WAYS, Way
+from plugins.chat.held import HeldCall
 from plugins.chat.screen import FORBIDDEN, scripts
 from plugins.chat.terminals import RULE, AnyTerminal
 from plugins.cli.commands import CommandLine
@@ -15,7 +16,6 @@ from plugins.cli.commands import CommandLine
 READ = {"tool": "read", "input": {"filePath": "shop.py"}}
 TASK = {"content": "a task", "status": "pending", "priority": "high", "id": "1"}
 TODO = {"tool": "todowrite", "input": {"todos": [TASK]}}
-SLOW = {"tool": "bash", "input": {"command": "sleep 3; echo slept", "description": "sleep"}}
 LONG = {"tool": "bash", "input": {"command": "sleep 60", "description": "sleep"}}
 SHOW = {"tool": "bash", "input": {"command": "git log --oneline | cat; ls", "description": "look"}}
 ASKED = {"question": "Which?", "header": "Q", "options": [{"label": "Red"}, {"label": "Blue"}]}
@@ -33,8 +33,9 @@ def edit(old: str, new: str) -> dict[str, object]:
     return {"tool": "edit", "input": {"filePath": "shop.py", "oldString": old, "newString": new}}
 
 
-def prepare(pegboard: CommandLine) -> None:
-    """A repository with a history, and a model that does what a day needs."""
+def prepare(pegboard: CommandLine) -> HeldCall:
+    """A repository with a history, and a model that does what a day needs; its slow call."""
+    held = HeldCall(pegboard)
     files = {"shop.py": "PRICE = 1\nTAX = 2\nSHIP = 3\n", "notes.md": "# Notes\n", "a/b.py": ""}
     for name, text in files.items():
         file = pegboard.project / name
@@ -52,12 +53,13 @@ def prepare(pegboard: CommandLine) -> None:
         "do refuse": [{"calls": [edit("SHIP = 3", "SHIP = 30")]}, _said("Refused")],
         "do other": [{"calls": [edit("SHIP = 3", "SHIP = 31")]}, _said("Otherwise")],
         "do ask": [{"calls": [QUESTION]}, _said("Asked")],
-        "do slow": [{"text": "Begun.", "calls": [SLOW]}, _said("Slowly")],
+        "do slow": [{"text": "Begun.", "calls": [held.call]}, _said("Slowly")],
         "do forever": [{"text": "Begun.", "calls": [LONG]}, _said("Never")],
         "do look": [{"calls": [SHOW]}, _said("Looked")],
         "do table": {"text": TABLE},
     }
     scripts(pegboard, **lines, **turns, settings={"permission": {"edit": "ask"}})
+    return held
 
 
 def _answer(words: str) -> dict[str, str]:
@@ -71,8 +73,9 @@ def _said(word: str) -> dict[str, str]:
 class Day:
     """What is done, counted."""
 
-    def __init__(self, terminal: AnyTerminal) -> None:
+    def __init__(self, terminal: AnyTerminal, slow: HeldCall) -> None:
         self.terminal = terminal
+        self.slow = slow
         self.actions = 0
         self.lines = 0
 
@@ -179,6 +182,7 @@ async def afternoon(day: Day) -> None:
     await day.terminal.say("line steers")
     await day.press("line waits", seen="line waits")
     await day.press("alt-enter", seen="after this turn: line waits")
+    day.slow.release()
     await day.terminal.see("Answer to line waits, end.")
     await day.say("do forever", "● bash")
     await day.terminal.see_now("● bash sleep 60")
@@ -213,10 +217,10 @@ async def evening(day: Day) -> None:
 async def test_a_days_work_loses_nothing_and_draws_nothing_twice(
     pegboard: CommandLine, way: Way
 ) -> None:
-    prepare(pegboard)
+    slow = prepare(pegboard)
 
     async with way.opened(*await way.arguments(), columns=100, rows=30) as terminal:
-        day = Day(terminal)
+        day = Day(terminal, slow)
         await morning(day)
         await noon(day)
         await afternoon(day)

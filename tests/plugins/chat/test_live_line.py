@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from pathlib import Path
 
 import pytest
 
@@ -19,12 +18,13 @@ from pegboard.schema.session import Busy, CacheTokens, Retry, Tokens
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.liveline import compacted_text, live_line
 from plugins.chat.conftest import Place
-from plugins.chat.screen import chat, scripts
+from plugins.chat.screen import ChatTerminal, chat, scripts
 from plugins.chat.test_course import ASKED, SESSION, call
 from plugins.cli.commands import CommandLine
+from processes import wake_ups
 
 AT_REST_S = 4
-WAKE_UPS = re.compile(r"^voluntary_ctxt_switches:\s+(\d+)", re.MULTILINE)
+SECONDS = re.compile(r"Waiting for the model · (\d+) s · Esc stops")
 FEW_WAKE_UPS = 3
 """In `AT_REST_S`; a timer of a second would wake the chat at least once a second."""
 
@@ -152,8 +152,13 @@ async def test_the_seconds_go_on_while_nothing_else_happens(
 
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("wait")
-        for seconds in (1, 2, 3):
-            await terminal.see_now(f"Waiting for the model · {seconds} s · Esc stops")
+        times: set[str] = set()
+
+        def counted() -> bool:
+            times.update(SECONDS.findall("\n".join(terminal.shown)))
+            return len(times) > 3
+
+        await terminal.until(counted)
         terminal.press("escape")
         await terminal.see("stopped")
         await terminal.gone("Esc stops")
@@ -166,27 +171,14 @@ async def test_nothing_wakes_the_chat_while_no_turn_runs(pegboard: CommandLine) 
         await terminal.say("hello")
         await terminal.see("You said: hello")
         await terminal.gone("Esc stops")
-        await terminal.quiet()
-        assert terminal.process is not None
-        pid = terminal.process.pid
-        await _settled(pid)
-        before, written = _wake_ups(pid), len(terminal.raw)
-        await asyncio.sleep(AT_REST_S)
-        after = _wake_ups(pid)
-
-    assert after - before < FEW_WAKE_UPS
-    assert len(terminal.raw) == written
+        await _rests(terminal)
 
 
-async def _settled(pid: int) -> None:
-    """Wait until what a turn leaves to be done afterwards is done."""
-    async with asyncio.timeout(30):
-        count = -1
-        while count != (count := _wake_ups(pid)):  # noqa: ASYNC110 - a counter of the kernel
-            await asyncio.sleep(1.5)
-
-
-def _wake_ups(pid: int) -> int:
-    """How often the threads of a process have gone to sleep, and so were woken, until now."""
-    states = [(each / "status").read_text() for each in Path(f"/proc/{pid}/task").iterdir()]
-    return sum(int(count) for state in states for count in WAKE_UPS.findall(state))
+async def _rests(terminal: ChatTerminal) -> None:
+    """Wait for a time without wake-ups and output, once what a turn leaves to do is done."""
+    assert terminal.process is not None
+    woken, written, pid = -FEW_WAKE_UPS, -1, terminal.process.pid
+    async with asyncio.timeout(50):
+        while wake_ups(pid) >= woken + FEW_WAKE_UPS or len(terminal.raw) != written:
+            woken, written = wake_ups(pid), len(terminal.raw)
+            await asyncio.sleep(AT_REST_S)

@@ -1,4 +1,4 @@
-"""What stands on the terminal before the chat's libraries are there, and what rests at rest."""
+"""What stands on the terminal before the chat's libraries are there."""
 
 import asyncio
 import os
@@ -154,28 +154,3 @@ async def test_what_is_typed_before_the_editor_is_there_is_shown_at_once_and_edi
         rules = sum(row.startswith(RULE) for row in terminal.everything.split("\n"))
 
     assert rules == 1
-
-
-async def test_nothing_is_written_and_no_timer_runs_while_nothing_happens(
-    pegboard: CommandLine,
-) -> None:
-    scripts(pegboard)
-
-    async with chat(pegboard) as terminal:
-        await terminal.say("hello")
-        await terminal.see("You said: hello")
-        await asyncio.sleep(2)
-        assert terminal.process is not None
-        before = len(terminal.raw), _switches(terminal.process.pid)
-        await asyncio.sleep(3)
-        after = len(terminal.raw), _switches(terminal.process.pid)
-
-    assert after[0] == before[0]
-    assert after[1] - before[1] <= 5
-
-
-def _switches(pid: int) -> int:
-    """How often the first thread of a process has woken up (Linux)."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    line = next(line for line in status.split("\n") if line.startswith("voluntary_ctxt_switches"))
-    return int(line.split()[1])

@@ -8,11 +8,16 @@ from pegboard import InvalidInputError
 from pegboard_plugins.chat import rest
 from pegboard_plugins.chat.rest import Rest
 from plugins.chat.conftest import Place
+from plugins.chat.held import HeldCall
 from plugins.chat.screen import chat, scripts
 from plugins.cli.commands import CommandLine
 
-SLOW = {"tool": "bash", "input": {"command": "sleep 3; echo slept", "description": "sleep"}}
-BEGUN = [{"text": "Begun.", "calls": [SLOW]}, {"text": "First answer."}]
+
+def held(pegboard: CommandLine) -> HeldCall:
+    """Write the script of a turn that ends when its call is released."""
+    found = HeldCall(pegboard)
+    scripts(pegboard, begin=[{"text": "Begun.", "calls": [found.call]}, {"text": "First answer."}])
+    return found
 
 
 @pytest.mark.parametrize(
@@ -28,13 +33,14 @@ BEGUN = [{"text": "Begun.", "calls": [SLOW]}, {"text": "First answer."}]
 async def test_a_command_waits_until_the_turn_has_ended(
     pegboard: CommandLine, place: Place, command: str, done: str
 ) -> None:
-    scripts(pegboard, begin=BEGUN)
+    turn = held(pegboard)
 
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("begin")
         await terminal.see("● bash")
         await terminal.say(command)
         await terminal.see_now(f"{command} waits for the end of the turn")
+        turn.release()
         await terminal.see("First answer.")
         await terminal.until(lambda: done in terminal.everything.partition("First answer.")[2])
 
@@ -42,7 +48,7 @@ async def test_a_command_waits_until_the_turn_has_ended(
 
 
 async def test_escape_ends_the_wait_and_not_the_turn(pegboard: CommandLine, place: Place) -> None:
-    scripts(pegboard, begin=BEGUN)
+    turn = held(pegboard)
 
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("begin")
@@ -51,6 +57,7 @@ async def test_escape_ends_the_wait_and_not_the_turn(pegboard: CommandLine, plac
         await terminal.see_now("/compact waits for the end of the turn")
         terminal.press("escape")
         await terminal.see("/compact was not done")
+        turn.release()
         await terminal.see("First answer.")
         await terminal.quiet()
 
@@ -58,13 +65,14 @@ async def test_escape_ends_the_wait_and_not_the_turn(pegboard: CommandLine, plac
 
 
 async def test_commands_that_wait_are_done_in_order(pegboard: CommandLine) -> None:
-    scripts(pegboard, begin=BEGUN)
+    turn = held(pegboard)
 
     async with chat(pegboard) as terminal:
         await terminal.say("begin")
         await terminal.see("● bash")
         for number in range(3):
             await terminal.say(f"!echo line {number}")
+        turn.release()
         await terminal.see("● bash echo line 2")
 
     above = terminal.above

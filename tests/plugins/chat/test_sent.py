@@ -4,16 +4,16 @@ import json
 import re
 
 from plugins.chat.conftest import Place, Way
+from plugins.chat.held import HeldCall
 from plugins.chat.screen import chat, scripts
 from plugins.cli.commands import CommandLine
-
-SLOW = {"tool": "bash", "input": {"command": "sleep 2; echo slept", "description": "sleep"}}
 
 
 async def test_enter_steers_and_alt_enter_queues_while_the_agent_works(
     pegboard: CommandLine, way: Way
 ) -> None:
-    steps = [{"text": "Begun.", "calls": [SLOW]}, {"text": "First answer."}]
+    held = HeldCall(pegboard)
+    steps = [{"text": "Begun.", "calls": [held.call]}, {"text": "First answer."}]
     scripts(pegboard, begin=steps, delay_s=0.002)
 
     async with way.opened(*await way.arguments()) as terminal:
@@ -25,6 +25,7 @@ async def test_enter_steers_and_alt_enter_queues_while_the_agent_works(
         await terminal.see_now("queued words")
         terminal.press("alt-enter")
         await terminal.see_now("after this turn: queued words")
+        held.release()
         await terminal.see("You said: queued words")
 
     above = terminal.above

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from plugins.chat.conftest import Place
+from plugins.chat.held import HeldCall
 from plugins.chat.screen import FORBIDDEN, chat, scripts
 from plugins.chat.terminals import RULE
 from plugins.cli.commands import CommandLine
@@ -16,7 +17,6 @@ EDIT = {
     "input": {"filePath": "calc.py", "oldString": "a - b", "newString": "a + b"},
 }
 READ = {"tool": "read", "input": {"filePath": "calc.py"}}
-SLOW = {"tool": "bash", "input": {"command": "sleep 2; echo slept", "description": "sleep"}}
 
 
 def calc(pegboard: CommandLine) -> Path:
@@ -92,7 +92,8 @@ async def test_a_question_of_the_model_is_answered_by_number(
 
 
 async def test_what_is_queued_can_be_edited(pegboard: CommandLine) -> None:
-    scripts(pegboard, begin=[{"text": "Begun.", "calls": [SLOW]}, {"text": "End."}])
+    held = HeldCall(pegboard)
+    scripts(pegboard, begin=[{"text": "Begun.", "calls": [held.call]}, {"text": "End."}])
 
     async with chat(pegboard) as terminal:
         await terminal.say("begin")
@@ -108,7 +109,8 @@ async def test_what_is_queued_can_be_edited(pegboard: CommandLine) -> None:
 async def test_what_the_model_has_not_read_can_be_edited(
     pegboard: CommandLine, place: Place
 ) -> None:
-    scripts(pegboard, begin={"text": "Begun.", "calls": [SLOW]}, delay_s=0.002)
+    held = HeldCall(pegboard)
+    scripts(pegboard, begin={"text": "Begun.", "calls": [held.call]}, delay_s=0.002)
 
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("begin")
@@ -122,6 +124,7 @@ async def test_what_the_model_has_not_read_can_be_edited(
         terminal.press("c-c")
         await terminal.say("other words")
         await terminal.see_now("↳ next step: other words")
+        held.release()
         await terminal.see("You said: other words")
         terminal.press("up")
         await terminal.see_now("other words")
