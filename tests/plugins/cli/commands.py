@@ -4,9 +4,12 @@ It is a fork with all modules in memory, see `forks`; the start itself has its o
 """
 
 import asyncio
+import codecs
+import fcntl
 import json
 import os
 import pty
+import termios
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -21,10 +24,11 @@ from pegboard.schema.session import Rule
 from pegboard.storage.changes import PutApproval
 from pegboard.workspace import open_workspace
 from pegboard_plugins.sqlite import open_sqlite
+from processes import is_asleep, wake_ups
 
 COMMAND = PEGBOARD
 Process = Running | asyncio.subprocess.Process
-LIMIT_S = 30
+LIMIT_S = 60
 
 
 @dataclass(frozen=True)
@@ -109,8 +113,8 @@ class CommandLine:
         """A command on a terminal."""
         ours, theirs = pty.openpty()
         process = await self.start(*arguments, stdin=theirs, stdout=theirs, stderr=theirs)
+        terminal = Terminal(ours, os.ttyname(theirs), process)
         os.close(theirs)
-        terminal = Terminal(ours, process)
         try:
             yield terminal
         finally:
@@ -136,9 +140,10 @@ async def finished(process: Process, stdin: str | None = None) -> Done:
 class Terminal:
     """The person's side of a terminal."""
 
-    def __init__(self, descriptor: int, process: Process) -> None:
-        self._descriptor = descriptor
+    def __init__(self, descriptor: int, name: str, process: Process) -> None:
+        self._descriptor, self._name = descriptor, name
         self._more = asyncio.Event()
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.process = process
         self.shown = ""
         asyncio.get_running_loop().add_reader(descriptor, self._read)
@@ -146,6 +151,24 @@ class Terminal:
     def type(self, text: str) -> None:
         """Press these keys."""
         os.write(self._descriptor, text.encode())
+
+    async def press(self, text: str) -> None:
+        """Press keys, and wait until the command has read them and waits for more."""
+        pid = self.process.pid
+        async with asyncio.timeout(LIMIT_S):
+            while not is_asleep(pid):  # noqa: ASYNC110 - the kernel has no event for it
+                await asyncio.sleep(0.01)
+            before = wake_ups(pid)
+            self.type(text)
+            while wake_ups(pid) == before or self._unread() or not is_asleep(pid):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    def _unread(self) -> bool:
+        theirs = os.open(self._name, os.O_RDWR | os.O_NOCTTY)
+        try:
+            return any(fcntl.ioctl(theirs, termios.FIONREAD, bytes(4)))
+        finally:
+            os.close(theirs)
 
     async def see(self, text: str) -> None:
         """Wait until this is on the screen."""
@@ -173,7 +196,7 @@ class Terminal:
         except OSError:  # the other side is closed, or nothing is left
             asyncio.get_running_loop().remove_reader(self._descriptor)
             return False
-        self.shown += content.decode(errors="replace").replace("\r\n", "\n")
+        self.shown = (self.shown + self._decoder.decode(content)).replace("\r\n", "\n")
         self._more.set()
         return bool(content)
 

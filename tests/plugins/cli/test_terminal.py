@@ -1,12 +1,12 @@
 """`pegboard run` on a terminal: colours, questions, Ctrl-C."""
 
-import asyncio
 import json
 import signal
 
 import pytest
 
 from model_server import ModelServer, Pause, by_step, call, say, text
+from pegboard_plugins.cli.dialogs import INSTEAD
 from plugins.cli.commands import CommandLine
 
 QUESTION = "One of these keys: "
@@ -54,9 +54,11 @@ async def test_a_person_answers_a_request(
         pegboard.use_model(server.url, permission={"edit": "ask"})
         async with pegboard.terminal("run", "hi") as terminal:
             await terminal.see(QUESTION)
-            for each in typed:
-                await asyncio.sleep(0.2)  # so that each is read for itself
-                terminal.type(each)
+            for each in typed[:-1]:
+                await terminal.press(each)  # each is read for itself
+            if "w" in typed:
+                await terminal.see(INSTEAD)
+            terminal.type(typed[-1])
             ended = await terminal.end()
 
     assert ended == code
@@ -116,8 +118,7 @@ async def test_what_wraps_an_interpreter_has_no_answer_for_good(pegboard: Comman
         pegboard.use_model(server.url, permission={"bash": "ask"})
         async with pegboard.terminal("run", "hi") as terminal:
             await terminal.see(QUESTION)
-            terminal.type("a")
-            await asyncio.sleep(0.2)
+            await terminal.press("a")
             terminal.type("y")
             code = await terminal.end()
 
