@@ -19,7 +19,7 @@ from evals.suite.every import CASES
 from evals.table import differences, failures, table
 from evals.test_cases import UNUSED, transcript
 from model_server import Answer, Body, ModelServer, Pause, by_step, finish, text, tool_call, usage
-from processes import alive
+from processes import remaining
 
 TESTS = Path(__file__).parents[1]
 LIMIT_S = 30
@@ -165,7 +165,7 @@ async def test_an_interrupt_ends_all(tmp_path: Path) -> None:
             await process.communicate()
 
     assert process.returncode == 130
-    assert alive(MODEL) == []
+    assert remaining(MODEL) == []
     assert list((tmp_path / "tmp").iterdir()) == []
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.unstable import LocalLedger
-from processes import MARK, alive
+from processes import MARK, remaining
 from tool_context import Context
 
 _TEMPORARY = re.compile(r"\..*\.[0-9a-f]{12}")
@@ -27,6 +27,6 @@ def context(tmp_path: Path) -> Iterator[Context]:
     context.files.note_read(project / "a")
     yield context
     assert ledger._gates == {}, "a lock is left"
-    assert alive(MARK) == [], "a process is left"
+    assert remaining(MARK) == [], "a process is left"
     found = [path.name for path in project.rglob("*") if _TEMPORARY.fullmatch(path.name)]
     assert found == [], "a temporary file is left"

@@ -11,7 +11,7 @@ import pytest
 from model_server import ModelServer, by_step, call, say
 from pegboard_plugins.snapshots import git as shadow
 from plugins.cli.commands import CommandLine, finished
-from processes import MARK, alive
+from processes import MARK, alive, remaining
 from worktrees import git, small_repository, taking, writing
 
 HANGS = f"""#!/bin/bash
@@ -57,7 +57,7 @@ async def test_a_git_that_does_not_end_is_ended_with_its_children_and_not_tried_
     monkeypatch.setattr(shadow, "TIME_LIMIT_S", 1.0 if "took" in why else 50.0)
     async with taking(project, stand_in(tmp_path / "bin", script)) as snapshots:
         tree = await snapshots.track()
-        left = alive(MARK)
+        left = remaining(MARK)
         again = await snapshots.track(fresh=True)
         refused = snapshots.refused
 
@@ -93,7 +93,7 @@ async def test_what_git_leaves_running_is_ended_and_not_waited_for(
         with writing(snapshots):
             (project / "a.txt").write_text("two\n")
         after = await snapshots.track()
-        left = alive(MARK)
+        left = remaining(MARK)
 
     assert None not in (before, after)
     assert before != after
@@ -108,7 +108,7 @@ async def test_the_end_of_the_program_ends_git(tmp_path: Path, project: Path) ->
         await snapshots.aclose()
         tree = await looking
 
-    assert (tree, alive(MARK)) == (None, [])
+    assert (tree, remaining(MARK)) == (None, [])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -127,4 +127,4 @@ async def test_a_signal_is_heeded_while_git_hangs(
 
     assert done.code == 130
     assert "interrupted; the session is saved" in done.err
-    assert alive(MARK) == []
+    assert remaining(MARK) == []

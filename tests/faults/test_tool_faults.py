@@ -25,7 +25,7 @@ from pegboard_plugins.bash import bash
 from pegboard_plugins.edit import write_plugin
 from played import HI, Played, ToolsPlugin, calls, heard, opened, text, tools_of
 from played import call as model_call
-from processes import MARK, alive
+from processes import MARK, remaining
 from tool_context import call, said
 
 COVERED = """
@@ -274,7 +274,7 @@ async def test_t18_an_abort_ends_a_call_whatever_it_does(tmp_path: Path, phase: 
         waiting = app.permissions.pending()
     assert isinstance(part.state, Failed)
     assert waiting == ()
-    assert alive(MARK) == []
+    assert remaining(MARK) == []
     assert list((tmp_path / "project").iterdir()) == []
 
 

@@ -12,7 +12,7 @@ from pegboard_plugins.glob import NOTHING as GLOB_NOTHING
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
 from pegboard_plugins.grep.results import NOTHING as GREP_NOTHING
-from processes import alive
+from processes import alive, remaining
 from tool_context import Context, call
 from with_ripgrep import KINDS, offer
 
@@ -274,7 +274,7 @@ async def test_a_search_that_is_ended_leaves_no_process(context):
 
     with pytest.raises(asyncio.CancelledError):
         await searching
-    assert alive(word) == []
+    assert remaining(word) == []
 
 
 async def test_names_are_as_in_the_folder_that_is_searched(context):

@@ -8,9 +8,11 @@ import pytest
 from pegboard.errors import ToolError
 from pegboard.processes.background import MOST_RUNNING, ToolProcesses
 from pegboard.schema.config import ProcessLimits
-from processes import alive
+from processes import remaining
 
 LIMIT_S = 30
+NAP = 77_000_000 + os.getpid()
+"""A number of seconds that no other process sleeps."""
 
 
 @asynccontextmanager
@@ -36,7 +38,7 @@ async def written(path: Path, text: str) -> str:
 
 async def test_a_process_goes_on_and_its_output_is_in_a_file(tmp_path):
     async with session(tmp_path) as view:
-        process = await start(view, "echo ready; exec sleep 4711.1", tmp_path)
+        process = await start(view, f"echo ready; exec sleep {NAP}.1", tmp_path)
 
         content = await written(process.output_path, "ready")
 
@@ -44,7 +46,7 @@ async def test_a_process_goes_on_and_its_output_is_in_a_file(tmp_path):
         assert process.running
         assert process.pid > 0
         assert view.listed() == (process,)
-    assert not alive("4711.1")
+    assert remaining(f"{NAP}.1") == []
 
 
 @pytest.mark.parametrize(
@@ -52,12 +54,12 @@ async def test_a_process_goes_on_and_its_output_is_in_a_file(tmp_path):
     [
         ("exit 3", 3, "exit code 3"),
         ("kill -9 $$", -9, "ended by signal 9"),
-        ("sleep 4711.4 &", 0, "exit code 0; what it had left running was ended"),
+        ("sleep {nap}.4 &", 0, "exit code 0; what it had left running was ended"),
     ],
 )
 async def test_a_process_that_ends_says_how(tmp_path, end, code, ending):
     async with session(tmp_path) as view:
-        process = await start(view, f"echo out; {end}", tmp_path)
+        process = await start(view, f"echo out; {end.format(nap=NAP)}", tmp_path)
 
         ended = await view.wait(process.id, limit_s=LIMIT_S)
 
@@ -68,40 +70,40 @@ async def test_a_process_that_ends_says_how(tmp_path, end, code, ending):
 
 async def test_a_stopped_process_ends_with_all_that_it_has_started(tmp_path):
     async with session(tmp_path) as view:
-        command = "setsid sleep 4711.2 & sleep 4711.2 & echo on; wait"
+        command = f"setsid sleep {NAP}.2 & sleep {NAP}.2 & echo on; wait"
         process = await start(view, command, tmp_path)
         await written(process.output_path, "on")
 
         ended = await view.stop(process.id)
 
         assert (ended.running, ended.exit_code, ended.ending) == (False, None, "stopped")
-        assert not alive("4711.2")
+        assert remaining(f"{NAP}.2") == []
         assert await view.stop(process.id) == ended
 
 
 async def test_a_deleted_session_takes_its_processes_with_it_and_no_others(tmp_path):
     processes = ToolProcesses(ProcessLimits())
     views = [processes.background(name, output_dir=tmp_path) for name in ("a", "b")]
-    for view, word in zip(views, ("4711.3", "4711.4"), strict=True):
+    for view, word in zip(views, (f"{NAP}.3", f"{NAP}.4"), strict=True):
         await start(view, f"exec sleep {word}", tmp_path)
 
     await processes.end("a")
 
     assert processes.background("a", output_dir=tmp_path).listed() == ()
-    assert not alive("4711.3")
+    assert remaining(f"{NAP}.3") == []
     assert [each.running for each in views[1].listed()] == [True]
     await processes.end()
-    assert not alive("4711.4")
+    assert remaining(f"{NAP}.4") == []
 
 
 async def test_no_more_than_a_few_run_at_the_same_time(tmp_path):
     async with session(tmp_path) as view:
-        started = [await start(view, "exec sleep 4711.5", tmp_path) for _ in range(MOST_RUNNING)]
+        started = [await start(view, f"exec sleep {NAP}.5", tmp_path) for _ in range(MOST_RUNNING)]
 
         with pytest.raises(ToolError, match="stop one first"):
-            await start(view, "exec sleep 4711.5", tmp_path)
+            await start(view, f"exec sleep {NAP}.5", tmp_path)
         await view.stop(started[0].id)
-        await start(view, "exec sleep 4711.5", tmp_path)
+        await start(view, f"exec sleep {NAP}.5", tmp_path)
 
         assert sum(each.running for each in view.listed()) == MOST_RUNNING
 

@@ -27,7 +27,7 @@ subprocess.Popen(argv, env=env, start_new_session=True)
 print("begun", flush=True)
 sys.stdin.read()
 """
-LIMIT_S = 10.0
+LIMIT_S = 60.0
 
 
 def asleep(nap: str) -> int:

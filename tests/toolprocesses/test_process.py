@@ -14,10 +14,10 @@ from pegboard.kit.redact import child_env
 from pegboard.processes.family import MARK
 from pegboard.processes.process import run_process
 from processes import MARK as NAP
-from processes import alive
+from processes import remaining
 
 
-def run(command, folder, *, timeout_s=20.0, limit_bytes=1 << 20, on_output=None, env=None):
+def run(command, folder, *, timeout_s=60.0, limit_bytes=1 << 20, on_output=None, env=None):
     return run_process(
         ["bash", "-c", command],
         cwd=Path(folder),
@@ -74,7 +74,7 @@ async def test_a_call_that_is_cancelled_while_its_process_starts_leaves_nothing(
     with pytest.raises(asyncio.CancelledError):
         await call
 
-    assert alive(NAP) == []
+    assert remaining(NAP) == []
 
 
 async def test_a_call_that_is_cancelled_again_and_again_leaves_nothing(tmp_path):
@@ -86,7 +86,7 @@ async def test_a_call_that_is_cancelled_again_and_again_leaves_nothing(tmp_path)
         call.cancel()
         await asyncio.sleep(0.001)
 
-    assert alive(NAP) == []
+    assert remaining(NAP) == []
 
 
 async def test_a_directory_that_is_gone_is_an_error_and_the_next_call_works(tmp_path):
@@ -124,7 +124,7 @@ async def test_nothing_survives_the_time_limit(tmp_path, kind):
 
     result = await run(f"echo started; {ESCAPES[kind].format(n=number)}", tmp_path, timeout_s=2)
 
-    assert alive(number) == []
+    assert remaining(number) == []
     assert result.timed_out
     assert result.exit_code is None
     assert result.output.startswith("started")
@@ -142,7 +142,7 @@ async def test_nothing_survives_a_cancelled_call(tmp_path, kind):
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert alive(number) == []
+    assert remaining(number) == []
     assert time.monotonic() - started < 30
 
 
@@ -155,7 +155,7 @@ async def test_what_is_left_in_the_background_is_ended_with_the_call(tmp_path, l
     assert (result.output, result.exit_code) == ("x\n", 0)
     assert result.background_ended
     assert result.duration_s < 30
-    assert alive(number) == []
+    assert remaining(number) == []
 
 
 async def test_of_a_long_output_head_and_tail_are_kept_and_a_file_has_all(tmp_path):
@@ -379,7 +379,7 @@ asyncio.run(main())
 @pytest.mark.parametrize("kind", ["process", "program"])
 @pytest.mark.parametrize("turns", range(10))
 def test_an_event_loop_ends_whose_last_task_was_starting_a_process(tmp_path, turns, kind):
-    nap = f"4712.{turns}{len(kind)}"
+    nap = f"{76_000_000 + os.getpid()}.{turns}{len(kind)}"
     command = [sys.executable, "-c", ENDING, str(turns), kind, nap]
 
     ended = subprocess.run(
@@ -387,4 +387,4 @@ def test_an_event_loop_ends_whose_last_task_was_starting_a_process(tmp_path, tur
     )
 
     assert (ended.returncode, ended.stdout) == (0, "done\n")
-    assert alive(nap) == []
+    assert remaining(nap) == []

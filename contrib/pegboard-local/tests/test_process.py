@@ -21,7 +21,7 @@ from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard.providers import ModelMessage, ModelRequest, StreamEvent, StreamFinish, Text, Usage
 from pegboard.schema.message import AssistantMessage
 from pegboard.testing import check_provider
-from processes import alive
+from processes import alive, remaining
 
 Written = Callable[..., Path]
 pytestmark = pytest.mark.usefixtures("library")
@@ -229,7 +229,7 @@ async def test_the_process_ends_with_the_app(path: Path, tmp_path: Path) -> None
 
     assert isinstance(turn.info, AssistantMessage)
     assert turn.info.error is None
-    assert (before, len(during), alive(str(path))) == ([], 1, [])
+    assert (before, len(during), remaining(str(path))) == ([], 1, [])
 
 
 PARENT = """

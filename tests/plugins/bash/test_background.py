@@ -19,10 +19,11 @@ from pegboard_plugins import task as task_plugin
 from pegboard_plugins.bash import bash, leaving, processes
 from played import HI, Played, calls, opened, text, tools_of
 from played import call as model_call
-from processes import alive
+from processes import alive, remaining
 from tool_context import Context, call
 
 LIMIT_S = 30
+NAP = 78_000_000 + os.getpid()
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +31,11 @@ def settle(monkeypatch):
     """How long a call waits for its command: a moment, unless a test says else."""
     monkeypatch.setattr(leaving, "SETTLE_S", 0.05)
     return lambda seconds: monkeypatch.setattr(leaving, "SETTLE_S", seconds)
+
+
+def nap(number: int) -> str:
+    """Return a number of seconds that no other process sleeps."""
+    return f"{NAP}.{number}"
 
 
 async def written(path: Path, text: str) -> None:
@@ -48,11 +54,15 @@ async def context(tmp_path):
 
 async def test_a_server_goes_on_after_the_call_and_can_be_stopped(context):
     started = await call(
-        bash, context, command="echo ready; exec sleep 4712.1", background=True, description="Serve"
+        bash,
+        context,
+        command=f"echo ready; exec sleep {nap(1)}",
+        background=True,
+        description="Serve",
     )
     await written(Path(started.metadata["outputPath"]), "ready")
     seen = await call(processes, context)
-    assert len(alive("4712.1")) == 1
+    assert len(alive(nap(1))) == 1
 
     stopped = await call(processes, context, stop="p1")
 
@@ -65,7 +75,7 @@ async def test_a_server_goes_on_after_the_call_and_can_be_stopped(context):
     assert seen.output.startswith(f"p1: Serve (process id {process.pid}, running; started ")
     assert seen.metadata == {"running": ["p1"]}
     assert "stopped; started" in stopped.output
-    assert not alive("4712.1")
+    assert remaining(nap(1)) == []
 
 
 async def test_what_fails_at_once_says_so(context, settle):
@@ -78,7 +88,7 @@ async def test_what_fails_at_once_says_so(context, settle):
 
 
 async def test_without_the_file_of_its_output_the_end_is_told_all_the_same(context):
-    started = await call(bash, context, command="exec sleep 4712.2", background=True)
+    started = await call(bash, context, command=f"exec sleep {nap(2)}", background=True)
     os.unlink(started.metadata["outputPath"])  # noqa: PTH108 - a test
 
     stopped = await call(processes, context, stop="p1")
@@ -109,7 +119,9 @@ async def test_a_long_output_is_told_by_its_end(context, settle):
 
 async def test_an_aborted_call_leaves_nothing_running(context, settle):
     settle(LIMIT_S)
-    calling = asyncio.create_task(call(bash, context, command="exec sleep 4712.2", background=True))
+    calling = asyncio.create_task(
+        call(bash, context, command=f"exec sleep {nap(2)}", background=True)
+    )
     async with asyncio.timeout(LIMIT_S):
         while not any(each.pid for each in context.background.listed()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -118,7 +130,7 @@ async def test_an_aborted_call_leaves_nothing_running(context, settle):
     with pytest.raises(asyncio.CancelledError):
         await calling
 
-    assert not alive("4712.2")
+    assert remaining(nap(2)) == []
 
 
 async def test_without_processes_there_is_nothing_to_stop(context):
@@ -137,7 +149,9 @@ class Prompted:
         return ("Be brief.",)
 
 
-START = '{"command": "echo ready; exec sleep 4712.%s", "background": true, "description": "s"}'
+START = (
+    f"""{{"command": "echo ready; exec sleep {NAP}.%s", "background": true, "description": "s"}}"""
+)
 
 
 async def test_a_session_is_offered_the_list_once_there_is_something_on_it(tmp_path: Path) -> None:
@@ -152,7 +166,7 @@ async def test_a_session_is_offered_the_list_once_there_is_something_on_it(tmp_p
         parts = tools_of(await app.list_turns(session.id))
 
         assert [isinstance(part.state, Completed) for part in parts] == [True, True]
-        assert not alive("4712.3")
+        assert remaining(nap(3)) == []
     offered = [{tool.name for tool in request.tools} for request in provider.requests]
     assert ["processes" in names for names in offered] == [False, True, True]
 
@@ -165,12 +179,12 @@ async def test_processes_end_with_their_session_and_with_the_app(tmp_path: Path)
         first, second = [await app.create_session() for _ in range(2)]
         await app.prompt(first.id, HI)
         await app.prompt(second.id, HI)
-        assert len(alive("4712.4")) == len(alive("4712.5")) == 1
+        assert len(alive(nap(4))) == len(alive(nap(5))) == 1
 
         await app.delete_session(first.id)
 
-        assert (alive("4712.4"), len(alive("4712.5"))) == ([], 1)
-    assert alive("4712.5") == []
+        assert (remaining(nap(4)), len(alive(nap(5)))) == ([], 1)
+    assert remaining(nap(5)) == []
 
 
 async def test_its_output_can_be_read_without_asking(tmp_path: Path) -> None:
@@ -205,10 +219,10 @@ async def test_what_a_subagent_leaves_running_ends_with_its_task(tmp_path: Path)
             events = calls(model_call("bash", START % 7))
         elif "serve" in prompt:
             told.append(last)
-            assert len(alive("4712.7")) == 1
+            assert len(alive(nap(7))) == 1
             events = text("it runs")
         elif "it runs" in last:
-            told.append(str(alive("4712.7")))
+            told.append(str(remaining(nap(7))))
             events = text("done")
         else:
             task = {"description": "d", "prompt": "serve", "subagent_type": "helper"}
@@ -248,11 +262,11 @@ def test_when_the_program_is_killed_nothing_goes_on(tmp_path: Path) -> None:
     with subprocess.Popen(arguments, env=env, stdout=subprocess.PIPE, text=True) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "begun\n"
-        assert [line for line in alive("4712.8") if line.startswith("sleep")]
+        until = time.monotonic() + LIMIT_S
+        while not any(line.startswith("sleep") for line in alive(nap(8))):
+            assert time.monotonic() < until
+            time.sleep(0.02)
 
         program.kill()
 
-    ends = time.monotonic() + LIMIT_S
-    while alive("4712.8") and time.monotonic() < ends:
-        time.sleep(0.02)
-    assert alive("4712.8") == []
+    assert remaining(nap(8)) == []

@@ -22,7 +22,7 @@ from pegboard_plugins import webfetch as webfetch_plugin
 from pegboard_plugins.sandbox import Sandbox
 from pegboard_plugins.shared.frontend import explain
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
-from processes import alive
+from processes import remaining
 from tool_context import said
 from web_server import page, serving
 
@@ -122,7 +122,7 @@ async def test_a_language_server_answers_from_inside(tmp_path: Path, box: str) -
     assert isinstance(part.state, Completed), part.state
     assert "at " in part.state.output
     assert part.state.metadata["sandbox"] == "workspace"
-    assert alive(str(server)) == []
+    assert remaining(str(server)) == []
 
 
 async def test_a_process_sees_the_long_outputs_of_its_own_session_alone(

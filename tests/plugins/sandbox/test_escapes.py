@@ -2,15 +2,14 @@
 
 import os
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from enclosed import BOXES, LIMIT_S, SECRET, USERS, Surroundings, Told, attempt, killed_agent, site
+from enclosed import BOXES, SECRET, USERS, Surroundings, Told, attempt, killed_agent, site
 from pegboard.schema.config import Config
-from processes import alive
+from processes import remaining
 
 WORKSPACE = Config(sandbox="workspace")
 STRICT = Config(sandbox="strict")
@@ -134,7 +133,4 @@ def test_an_agent_that_is_killed_takes_the_process_along(place: Surroundings, bo
 
     killed_agent(place, box, word)
 
-    until = time.monotonic() + LIMIT_S
-    while alive(word) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert alive(word) == []
+    assert remaining(word) == []

@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures.thread import ThreadPoolExecutor  # noqa: F401 - for later: nobody may not read it
 from contextlib import asynccontextmanager
@@ -28,14 +27,14 @@ from pegboard_plugins.sandbox import Sandbox
 from pegboard_plugins.sandbox.enclosure import Walls
 from pegboard_plugins.sandbox.proxy import Proxy
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
-from processes import alive
+from processes import remaining
 
 PAGE = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\npage"
 WEB = """
 import os, socket, sys, urllib.request
 def page(url):
     try:
-        with urllib.request.urlopen(url, timeout=20) as answer:
+        with urllib.request.urlopen(url, timeout=60) as answer:
             return answer.read().decode()
     except OSError as error:
         return str(error)
@@ -246,10 +245,7 @@ def test_an_agent_that_is_killed_takes_the_relay_along(place: Surroundings) -> N
     _need(place.user)
     left = [Path(line) for line in as_user(place, act, killed=True).output.splitlines()]
 
-    until = time.monotonic() + LIMIT_S
-    while alive(word) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert alive(word) == []
+    assert remaining(word) == []
     with socket.socket(socket.AF_UNIX) as caller, pytest.raises(ConnectionRefusedError):
         caller.connect(str(left[1] / "s"))  # the file that is left leads nowhere
     for folder in left:

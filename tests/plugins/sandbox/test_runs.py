@@ -16,7 +16,7 @@ from pegboard.kit.redact import child_env
 from pegboard.processes.process import run_process
 from pegboard.schema.config import Config
 from pegboard_plugins.sandbox.enclosure import Walls
-from processes import alive
+from processes import remaining
 
 WORKSPACE = Config(sandbox="workspace")
 
@@ -232,7 +232,7 @@ async def test_nothing_survives_the_time_limit(box: str, kind: str) -> None:
         told = await ran(found, project, ESCAPES[kind].format(n=number), timeout_s=0.6)
 
         assert told == "timed out"
-        assert alive(number) == []
+        assert remaining(number) == []
 
 
 async def test_nothing_survives_an_abort_or_the_end(box: str) -> None:
@@ -246,7 +246,7 @@ async def test_nothing_survives_an_abort_or_the_end(box: str) -> None:
             await running
         ended = await ran(found, project, f"setsid sleep {number} >/dev/null 2>&1 & echo x")
 
-    assert alive(number) == []
+    assert remaining(number) == []
     assert ended == "x\n"
 
 
