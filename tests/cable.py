@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 from closing import stop_accepting
 
+STREAM = b"content-type: text/event-stream"
+
 
 class Cable:
     """Passes bytes on between its own port and a server's."""
@@ -62,17 +64,26 @@ class Cable:
     async def _pumped(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, renamed: bool = False
     ) -> None:
-        near, far = str(self.port).encode(), str(self._target.port).encode()
-        is_stream = False
+        near, far = f"127.0.0.1:{self.port}".encode(), f"127.0.0.1:{self._target.port}".encode()
+        head = rest = b""
         with suppress(ConnectionError):
             while piece := await source.read(1 << 16):
-                host = b"127.0.0.1:"
-                if is_stream:
+                if STREAM in head:
                     await self.events_flow.wait()
-                is_stream = is_stream or b"content-type: text/event-stream" in piece.lower()
-                sink.write(piece.replace(host + near, host + far) if renamed else piece)
+                else:
+                    head = head[-len(STREAM) :] + piece.lower()
+                if renamed:
+                    piece = (rest + piece).replace(near, far)
+                    rest = _begun(piece, near)
+                    piece = piece[: len(piece) - len(rest)]
+                sink.write(piece)
                 await sink.drain()
         sink.close()
+
+
+def _begun(piece: bytes, word: bytes) -> bytes:
+    """Return the end of the piece with which the word may begin."""
+    return next((word[:n] for n in range(len(word) - 1, 0, -1) if piece.endswith(word[:n])), b"")
 
 
 @asynccontextmanager

@@ -22,11 +22,13 @@ _STAMP = re.compile(rb"<(\d+)>")
 class Follower:
     """One client of `/event`, and what it makes of the frames.
 
-    `numbers` counts the frames and `gaps` those that did not follow their neighbour; `digest`
-    is of all of them but the server's own; `ages_ms` says how old stamped pieces of text were;
-    `tools` are the parts of tool calls that it heard to be completed.
+    `number` is that of the frame whose data comes next; a heartbeat has the number of the frame
+    before it. `numbers` counts the frames and `gaps` those that did not follow their neighbour;
+    `digest` is of all of them but the server's own; `ages_ms` says how old stamped pieces of text
+    were; `tools` are the parts of tool calls that it heard to be completed.
     """
 
+    number: int = 0
     numbers: int = 0
     last: int = 0
     gaps: list[tuple[int, int]] = field(default_factory=list)
@@ -39,12 +41,10 @@ class Follower:
     def take(self, line: bytes) -> None:
         """A line of the stream."""
         if number := _NUMBER.match(line):
-            found = int(number[1])
-            if self.numbers and found != self.last + 1:
-                self.gaps.append((self.last, found))
-            self.numbers += 1
-            self.last = found
-        elif line.startswith(b"data: ") and b'"type":"server.' not in line[:80]:
+            self.number = int(number[1])
+        elif line.startswith(b"data: ") and b'"type":"server.heartbeat"' not in line[:80]:
+            self._count()
+        if line.startswith(b"data: ") and b'"type":"server.' not in line[:80]:
             self.digest.update(line)
             if b"message.part.delta" in line:
                 now = time.monotonic_ns()
@@ -53,6 +53,12 @@ class Follower:
                 part = json.loads(line[6:])["properties"].get("part", {})
                 if part.get("type") == "tool":
                     self.tools.add(part["id"])
+
+    def _count(self) -> None:
+        if self.numbers and self.number != self.last + 1:
+            self.gaps.append((self.last, self.number))
+        self.numbers += 1
+        self.last = self.number
 
     async def follow(self, reader: asyncio.StreamReader) -> None:
         """Take lines until the server ends the stream."""

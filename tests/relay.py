@@ -40,8 +40,8 @@ def relayed(url: str) -> Iterator[Relay]:
         ours = f":{listening.getsockname()[1]}"
         relay = Relay(f"http://{host}{ours}")
         names = (ours.encode(), f":{port}".encode())
-        pairs: list[socket.socket] = []
-        facts = (listening, relay, int(port), names, pairs)
+        ends: list[tuple[socket.socket, threading.Thread]] = []
+        facts = (listening, relay, int(port), names, ends)
         accepting = threading.Thread(target=_accept, args=facts)
         accepting.start()
         try:
@@ -49,8 +49,11 @@ def relayed(url: str) -> Iterator[Relay]:
         finally:
             listening.shutdown(socket.SHUT_RDWR)
             accepting.join()
-            for each in pairs:
-                each.close()
+            for end, _ in ends:
+                _end(end, socket.SHUT_RDWR)
+            for end, thread in ends:
+                thread.join()
+                end.close()
 
 
 def _accept(
@@ -58,7 +61,7 @@ def _accept(
     relay: Relay,
     port: int,
     names: tuple[bytes, bytes],
-    pairs: list[socket.socket],
+    ends: list[tuple[socket.socket, threading.Thread]],
 ) -> None:
     while True:
         try:
@@ -66,13 +69,12 @@ def _accept(
         except OSError:  # the relay ends
             return
         server = socket.create_connection(("127.0.0.1", port))
-        pairs += [client, server]
         asked = bytearray()
-        for work in (
-            lambda client=client, server=server, asked=asked: _up(client, server, asked, names),
-            lambda client=client, server=server, asked=asked: _down(server, client, asked, relay),
-        ):
-            threading.Thread(target=work, daemon=True).start()
+        up = threading.Thread(target=_up, args=(client, server, asked, names), daemon=True)
+        down = threading.Thread(target=_down, args=(server, client, asked, relay), daemon=True)
+        ends += [(client, up), (server, down)]
+        up.start()
+        down.start()
 
 
 def _up(
@@ -80,7 +82,10 @@ def _up(
 ) -> None:
     while piece := _received(client):
         asked += piece
-        server.sendall(piece.replace(*names))
+        try:
+            server.sendall(piece.replace(*names))
+        except OSError:  # it has gone
+            return
     _end(server)
 
 
@@ -103,8 +108,8 @@ def _received(connection: socket.socket) -> bytes:
         return b""
 
 
-def _end(connection: socket.socket) -> None:
+def _end(connection: socket.socket, how: int = socket.SHUT_WR) -> None:
     try:
-        connection.shutdown(socket.SHUT_WR)
+        connection.shutdown(how)
     except OSError:
         return

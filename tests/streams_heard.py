@@ -16,8 +16,10 @@ def prompt(text: str, **facts: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def heard(server: Served, path: str = "/event") -> Iterator[list[dict[str, Any]]]:
-    """The events from here on, as they come."""
+def heard(
+    server: Served, path: str = "/event", *, about: str = ""
+) -> Iterator[list[dict[str, Any]]]:
+    """The first event and those from here on, as they come; of one session, if it is named."""
     events: list[dict[str, Any]] = []
     place = ("127.0.0.1", int(server.url.rpartition(":")[2]))
     with socket.create_connection(place) as connection, connection.makefile("rb") as lines:
@@ -28,13 +30,14 @@ def heard(server: Served, path: str = "/event") -> Iterator[list[dict[str, Any]]
         def listen() -> None:
             for line in lines:
                 if line.startswith(b"data: "):
-                    events.append(json.loads(line[6:]))
+                    if not opened.is_set() or about.encode() in line:
+                        events.append(json.loads(line[6:]))
                     opened.set()
 
         thread = threading.Thread(target=listen)
         thread.start()
         try:
-            assert opened.wait(10)
+            assert opened.wait(60)
             yield events
         finally:
             connection.shutdown(socket.SHUT_RDWR)
@@ -43,9 +46,10 @@ def heard(server: Served, path: str = "/event") -> Iterator[list[dict[str, Any]]
 
 def until(events: list[dict[str, Any]], kind: str, limit_s: float = 60) -> dict[str, Any]:
     end = time.monotonic() + limit_s
+    kinds: list[str] = []
     while time.monotonic() < end:
-        for event in list(events):
-            if event["type"] == kind:
-                return event
+        kinds = [event.get("payload", event)["type"] for event in events]
+        if kind in kinds:
+            return events[kinds.index(kind)]
         time.sleep(0.02)
-    raise AssertionError(f"no {kind} among {[event['type'] for event in events]}")
+    raise AssertionError(f"no {kind} among {kinds}")

@@ -65,7 +65,7 @@ def test_an_order_is_given_to_a_client_that_waits_for_it(server, client, place):
 
 def test_orders_wait_for_a_client_that_has_asked_before(server, client, place):
     with server.client(headers=place) as other, pytest.raises(httpx.ReadTimeout):
-        other.get("/tui/control/next", timeout=0.5)
+        other.get("/tui/control/next", timeout=httpx.Timeout(60, read=0.5))
     event = {"type": "tui.prompt.append", "properties": {"text": "a"}}
 
     client.post("/tui/publish", headers=place, json=event)
@@ -83,7 +83,7 @@ def test_orders_wait_for_a_client_that_has_asked_before(server, client, place):
 def test_a_client_that_leaves_takes_no_order(server, client, place):
     for _ in range(3):
         with server.client(headers=place) as other, pytest.raises(httpx.ReadTimeout):
-            other.get("/tui/control/next", timeout=0.5)
+            other.get("/tui/control/next", timeout=httpx.Timeout(60, read=0.5))
 
     client.post("/tui/clear-prompt", headers=place)
 
