@@ -11,7 +11,7 @@ from typing import Any
 from served import Served
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
-LIMIT_MS = 20_000
+LIMIT_MS = 60_000
 REBOUND = "rebound.test"
 """A name of another site, which means this machine."""
 ARGUMENTS = ("--no-sandbox", f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1")

@@ -17,7 +17,7 @@ import pytest
 from forks import PEGBOARD, PIPE, Fork, environment, start
 
 TESTS = Path(__file__).parent
-READY_WITHIN_S = 20.0
+READY_WITHIN_S = 60.0
 PERMISSION = {"*": "allow", "bash": {"*": "ask", "echo free*": "allow"}}
 
 
@@ -104,7 +104,7 @@ def served(
     finally:
         process.terminate()
         try:
-            process.wait(15)
+            process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -111,7 +111,7 @@ def test_a_program_finds_nothing_that_tells_a_fork(tmp_path: Path) -> None:
         process.stdin.write(b"some words")
         process.stdin.close()
         told.append({**json.loads(process.stdout.read()), "last": process.stderr.read()})
-        told[-1]["code"] = process.wait(20)
+        told[-1]["code"] = process.wait(60)
         process.stdout.close()
         process.stderr.close()
 

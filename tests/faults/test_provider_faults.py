@@ -58,7 +58,7 @@ async def test_p2_a_name_that_does_not_resolve_is_tried_again(tmp_path: Path) ->
 
 
 async def test_p3_no_head_of_an_answer_in_time_is_tried_again(tmp_path: Path) -> None:
-    assert is_well(await played(tmp_path, [ms.Pause()], OK, timeout_s=0.3), requests=2)
+    assert is_well(await played(tmp_path, [ms.Pause()], OK, timeout_s=2), requests=2)
 
 
 @pytest.mark.parametrize(
@@ -183,21 +183,21 @@ async def test_p14_text_that_broke_off_for_good_is_kept_and_never_done(tmp_path:
     assert isinstance(outcome.error, APIFailure)
 
 
-@pytest.mark.parametrize("noise", [[], [b": ping\n\n", ms.Pause(0.1)] * 100])
+@pytest.mark.parametrize("noise", [[], [b": ping\n\n", ms.Pause(0.1)] * 600])
 async def test_p17_silence_ends_the_attempt_and_comments_are_silence(
     tmp_path: Path, noise: list[ms.Piece]
 ) -> None:
-    outcome = await played(tmp_path, [*HALF, *noise, ms.Pause()], OK, idle_s=0.3)
+    outcome = await played(tmp_path, [*HALF, *noise, ms.Pause()], OK, idle_s=1.5)
 
     assert is_well(outcome, requests=2)
-    assert outcome.took_s < 9
+    assert outcome.took_s < 50
 
 
 async def test_p18_a_slow_trickle_works(tmp_path: Path) -> None:
     events = [piece if isinstance(piece, bytes) else ms._event(piece) for piece in OK]
-    slow = [piece for byte in b"".join(events)[-200:] for piece in (bytes([byte]), ms.Pause(0.005))]
+    slow = [piece for byte in b"".join(events)[-200:] for piece in (bytes([byte]), ms.Pause(0.015))]
     start = b"".join(events)[:-200]
-    outcome = await played(tmp_path, [start, *slow], idle_s=0.3)
+    outcome = await played(tmp_path, [start, *slow], idle_s=2)
 
     assert is_well(outcome, requests=1)
 

@@ -15,7 +15,7 @@ from pegboard_plugins.shared.frontend import forked
 from pegboard_plugins.shared.frontend.copies import fork_title
 from played import Played, ToolsPlugin, call, calls, opened
 
-LIMIT_S = 5
+LIMIT_S = 30
 
 
 def ids_of(turns: tuple[Turn, ...]) -> set[str]:

@@ -68,10 +68,10 @@ async def test_p2_a_name_that_does_not_resolve_can_be_tried_again() -> None:
 
 
 async def test_p3_no_head_of_an_answer_in_time() -> None:
-    error = await failure_of(ms.Pause(), timeout_s=0.2)
+    error = await failure_of(ms.Pause(), timeout_s=1)
 
     assert error.retryable
-    assert "no answer began within 0.2 s" in str(error)
+    assert "no answer began within 1 s" in str(error)
 
 
 async def test_p4_to_p7_a_rate_limit_keeps_the_headers_for_the_engine() -> None:

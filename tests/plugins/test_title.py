@@ -107,7 +107,7 @@ async def test_a_title_that_is_paid_for_counts_though_the_app_closes(tmp_path: P
     async with opened(tmp_path, provider, title, config=small) as app:
         session = await app.create_session()
         await app.prompt(session.id, PROMPT)
-        await asyncio.wait_for(provider.told.wait(), 5)
+        await asyncio.wait_for(provider.told.wait(), 30)
 
     async with opened(tmp_path, provider, title, config=small) as app:
         stored = await app.session(session.id)

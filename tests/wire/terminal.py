@@ -11,7 +11,7 @@ from pathlib import Path
 from wire.real_clients import environment
 
 COLUMNS, ROWS = 150, 60
-WITHIN_S = 20.0
+WITHIN_S = 60.0
 LOOK_EVERY_S = 0.08
 CRASHED = re.compile("A fatal error occurred|opencode crashed")
 

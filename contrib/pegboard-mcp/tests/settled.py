@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 
 async def settled(condition: Callable[[], object], *, limit_s: float = LIMIT_S) -> None:

@@ -89,7 +89,7 @@ async def test_nothing_remains_when_the_server_is_told_to_end(
     await settled(lambda: pid_file.exists() and pid_file.read_text().endswith("\n"))
     process.terminate()
 
-    assert await asyncio.wait_for(process.wait(), 20) == 0
+    assert await asyncio.wait_for(process.wait(), 60) == 0
     await settled(lambda: not Path(f"/proc/{int(pid_file.read_text())}").exists())
 
 
@@ -111,7 +111,7 @@ def http_server(command: tuple[str, ...], surroundings: Mapping[str, str]) -> It
         assert process.stderr is not None
         yield process.stderr.readline().decode().removeprefix("listening on ").strip()
         process.terminate()
-        assert process.wait(20) in (0, -15)
+        assert process.wait(60) in (0, -15)
 
 
 @asynccontextmanager

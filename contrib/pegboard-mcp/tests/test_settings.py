@@ -106,7 +106,7 @@ async def test_other_tools_of_a_server_are_an_event_for_clients(
         scripted.app.subscribe() as events,
     ):
         turning = asyncio.create_task(scripted.turn())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             heard = [await anext(events)]
             while not isinstance(heard[-1].properties, Custom):
                 heard.append(await anext(events))

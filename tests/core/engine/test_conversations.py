@@ -17,7 +17,7 @@ from pegboard_plugins import task
 from pegboard_plugins.sqlite import open_sqlite
 from played import Played, heard, opened, text
 
-LIMIT_S = 5
+LIMIT_S = 30
 
 
 async def test_a_new_title_and_the_archive_do_not_count_as_use(tmp_path: Path) -> None:

@@ -236,7 +236,7 @@ async def test_a_text_that_is_cut_off_is_stored_through_the_filter_too(
     async with opened(tmp_path, Played(endless), words) as app:
         session = await app.create_session()
         asking = asyncio.create_task(app.prompt(session.id, HI))
-        await asyncio.wait_for(said.wait(), 5)
+        await asyncio.wait_for(said.wait(), 30)
         await app.abort(session.id)
         turn = await asking
 

@@ -74,7 +74,7 @@ async def test_the_progress_of_a_thread_is_published_by_the_loop(tmp_path: Path)
     def work(context: ToolContext) -> str:
         """Work in a thread."""
         context.progress(title="half way")
-        assert seen.wait(20)
+        assert seen.wait(60)
         return "done"
 
     def is_shown(event: Any) -> bool:

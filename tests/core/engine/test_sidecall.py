@@ -76,7 +76,7 @@ async def test_an_answer_that_was_heard_is_paid_though_the_caller_is_cancelled(
     async with opened(tmp_path, Played(endless, model=MODEL)) as app:
         session = await app.create_session()
         asking = asyncio.create_task(app.ask_model(session.id, QUESTION))
-        await asyncio.wait_for(told.wait(), 5)
+        await asyncio.wait_for(told.wait(), 30)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking

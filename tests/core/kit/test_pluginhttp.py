@@ -48,7 +48,7 @@ async def test_lines_come_as_they_are_sent() -> None:
     async def slowly(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\none\n")
         await writer.drain()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await seen.wait()
         writer.write(b"two\n")
         await writer.drain()

@@ -304,7 +304,7 @@ async def test_a_signal_stops_the_turn_and_keeps_the_session(
     async with ModelServer(script) as server:
         pegboard.use_model(server.url)
         process = await pegboard.start("run", "hi")
-        await asyncio.wait_for(asked.wait(), 20)
+        await asyncio.wait_for(asked.wait(), 60)
         process.send_signal(number)
         done = await finished(process)
         shown = await pegboard("session", "show", "--format", "json")

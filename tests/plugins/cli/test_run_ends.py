@@ -189,7 +189,7 @@ async def test_a_hangup_that_a_shell_repeats_until_the_end_does_not_cut_the_savi
     async with ModelServer(script) as server:
         pegboard.use_model(server.url)
         process = await pegboard.start("run", "hi")
-        await asyncio.wait_for(asked.wait(), 20)
+        await asyncio.wait_for(asked.wait(), 60)
         ending = asyncio.create_task(finished(process))
         while not ending.done():
             with suppress(ProcessLookupError):

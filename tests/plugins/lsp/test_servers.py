@@ -112,7 +112,7 @@ async def test_a_server_that_breaks_the_protocol_is_an_error_and_can_be_ended(
     with pytest.raises(ToolError, match=reason):
         await asked(context)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await plugin.shutdown(context)
     assert not [record for record in caplog.records if record.name == "asyncio"]
 
@@ -123,7 +123,7 @@ async def test_a_server_that_is_not_understood_does_not_stay(project, monkeypatc
     with pytest.raises(ToolError, match="no valid message"):
         await asked(context)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asyncio.wait(running(context)._tasks)
 
     [service] = await plugin.services(context)

@@ -269,7 +269,7 @@ async def test_a_process_that_was_taken_for_dead_cannot_write(path: Path) -> Non
         assert child.stdin is not None
         child.stdin.close()
 
-        assert child.wait(timeout=20) != 0
+        assert child.wait(timeout=60) != 0
         assert len(await storage.turns("ses_1")) == 1
         await storage.commit(PutMessage(rows.question("msg_9")), fence=fence)
         await storage.aclose()

@@ -78,7 +78,7 @@ def test_the_browser_gets_a_file_that_only_its_owner_reads(tmp_path, monkeypatch
     words = [str(Path(PEGBOARD).with_name("python")), "-c", OPEN, str(tmp_path)]
     env = {**os.environ, "BROWSER": f"{program} %s"}
     subprocess.run(words, env=env, check=True)
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not opened.exists() and time.monotonic() < end:
         time.sleep(0.02)
 

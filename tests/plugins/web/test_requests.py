@@ -15,7 +15,7 @@ from served import Served, served
 from streams_heard import prompt
 
 TAKEN_AWAY_S = 0.2
-SLOW = 10
+SLOW = 50
 """A machine that tests share may be this much slower."""
 
 

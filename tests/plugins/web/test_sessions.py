@@ -10,7 +10,7 @@ from streams_heard import prompt
 PAGE_BYTES = 120_000
 SENT = (".html", ".js", ".css")
 COLD_LOAD_MS = 300
-BUSY_FACTOR = 10
+BUSY_FACTOR = 30
 """A machine that tests share may be this much slower."""
 
 
@@ -156,7 +156,7 @@ def test_five_megabytes_of_text_do_not_stop_the_page(server, client, view):
     before = time.monotonic()
     view.page.get_by_label("Prompt").fill("still here")
 
-    assert time.monotonic() - before < 5
+    assert time.monotonic() - before < 20
     assert "more characters" in view.page.text_content(".messages")
     assert view.page.locator("article b").count() == 0
 

@@ -17,7 +17,7 @@ DELTAS = 5000
 DELTA_BYTES = 10
 DELTAS_A_SECOND = 1000
 FRAME_MS = 50
-SLOW = 4
+SLOW = 10
 """A machine that tests share may be this much slower than one that does nothing else."""
 HEAP_MB = 20
 SESSIONS = 10_000

@@ -32,7 +32,7 @@ async def agreed(_url):
     return None
 
 
-def wish(url, *, timeout_s=10.0, agree=agreed):
+def wish(url, *, timeout_s=60.0, agree=agreed):
     return Wish(url=url, accept="*/*", timeout_s=timeout_s, agree=agree)
 
 

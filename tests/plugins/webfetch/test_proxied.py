@@ -34,7 +34,7 @@ async def fetched(
     url: str, environ: Mapping[str, str], *, resolve: Resolve = no_dns, proxy: str = ""
 ) -> Page:
     fetcher = Fetcher(resolve=resolve, environ=environ, proxy=proxy)
-    return await fetcher.fetch(Wish(url=url, accept="*/*", timeout_s=10, agree=agreed))
+    return await fetcher.fetch(Wish(url=url, accept="*/*", timeout_s=60, agree=agreed))
 
 
 async def test_a_page_comes_through_the_proxy_of_the_environment_which_resolves_its_host() -> None:
@@ -79,7 +79,7 @@ async def test_a_page_with_tls_comes_through_a_tunnel_with_the_user_s_certificat
         # The certificate is for this address, which only the option sends to a proxy.
         fetcher = Fetcher(allowed=lambda _: True, environ=environ, proxy=proxy.url)
         url = f"https://127.0.0.1:{port}/"
-        got = await fetcher.fetch(Wish(url=url, accept="*/*", timeout_s=10, agree=agreed))
+        got = await fetcher.fetch(Wish(url=url, accept="*/*", timeout_s=60, agree=agreed))
         with pytest.raises(ToolError, match="set SSL_CERT_FILE to a PEM file"):
             await fetched(f"https://page.example:{port}/", {"https_proxy": proxy.url})
 
