@@ -14,6 +14,14 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 LIMIT_MS = 60_000
 REBOUND = "rebound.test"
 """A name of another site, which means this machine."""
+AXE_RUN = """
+async () => {
+  const found = await axe.run(document, { resultTypes: ["violations"] });
+  const first = ({ nodes: [node] }) => [node.html.slice(0, 200), node.failureSummary];
+  return found.violations.map((each) => [each.id, each.impact, ...first(each)]);
+}
+"""
+SERIOUS = ("serious", "critical")
 ARGUMENTS = ("--no-sandbox", f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1")
 
 
@@ -43,6 +51,11 @@ class Seen:
     def go(self, path: str) -> None:
         """Open a page of the view."""
         self.page.evaluate("path => { location.hash = path }", path)
+
+    def findings(self, axe: str) -> list[Any]:
+        """The serious findings of axe-core, whose source this is."""
+        self.page.evaluate(axe)
+        return [each for each in self.page.evaluate(AXE_RUN) if each[1] in SERIOUS]
 
     def text(self, selector: str = "main") -> str:
         """The text that a user sees."""

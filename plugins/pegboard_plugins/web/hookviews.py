@@ -7,7 +7,7 @@ from pegboard import App
 from pegboard.display import escape_controls
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.wire import Wire
-from pegboard_plugins.shared.frontend import TraceStep, left_out, trace_steps, tracing
+from pegboard_plugins.shared.frontend import TraceStep, fault_warnings, trace_steps, tracing
 from pegboard_plugins.web.nodes import Node, diff_nodes
 
 SYSTEM_HOOK = "chat_system_transform"
@@ -77,12 +77,11 @@ class PluginRow(Wire, frozen=True):
 
 
 class PluginPage(Wire, frozen=True):
-    """The plugins of the project, their failures, and the files that are not trusted."""
+    """The plugins of the project, their problems, and the files that are not trusted."""
 
     plugins: tuple[PluginRow, ...]
-    failures: tuple[str, ...]
+    problems: tuple[str, ...]
     untrusted: tuple[str, ...]
-    left_out: tuple[str, ...]
 
 
 async def hook_page(app: App, session_id: str) -> HookPage:
@@ -159,7 +158,6 @@ def _patched(lines: list[PromptLine], step: TraceStep) -> list[PromptLine]:
 
 def plugin_page(app: App) -> PluginPage:
     """Return the plugins with their health, and what is not trusted."""
-    kept_out = left_out(app)
     return PluginPage(
         plugins=tuple(
             PluginRow(
@@ -176,9 +174,8 @@ def plugin_page(app: App) -> PluginPage:
             )
             for each in app.plugins.infos
         ),
-        failures=tuple(each.message for each in app.failures),
+        problems=fault_warnings(app),
         untrusted=tuple(str(path) for path in app.untrusted),
-        left_out=(*kept_out.lines, *kept_out.details, *kept_out.others),
     )
 
 

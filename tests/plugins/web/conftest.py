@@ -1,6 +1,8 @@
 """A server that the tests of this folder share, and a browser that looks at its pages."""
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +23,15 @@ def browser() -> Iterator[Any]:
         opened = driver.chromium.launch(executable_path=found, args=ARGUMENTS)
         yield opened
         opened.close()
+
+
+@pytest.fixture
+def axe() -> str:
+    """The source of axe-core: PEGBOARD_AXE names its `axe.min.js`, from `npm pack axe-core`."""
+    file = os.environ.get("PEGBOARD_AXE", "")
+    if not Path(file).is_file():
+        pytest.skip("PEGBOARD_AXE names no file of axe-core")
+    return Path(file).read_text()
 
 
 @pytest.fixture

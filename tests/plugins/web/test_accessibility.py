@@ -1,10 +1,6 @@
-"""The pages without a mouse, in both themes, narrow and wide, by the rules of axe-core.
+"""The pages without a mouse, in both themes, narrow and wide, by the rules of axe-core."""
 
-PEGBOARD_AXE names its `axe.min.js`, from `npm pack axe-core`.
-"""
-
-import os
-from pathlib import Path
+import re
 from typing import Any
 
 import pytest
@@ -14,23 +10,6 @@ from streams_heard import prompt
 
 NARROW = {"width": 360, "height": 720}
 WIDE = {"width": 1280, "height": 800}
-RUN = """
-async () => {
-  const found = await axe.run(document, { resultTypes: ["violations"] });
-  const first = ({ nodes: [node] }) => [node.html.slice(0, 200), node.failureSummary];
-  return found.violations.map((each) => [each.id, each.impact, ...first(each)]);
-}
-"""
-SERIOUS = ("serious", "critical")
-
-
-@pytest.fixture
-def axe() -> str:
-    """The source of axe-core."""
-    file = os.environ.get("PEGBOARD_AXE", "")
-    if not Path(file).is_file():
-        pytest.skip("PEGBOARD_AXE names no file of axe-core")
-    return Path(file).read_text()
 
 
 @pytest.fixture(scope="module")
@@ -62,11 +41,10 @@ def test_no_page_has_a_serious_finding(  # noqa: PLR0917 - fixtures
     view.page.emulate_media(color_scheme=scheme)
     view.page.set_viewport_size(size)
     view.sign_in(server, approve=True)
-    view.page.evaluate(axe)
     found = []
     for place in places(session):
         opened(view, place)
-        found += [(place, *each) for each in view.page.evaluate(RUN) if each[1] in SERIOUS]
+        found += [(place, *each) for each in view.findings(axe)]
 
     assert found == []
     assert view.console == []
@@ -96,12 +74,47 @@ def test_a_request_is_answered_without_a_mouse(server, client, view):
     client.post(f"/session/{session}/prompt_async", json=prompt("x;;%bash ls -t .;;%say ENDED"))
     view.sign_in(server, path=f"#/session/{session}")
     view.page.wait_for_selector(".request")
-    for _ in range(40):
-        view.page.keyboard.press("Tab")
-        if view.page.evaluate("document.activeElement.textContent") == "Allow once":
-            break
+    focus(view, "Allow once")
     view.page.keyboard.press("Enter")
     view.page.locator(".messages", has_text="ENDED").wait_for()
+
+
+def focus(view: Seen, text: str) -> None:
+    """Reach an element by the Tab key alone."""
+    focused = "document.activeElement.ariaLabel ?? document.activeElement.textContent"
+    for _ in range(100):
+        view.page.keyboard.press("Tab")
+        if view.page.evaluate(focused) == text:
+            return
+    raise AssertionError(f"Tab does not reach {text!r}")
+
+
+def test_a_session_is_begun_prompted_and_stopped_without_a_mouse(server, client, view):
+    view.sign_in(server)
+    focus(view, "New session")
+    view.page.keyboard.press("Enter")
+    view.page.get_by_label("Prompt").wait_for()
+    focus(view, "Prompt")
+    view.page.keyboard.type("x;;%slow 600")
+    view.page.keyboard.press("Enter")
+    view.page.locator("button:enabled", has_text="Stop").wait_for()
+    focus(view, "Stop")
+    view.page.keyboard.press("Enter")
+    view.page.locator("button:disabled", has_text="Stop").wait_for()
+
+    assert view.page.url.rpartition("/")[2] not in client.get("/session/status").json()
+
+
+@pytest.mark.parametrize(
+    ("link", "reached"),
+    [("Cost", "Cost"), ("Hooks", "Hooks"), ("Plugins", "Plugins"), ("Requests", "Requests")],
+)
+def test_each_page_is_reached_without_a_mouse(server, view, link, reached):
+    view.sign_in(server)
+    nav = view.page.get_by_role("navigation", name="Pages")
+    focus(view, nav.get_by_role("link", name=re.compile(f"^{link}")).text_content())
+    view.page.keyboard.press("Enter")
+    view.page.get_by_role("heading", name=reached, level=1).wait_for()
 
 
 def test_the_first_key_skips_the_navigation(server, view):

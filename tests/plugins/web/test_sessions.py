@@ -56,6 +56,17 @@ def test_a_session_has_its_messages_calls_and_todos(server, client, view):
     assert view.console == []
 
 
+def test_subagents_are_listed_and_opened(server, client, view):
+    session = made(client, "x;;%task general ECHO-OF-THE-CHILD;;%say DONE")
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.get_by_role("complementary").get_by_role("link", name="subtask").click()
+    view.page.locator("article.prompt", has_text="ECHO-OF-THE-CHILD").wait_for()
+    view.page.get_by_role("link", name="Parent session").click()
+    view.page.locator("article.answer", has_text="DONE").wait_for()
+
+    assert view.page.url.endswith(session)
+
+
 def test_a_prompt_of_the_page_is_answered_on_it(server, client, view):
     view.sign_in(server)
     view.page.get_by_role("button", name="New session").click()

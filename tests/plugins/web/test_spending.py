@@ -191,3 +191,12 @@ def test_the_page_shows_the_chosen_days_alone(server, now_ms, view):
     assert date(0, now_ms) in rows.nth(0).inner_text()
     assert rows.count() == 1
     assert view.page.locator(".days").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_plot_has_no_serious_finding(server, now_ms, view, axe, scheme):
+    view.page.emulate_media(color_scheme=scheme)
+    view.sign_in(server, path="#/cost")
+    view.page.locator(".days canvas").wait_for()
+
+    assert view.findings(axe) == []

@@ -118,9 +118,8 @@ export function Plugins() {
   const order = ["failed", "quarantined", "blocked", "works"];
   const plugins = [...value.plugins].sort((one, other) => order.indexOf(one.state) - order.indexOf(other.state) || one.name.localeCompare(other.name));
   return html`<div class="page"><h1>Plugins</h1>
-    ${value.leftOut.map((line) => html`<p class="s-warning">${line}</p>`)}
     ${value.untrusted.length ? html`<section><h2>Not trusted</h2><ul>${value.untrusted.map((path) => html`<li><code>${path}</code></li>`)}</ul><p class="facts"><code>pegboard trust allow</code> shows and trusts them.</p></section>` : null}
-    ${value.failures.length ? html`<section><h2>Failures</h2><ul>${value.failures.map((text) => html`<li class="s-error">${text}</li>`)}</ul></section>` : null}
+    ${value.problems.length ? html`<section><h2>Problems</h2><ul>${value.problems.map((text) => html`<li class="s-error">${text}</li>`)}</ul></section>` : null}
     <${Table} title="All plugins" head=${["plugin", "state", "from", "tools", "hooks", "import ms"]} empty="There are no plugins."
       rows=${plugins.map((each) => [html`${each.name} <span class="facts">${each.version}</span>`, html`<${State} state=${each.state} />${each.error ? html` <span class="s-error">${each.error}</span>` : null}${each.quarantined.length ? html` <span class="s-error">${each.quarantined.join(", ")}</span>` : null}`, each.origin, each.tools.join(", "), each.hooks.join(", "), each.loadMs.toFixed(1)])} /></div>`;
 }
