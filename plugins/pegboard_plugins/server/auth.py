@@ -1,4 +1,4 @@
-"""Who may use the server: a token that a file tells the user's own clients, or a password."""
+"""Credentials of a server: a token that a file has for the user's own clients, or a password."""
 
 import base64
 import hmac
@@ -15,7 +15,7 @@ _USERS = ("PEGBOARD_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """What opens the server: the token as bearer or as password, the password with its user.
+    """The credentials that open a server: the token as bearer or as password, the user's password.
 
     `token` is None for an open server.
     """
@@ -25,7 +25,7 @@ class Credentials:
     user: str = USER
 
     def accepts(self, authorization: str | None) -> bool:
-        """Whether this `Authorization` header opens the server; it takes the same time always."""
+        """Return whether this `Authorization` header opens the server, always in the same time."""
         if self.token is None:
             return True
         scheme, _, value = (authorization or "").partition(" ")

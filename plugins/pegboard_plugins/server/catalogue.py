@@ -1,4 +1,4 @@
-"""What the project has to work with: agents, slash commands, skills, tools, language servers."""
+"""The project's agents, slash commands, skills, tools and language servers."""
 
 import os
 from pathlib import Path
@@ -191,7 +191,7 @@ async def console() -> Response:
     **operation("experimental.console.listOrgs", gives=dict[str, tuple[dict[str, Any], ...]]),
 )
 async def organisations() -> Response:
-    """Return no organisations: there is no console to sign in to."""
+    """Return no organisations, because there is no console to sign in to."""
     return answer({"orgs": ()})
 
 

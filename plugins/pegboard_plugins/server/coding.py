@@ -17,7 +17,7 @@ SLICE_BYTES = 64 << 10
 
 
 def takes_gzip(headers: Sequence[str]) -> bool:
-    """Whether gzip may be used, and is not liked less than no coding (RFC 9110 §12.5.3).
+    """Return whether the client accepts gzip no less than no coding (RFC 9110 §12.5.3).
 
     `headers` are the lines of `Accept-Encoding`; without one nothing is compressed.
     """

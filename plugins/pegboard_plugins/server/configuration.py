@@ -114,7 +114,7 @@ def _provider(said: ProviderConfig) -> dict[str, Any]:
 
 
 def _model(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Mask a model's own settings: beside options and headers they have names and numbers."""
+    """Mask a model's own settings: apart from options and headers they have names and numbers."""
     return {name: masked(value, name) for name, value in said.items()}
 
 

@@ -105,14 +105,14 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP, unless it is refused already."""
+        """Refuse bytes that are not HTTP, unless the request is refused already."""
         if not self.transport.is_closing():
             super().send_400_response(msg)
 
     def _is_clear(self) -> bool:
-        """Whether it is plain where the request ends, and whom it is for.
+        """Return whether the request has one clear end and one clear host.
 
-        RFC 9112 6.3: with two lengths, or in a coding that is not understood, it is not.
+        RFC 9112 6.3: with two lengths, or in an unknown coding, it has none.
         """
         codings = [value for name, value in self.headers if name == b"transfer-encoding"]
         is_sized = any(name == b"content-length" for name, _ in self.headers)
@@ -165,7 +165,7 @@ def send_interim(scope: Scope) -> None:
 
 
 class RefusedError(Exception):
-    """Nothing more of the connection is read."""
+    """An error after which the server reads no more of the connection."""
 
 
 class AcceptFailures:
@@ -186,6 +186,6 @@ class AcceptFailures:
 
 
 def _most_connections() -> int:
-    """Fewer than there may be open files: without one left nothing works, and nobody is told."""
+    """Return a limit below that of open files: without a free one the server can do nothing."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return files - min(KEPT_FILES, files // 2)

@@ -70,7 +70,7 @@ class _Text:
         return True
 
     def joined(self, due: float) -> Event:
-        """All of it as one delta; further text is due later."""
+        """Return all text as one delta; further text is due later."""
         delta = replace(self.delta, delta="".join(self.pieces))
         self.pieces.clear()
         self.due = due

@@ -1,4 +1,4 @@
-"""What `/doc` says: an OpenAPI document made from the routes and the schema's structs."""
+"""The OpenAPI document of `/doc`, made from the routes and the schema's structs."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Events on their way to clients: encoded once, kept for a while, read by each listener."""
+"""Events on their way to clients: encoded once, stored for a while, read by each listener."""
 
 import asyncio
 import secrets
@@ -62,7 +62,7 @@ class _Kept:
         self._bytes = 0
 
     def add(self, frame: Frame) -> None:
-        """Keep the next frame, and let go of those for which there is no room."""
+        """Store the next frame, and drop those for which there is no room."""
         self.last = frame.number
         self._frames[frame.number] = frame
         self._bytes += len(frame.event)
@@ -106,11 +106,11 @@ class Listener:
 
     @property
     def is_late(self) -> bool:
-        """Whether it has not yet taken what it could: it waits for its turn, not its client."""
+        """Whether the listener has not yet taken frames that it could take."""
         return self._asks and self._has_more
 
     def hears(self, frame: Frame) -> bool:
-        """Whether the frame is for this client."""
+        """Return whether the frame is for this client."""
         if frame.repeats and not self.repeats:
             return False
         return self.directory is None or frame.directory in (None, self.directory)
@@ -268,7 +268,7 @@ class Feed:
             listener.close()
 
     def hears_repeats(self, directory: str) -> bool:
-        """Whether a client of this directory may know no deltas."""
+        """Return whether a client of this directory may know no deltas."""
         return any(
             listener.repeats and listener.directory in (None, directory)
             for listener in self._listeners
@@ -283,13 +283,13 @@ class Feed:
         )
 
     def is_heard(self, directory: Path) -> bool:
-        """Whether a client follows this directory alone."""
+        """Return whether a client follows this directory alone."""
         return any(listener.directory == str(directory) for listener in self._listeners)
 
     async def read(self, directory: Path) -> None:
-        """Time for clients that have just begun to listen to read what a turn has told.
+        """Wait until clients that have just begun to listen have read the events of a turn.
 
-        `opencode run` opens its stream beside its prompt, and leaves when that is answered.
+        `opencode run` opens its stream together with its prompt, and leaves after the answer.
         """
         since = time.monotonic() - NEW_S
         places = (None, str(directory))
@@ -302,7 +302,7 @@ class Feed:
 
     @property
     def listeners(self) -> int:
-        """How many clients listen."""
+        """The number of clients that listen."""
         return len(self._listeners)
 
     @property

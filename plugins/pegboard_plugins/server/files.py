@@ -93,7 +93,7 @@ async def find_for_completion(
 
 @routes.get("/find/symbol", **operation("find.symbols", gives=tuple[dict[str, Any], ...]))
 async def find_symbol(_app: Here, query: Text) -> Response:  # noqa: ARG001 - the protocol's
-    """Nothing: no language server is asked for symbols of the whole project."""
+    """Return no symbols: no language server is asked for those of the whole project."""
     return answer([])
 
 

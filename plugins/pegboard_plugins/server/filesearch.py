@@ -46,7 +46,7 @@ def best_names(names: Iterable[str], query: str, limit: int) -> list[str]:
 
 
 def _distance(name: str, wanted: str) -> tuple[int, int, int] | None:
-    """How far a name is from the query: less is nearer, None if it lacks a letter."""
+    """Return the distance of a name from the query, None if it lacks a letter."""
     lower = name.lower()
     last = lower.rstrip("/").rpartition("/")[2]
     if wanted in last:

@@ -36,10 +36,10 @@ _log = logging.getLogger("pegboard.server")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPolicy:
-    """Who is let in: the names of the server, the sites beside it, the credentials.
+    """The rules of access: the server's names, the known sites, the credentials.
 
-    `admits` says whether a ticket opens one terminal; it is asked once for each ticket. `door` has
-    the sessions of pages, `public` the paths of files that need no credentials.
+    `admits` decides whether a ticket opens one terminal, once for each ticket. `door` has the
+    sessions of pages, `public` the paths of files that need no credentials.
     """
 
     credentials: Credentials
@@ -131,7 +131,7 @@ class Guard:
         return session is not None
 
     def _has_ticket(self, scope: Scope) -> bool:
-        """Whether a WebSocket brings a ticket: a page cannot send a token with it."""
+        """Return whether a WebSocket brings a ticket: a page cannot send a token with it."""
         at = _AT_TERMINAL.fullmatch(scope["path"]) if scope["type"] == "websocket" else None
         tickets = parse_qs(scope["query_string"]).get(b"ticket", [])
         return (
@@ -178,7 +178,7 @@ class _Reply:
         self.whole = self.whole or ended
 
     def log(self) -> None:
-        """One line a request; never its query, which may have secrets."""
+        """Log a request in one line, without its query, which may have secrets."""
         if not _log.isEnabledFor(logging.INFO):
             return
         took_ms = (time.perf_counter() - self._since) * 1000

@@ -1,4 +1,4 @@
-"""What the protocol does not know: plugins and their changes, what requests carry, protection."""
+"""Facts that the protocol lacks: plugins and their changes, parts of requests, protection."""
 
 import asyncio
 
@@ -49,7 +49,7 @@ async def protection(app: Here) -> Response:
 
 @routes.get("/pegboard/standing", **operation("pegboard.standing", gives=dict[str, int]))
 async def standing_parts(app: Here, agent: str = "", session: str = "") -> Response:
-    """Return the characters that every request carries beside the conversation, by source."""
+    """Return the characters that every request has in addition to the conversation, by source."""
     return answer(dict(standing(app, session, agent)))
 
 

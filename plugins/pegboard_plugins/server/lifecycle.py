@@ -341,9 +341,9 @@ def _is_cancelled(record: logging.LogRecord) -> bool:
 
 
 def log_to_stderr(*, is_quiet: bool) -> None:
-    """One line for each thing that happens; only what is wrong when `is_quiet`.
+    """Log one line for each event, with `is_quiet` only for errors.
 
-    uvicorn warns of each request that is no HTTP, with which a stranger could fill a disk.
+    uvicorn warns of each request that is not HTTP, with which a stranger could fill a disk.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Line("%(asctime)s %(levelname)s %(name)s %(message)s"))

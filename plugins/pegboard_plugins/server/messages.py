@@ -82,7 +82,7 @@ def _listed(rows: bytes, headers: Mapping[str, str]) -> Response:
 
 @routes.get(_MESSAGE, **operation("session.message", gives=Turn))
 async def message(opened: AtSession, messageID: str) -> Response:
-    """One message with its parts."""
+    """Return one message with its parts."""
     turn = await _turn(opened, messageID)
     return answer(wire_turn(turn))
 
@@ -97,7 +97,7 @@ async def delete_message(opened: AtSession, messageID: str) -> Response:
 
 @routes.post(f"{_MESSAGE}/withdraw", **operation("session.withdraw", gives=bool))
 async def withdraw(opened: AtSession, messageID: str) -> Response:
-    """Whether a prompt is gone, because no model has read it yet; else it stays as it is."""
+    """Drop a prompt that no model has read; return whether it is gone."""
     message_id = checked("message", messageID)
     return answer(await opened.app.withdraw(opened.session.id, message_id))
 

@@ -1,4 +1,4 @@
-"""One App for each directory that somebody works in; those that rest are put away."""
+"""One App for each directory with work; those without it are closed after a while."""
 
 import asyncio
 import logging
@@ -49,7 +49,7 @@ class Member:
 
     @property
     def rests(self) -> bool:
-        """Whether nobody works with it, nothing runs and nobody is asked anything."""
+        """Whether no client uses it, no turn runs and no request waits."""
         return not (
             self.users
             or self.statuses

@@ -1,4 +1,4 @@
-"""Where the work is: paths, projects, version control."""
+"""Projects, their paths and their version control."""
 
 import asyncio
 from pathlib import Path
@@ -63,7 +63,7 @@ async def paths(app: Here, state: Served) -> Response:
 
 @routes.get("/project", **operation("project.list", gives=tuple[Project, ...]))
 async def projects(app: Here) -> Response:
-    """All projects that the database knows, and this one."""
+    """Return all projects that the database knows, and this one."""
     known = await app.storage.projects()
     rest = tuple(each for each in known if each.id != app.workspace.project_id)
     return answer((await _current(app), *rest))

@@ -45,7 +45,7 @@ async def configured(app: Here) -> Response:
 
 @routes.get("/provider", **operation("provider.list", gives=KnownProviders))
 async def every(app: Here) -> Response:
-    """All providers that have models."""
+    """Return all providers that have models."""
     found = await listings(app)
     names = tuple(each.id for each in found)
     known = KnownProviders(all=found, default=_defaults(app, found), connected=names)
@@ -62,7 +62,7 @@ def _as_shown(providers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @routes.get("/provider/auth", **operation("provider.auth", gives=dict[str, Any]))
 async def ways(_app: Here) -> Response:
-    """Return the ways to sign in beside a key, of which there are none."""
+    """Return the ways to sign in other than a key, of which there are none."""
     return answer({})
 
 

@@ -44,7 +44,7 @@ class PtySize(Wire, frozen=True):
 
 
 class PtyChange(Wire, frozen=True):
-    """What is to be different about a terminal."""
+    """The changes to make at a terminal."""
 
     title: str | None = None
     size: PtySize | None = None

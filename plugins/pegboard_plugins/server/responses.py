@@ -84,7 +84,7 @@ class _Json(Response):
 
 
 def problem(status: int, name: str, message: str, **facts: object) -> Response:
-    """Return an error in the protocol's form; `facts` stand beside the message."""
+    """Return an error in the protocol's form; `facts` follow the message."""
     return answer({"name": name, "data": {"message": message, **facts}}, status=status)
 
 
@@ -106,7 +106,7 @@ def failure(error: PegboardError) -> Response:
 
 
 def _facts(error: PegboardError) -> dict[str, object]:
-    """Return the facts that the protocol's clients expect beside the message."""
+    """Return the facts that the protocol's clients expect with the message."""
     match error:
         case BodyError():
             return {"kind": "Payload"}
@@ -147,7 +147,7 @@ async def body_of(request: Request, kind: type[_Body]) -> _Body:
 
 
 def _refuse_twins(raw: bytes) -> None:
-    """Nothing, unless an object has a key twice: who checked the one may get the other."""
+    """Reject JSON with duplicate keys."""
 
     def unique(pairs: list[tuple[str, object]]) -> None:
         known: set[str] = set()

@@ -1,4 +1,4 @@
-"""What a server left behind when it ended goes on with the next one."""
+"""Unfinished work of an earlier server, which the next one resumes."""
 
 import asyncio
 import logging

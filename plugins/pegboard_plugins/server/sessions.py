@@ -52,7 +52,7 @@ Limit = Annotated[int | None, Query(ge=1, le=MOST_SESSIONS)]
 
 @dataclass(kw_only=True)
 class Filters:
-    """Which sessions a list has; `start` is milliseconds since the epoch."""
+    """The filters of a list of sessions; `start` is milliseconds since the epoch."""
 
     directory: str | None = None
     roots: Literal["true", "false"] | None = None

@@ -1,4 +1,4 @@
-"""A terminal in the project's folder, for a person and not for a model."""
+"""A terminal in the project's folder, for a user and not for a model."""
 
 import asyncio
 import os
@@ -16,7 +16,7 @@ _KIND = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
 
 class TerminalOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What runs: the user's shell where no command is named, in the project's folder.
+    """The program to run: the user's shell unless a command is named, in the project's folder.
 
     `env` is added to the environment, which has no keys of providers in it.
     """

@@ -73,7 +73,7 @@ class _EventStream(StreamingResponse):
 
 
 class _Stream:
-    """How one client gets its frames; only who asks gets `id:` lines, with which it can resume."""
+    """The stream of one client; frames have `id:` lines if the client asks for them."""
 
     def __init__(self, feed: Feed, wrap: Wrap, *, ids: bool, repeats: bool = False) -> None:
         self._feed = feed

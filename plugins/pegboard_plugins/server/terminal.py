@@ -1,4 +1,4 @@
-"""Programs at a pseudo-terminal: what a person works in, with all that it starts."""
+"""Programs at a pseudo-terminal, with all processes that they start."""
 
 import asyncio
 import os
@@ -108,7 +108,7 @@ class Terminal:
         return self._transport.get_pid()
 
     def resize(self, size: TerminalSize) -> None:
-        """Give the terminal another size; the program is told.
+        """Resize the terminal and notify the program.
 
         :raises InvalidInputError: when there is no such size.
         """
@@ -154,7 +154,7 @@ class Terminal:
         self._transport.close()
 
     async def _room(self) -> None:
-        """Wait until the program reads again, or is gone; a person may well leave it stopped."""
+        """Wait until the program reads again or has ended, without a limit: a user may stop it."""
         free = self._loop.create_future()
         self._loop.add_writer(self._master, _settle, free)
         try:

@@ -1,4 +1,4 @@
-"""Terminals of people, by project: what each has shown lately, and who may look."""
+"""Terminals of users by project: their last output and their access tickets."""
 
 import asyncio
 import secrets
@@ -77,7 +77,7 @@ class Screen:
         self._more.set()
 
     def close(self) -> None:
-        """Nothing more will be shown."""
+        """End the output: waiting readers go on."""
         self.closed = True
         self._more.set()
 
@@ -98,14 +98,14 @@ class Screen:
         return "", self.end
 
     async def more(self, place: int) -> None:
-        """Wait until something was shown behind this place, or nothing will; a person types."""
+        """Wait for output after this position, or its end, without a limit: a user types."""
         while self.end <= place and not self.closed:
             self._more.clear()
             await self._more.wait()
 
 
 def _is_first_half(unit: bytes | bytearray) -> bool:
-    """Whether this unit of UTF-16 and the next are one letter."""
+    """Return whether this unit of UTF-16 and the next are one letter."""
     return len(unit) == 2 and 0xD8 <= unit[1] < 0xDC  # noqa: PLR2004 - as UTF-16 has it
 
 
@@ -213,7 +213,7 @@ class Terminals:
         return PtyToken(ticket=ticket, expires_in=TICKET_S)
 
     def admits(self, ticket: str, pty_id: str) -> bool:
-        """Whether the ticket opens a connection to this terminal; it does so once."""
+        """Return whether the ticket opens a connection to this terminal; it does so once."""
         known = self._tickets.pop(ticket, None)
         return known is not None and known[0] == pty_id and known[1] > time.monotonic()
 

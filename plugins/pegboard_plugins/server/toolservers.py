@@ -43,7 +43,7 @@ class McpBody(Rest, frozen=True):
 
 
 class McpCode(Rest, frozen=True):
-    """What a browser was sent back with."""
+    """The code with which an authorization page sent the browser back."""
 
     code: str
 

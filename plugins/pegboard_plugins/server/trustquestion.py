@@ -17,7 +17,7 @@ LOOK_EVERY_S = 0.2
 
 
 def ask_once(state: ServerState, opened: OpenSession) -> None:
-    """Ask about the project's code, if it has any that nobody has decided about as it is now.
+    """Ask about the project's code, if it has any without a decision in its present form.
 
     The turn does not wait for the answer; until there is one, the code does not run.
     """
@@ -57,7 +57,7 @@ async def _reopen(state: ServerState, app: App) -> None:
 
 
 def _described(app: App) -> Iterator[str]:
-    """Each file, with what its syntax says that it does, or which of its settings wait.
+    """Yield each file with its capabilities by its syntax, or with its settings that wait.
 
     It parses all of the code, which takes its time.
     """

@@ -1,4 +1,4 @@
-"""What makes a session run: prompts, slash commands, shell lines, summaries."""
+"""Requests that make a session run: prompts, slash commands, shell lines, summaries."""
 
 import asyncio
 from collections.abc import Callable, Container, Coroutine, Mapping
@@ -76,7 +76,7 @@ async def prompt(request: Request, opened: AtFolder, state: Served) -> Response:
     **operation("session.prompt_async", takes=PromptBody, status=204),
 )
 async def prompt_async(request: Request, opened: AtFolder, state: Served) -> Response:
-    """Nothing, as soon as the prompt is stored; all else comes as events."""
+    """Return as soon as the prompt is stored; everything else comes as events."""
     body = await body_of(request, PromptBody)
     ask_once(state, opened)
     async with opened.app.subscribe() as events:
