@@ -228,6 +228,4 @@ async def test_a_fault_of_a_shared_storage_is_found(
 async def test_a_process_whose_commits_are_lost_is_found(tmp_path: Path) -> None:
     findings = await check_shared_storage(open_lone, urls(tmp_path))
 
-    assert [(each.rule, each.text) for each in findings] == [
-        ("kill", "a process's claim is not seen")
-    ]
+    assert [(each.rule, each.text) for each in findings] == [("kill", "its claim is invisible")]

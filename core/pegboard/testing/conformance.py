@@ -1,4 +1,4 @@
-"""What about a tool would trouble a model or a provider."""
+"""Checks that a tool does not trouble a model or a provider."""
 
 import inspect
 import json
@@ -63,7 +63,7 @@ async def _answer(hook: Callable[..., Any], **arguments: object) -> tuple[Any, .
 
 
 def check_tools(tools: Iterable[Tool], *, calls: bool = True) -> tuple[Finding, ...]:
-    """All findings, none if the tools are as they should be.
+    """Return all findings about tools, none if the tools are as they should be.
 
     The rules: id, description, schema, name (of a parameter), parameter (it has no description),
     refuses (wrong arguments are let through), accepts (right ones are not), requires (its own

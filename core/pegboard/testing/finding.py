@@ -1,4 +1,4 @@
-"""What the suites for authors find: the rule that is broken, and how."""
+"""Findings of the suites for authors: each names the rule that is broken, and how."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,7 +10,7 @@ LIMIT_S = 20.0
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What is wrong: `subject` is the tool, hook, provider and so on, `rule` what it breaks."""
+    """A broken rule: `subject` is the tool, hook, provider and so on that breaks it."""
 
     subject: str
     rule: str
@@ -22,9 +22,9 @@ class BrokenRuleError(Exception):
 
 
 def must(holds: object, text: str) -> None:
-    """Nothing where the rule holds.
+    """Check that a rule holds.
 
-    :raises BrokenRuleError: where it does not.
+    :raises BrokenRuleError: when the rule is broken.
     """
     if not holds:
         raise BrokenRuleError(text)

@@ -148,7 +148,7 @@ def _values_in_a_session(view: SessionView) -> dict[Any, Sequence[Any]]:
         Model: (MODEL,),
         ModelRequest: (_REQUEST,),
         PendingCall: tuple(map(_call, ({"filePath": "a.py"}, {}))),
-        PermissionRequest: tuple(map(_asked, (("a.py",), ("a", "b"), ()))),
+        PermissionRequest: tuple(map(_request, (("a.py",), ("a", "b"), ()))),
         SessionView: (view,),
         TextPart: tuple(map(_part, _TEXTS)),
         Tool | None: (None, Tool.raw("look", "", {"type": "object"}, print)),
@@ -166,7 +166,7 @@ def _values_in_a_session(view: SessionView) -> dict[Any, Sequence[Any]]:
 
 
 def _events() -> Iterator[Event]:
-    """One of each type, with as little in it as it may have, and one of a plugin's."""
+    """Yield one event of each type, with as few fields as it may have, and one of a plugin's."""
     for kind in TYPES:
         yield Event(properties=minimal(kind))
     yield Event(properties=Custom(name="a.custom.event", data={"a": 1}))
@@ -195,7 +195,7 @@ def _turn(text: str) -> Turn:
     return Turn(info=info, parts=(_part(text),))
 
 
-def _asked(patterns: tuple[str, ...]) -> PermissionRequest:
+def _request(patterns: tuple[str, ...]) -> PermissionRequest:
     return PermissionRequest(
         id="per_1",
         session_id="ses_test",

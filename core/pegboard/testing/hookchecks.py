@@ -1,4 +1,4 @@
-"""What about a plugin's hooks would fail, stall or cost more than it has to."""
+"""Checks that a plugin's hooks do not fail, stall or cost more than they must."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ async def check_hooks(
     options: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """All findings about a plugin's hooks, none if they are as they should be.
+    """Return all findings about a plugin's hooks, none if they are as they should be.
 
     Each hook of the core that the plugin has is called with plain and with odd values, the hook
     `event` with every event that there is; `startup` and `shutdown`, which want an App, are not
@@ -95,7 +95,7 @@ class _Hook:
             await self._hooks.aclose()
 
     async def _answers(self) -> None:
-        """Every call is answered in time, with what the specification asks for."""
+        """Check that every call is answered in time, with what the specification asks for."""
         slowest, letters = 0.0, 0
         for arguments in self._calls():
             taken_s, size = await self._taken_s(arguments), len(repr(arguments))
@@ -111,14 +111,14 @@ class _Hook:
         for _ in range(ATTEMPTS):
             if taken_s >= SLOW_S and not self._failures:
                 watch = Stopwatch()
-                await self._asked(arguments)
+                await self._call(arguments)
                 taken_s = watch.taken_s
         return taken_s
 
     async def _same(self) -> None:
         """Check that the start of each request is the same text, which providers then cache."""
         for arguments in self._calls():
-            first, second = await self._asked(arguments), await self._asked(arguments)
+            first, second = await self._call(arguments), await self._call(arguments)
             must(first == second, "two calls give two answers: providers cannot cache the request")
 
     def _calls(self) -> Iterator[Mapping[str, Any]]:
@@ -132,7 +132,7 @@ class _Hook:
             places=self._places,
         )
 
-    async def _asked(self, arguments: Mapping[str, Any]) -> object:
+    async def _call(self, arguments: Mapping[str, Any]) -> object:
         mark = mark_of(self._spec)
         if mark.kind == "notify":
             await self._hooks.notify_last(self._spec, **arguments)

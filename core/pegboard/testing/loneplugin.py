@@ -1,4 +1,4 @@
-"""One plugin, registered as an App does it: with its options, its folders and nobody else."""
+"""One plugin, registered as an App does it: with its options, its folders and no other plugin."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -49,7 +49,7 @@ def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
 
 
 class LonePlugin:
-    """The plugin as its hooks see it; `flaws` is what is wrong with its hooks and options.
+    """The plugin as its hooks see it; `flaws` are those of its hooks and options.
 
     `name` is what findings call it: the name of its entry point, if it has one, as in an App.
     `config` has the `options` in it.
@@ -88,11 +88,11 @@ class LonePlugin:
         }
 
     def has(self, hook: str) -> bool:
-        """Whether the plugin has a function for the hook that can be called."""
+        """Return whether the plugin has a function for the hook that can be called."""
         return bool(self._implementations.get(hook))
 
     def hooks(self, on_failure: Callable[[PluginFailed], None]) -> Hooks:
-        """Callers of its hooks."""
+        """Return callers of its hooks."""
         return Hooks(self._implementations, on_failure=on_failure)
 
 

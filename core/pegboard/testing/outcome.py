@@ -1,4 +1,4 @@
-"""What came of a request to a provider, and the checks that it has to pass."""
+"""The outcome of a request to a provider, and the checks that it must pass."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from pegboard.testing.wireframes import meant
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a request."""
+    """The outcome of a request."""
 
     events: list[StreamEvent] = field(default_factory=list)
     error: BaseException | None = None

@@ -1,4 +1,4 @@
-"""What about a tool's permission requests would surprise its user."""
+"""Checks that a tool's permission requests do not surprise its user."""
 
 import asyncio
 import inspect

@@ -1,4 +1,4 @@
-"""What about a policy would let calls through, or trouble whoever works under it."""
+"""Checks that a policy lets no forbidden call through, and does not trouble its user."""
 
 import asyncio
 import threading
@@ -39,7 +39,7 @@ async def check_policy(
     options: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """All findings about a plugin's `permission_ask`, none if it is as it should be.
+    """Return all findings about a plugin's `permission_ask`, none if it is as it should be.
 
     It is asked about requests of many kinds, and about yours. `config`, `options` and `secrets`
     are as in `tools_of`.
@@ -70,7 +70,7 @@ def _flaws(alone: LonePlugin) -> tuple[str, ...]:
 
 
 class _Policy:
-    """The plugin as it is asked; `failures` is what went wrong since `ask` began."""
+    """The plugin as it is asked; `failures` are those since `ask` began."""
 
     def __init__(self, alone: LonePlugin) -> None:
         self.view = session_view(alone.config, Path("/project"))
@@ -85,7 +85,7 @@ class _Policy:
             toolhooks.permission_ask, session=view, request=request, stash=Stash()
         )
         if self.failures:
-            raise BrokenRuleError(f"{_shown(request)}: {self.failures[0].message}")
+            raise BrokenRuleError(f"{_name_of(request)}: {self.failures[0].message}")
         return verdict
 
 
@@ -103,8 +103,8 @@ async def _patterns(policy: _Policy, asked: Sequence[PermissionRequest]) -> None
             whole = await policy.ask(_with(request, patterns))
             must(
                 not alone or _strictness(whole) >= _strictness(wanted),
-                f"{_shown(_with(request, patterns))} is {_said(whole)}, and one of its patterns"
-                f" alone {_said(wanted)}: judge every pattern",
+                f"{_name_of(_with(request, patterns))} is {_action_of(whole)}, and one of its"
+                f" patterns alone {_action_of(wanted)}: judge every pattern",
             )
 
 
@@ -113,7 +113,7 @@ async def _same(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
         first, second = await policy.ask(request), await policy.ask(request)
         must(
             _strictness(first) == _strictness(second),
-            f"{_shown(request)} is {_said(first)}, and asked again {_said(second)}",
+            f"{_name_of(request)} is {_action_of(first)}, and asked again {_action_of(second)}",
         )
 
 
@@ -122,7 +122,8 @@ async def _reason(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
         verdict = await policy.ask(request)
         silent = verdict is not None and verdict.action != "allow" and not verdict.reason.strip()
         must(
-            not silent, f"{_shown(request)} is {_said(verdict)} without a reason that a user reads"
+            not silent,
+            f"{_name_of(request)} is {_action_of(verdict)} without a reason that a user reads",
         )
 
 
@@ -177,9 +178,9 @@ def _strictness(verdict: Verdict | None) -> int:
     return _ORDER.index(None if verdict is None else verdict.action)
 
 
-def _said(verdict: Verdict | None) -> str:
+def _action_of(verdict: Verdict | None) -> str:
     return "no opinion" if verdict is None else verdict.action
 
 
-def _shown(request: PermissionRequest) -> str:
+def _name_of(request: PermissionRequest) -> str:
     return f"{request.permission} {list(request.patterns)}"

@@ -1,4 +1,4 @@
-"""The faults of a provider's server, each played over a real socket, and what must come of them.
+"""The faults of a provider's server, each over a real socket, with the outcome that it must have.
 
 The table is the same for every HTTP provider; the wire format of one brings its own frames.
 """
@@ -36,7 +36,7 @@ and tries nothing again by itself."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One row: what the server plays, and what must come of it."""
+    """One row: the play of the server, and the outcome that it must have."""
 
     name: str
     play: Play
@@ -66,7 +66,7 @@ async def check_provider_faults(
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """What is asked, and the type of content that its servers say."""
+    """The endpoint of a request, and the content type of its server."""
 
     make: Make
     model: str
@@ -85,12 +85,12 @@ def faults(wire: ServerFrames, framing: Framing = "events") -> Iterator[Fault]:
     yield from _mid_stream(wire)
 
 
-def _said(wire: ServerFrames, text: str = "hi", *, end: End = "stop") -> bytes:
+def _answer_with(wire: ServerFrames, text: str = "hi", *, end: End = "stop") -> bytes:
     return wire.start() + wire.text(text) + wire.end(end)
 
 
 def _refusals(wire: ServerFrames) -> Iterator[Fault]:
-    """Errors instead of an answer."""
+    """Yield errors in the place of an answer."""
 
     def refused(name: str, code: int, refusal: Refusal, check: Check, **headers: str) -> Fault:
         body = wire.error(refusal, f"scripted: {name}")
@@ -127,7 +127,7 @@ def _refusals(wire: ServerFrames) -> Iterator[Fault]:
 
 
 def _breaks(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
-    """Answers that do not come to their end."""
+    """Yield answers that do not reach their end."""
     again = fails(retry=True)
     half = wire.start() + wire.text("Hel")
     begun = wire.start() + wire.cut_call("call_1", "look", '{"filePath": "a')
@@ -148,9 +148,9 @@ def _breaks(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
 
 def _odd_bytes(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
     """Yield the same answer in other bytes, and invalid bytes."""
-    whole, odd = _said(wire), "ünï 🧡 \u2028 \u0000"
+    whole, odd = _answer_with(wire), "ünï 🧡 \u2028 \u0000"
     single = [whole[place : place + 1] for place in range(len(whole))]
-    spoken = _said(wire, odd)
+    spoken = _answer_with(wire, odd)
     packed = gzip.compress(whole)
     zipped = Status(headers={"content-encoding": "gzip"})
     bomb = gzip.compress(b"\n" * (64 << 20))
@@ -185,7 +185,7 @@ def _crlf(content: bytes) -> bytes:
 
 
 def _odd_answers(wire: ServerFrames) -> Iterator[Fault]:
-    """Whole answers that end in unusual ways."""
+    """Yield whole answers that end in unusual ways."""
     start, args = wire.start(), '{"filePath": "a.txt"}'
     first = wire.call("call_1", "look", args)
     second = wire.call("call_2", "look", '{"filePath": "b.txt"}', index=1)
@@ -198,13 +198,13 @@ def _odd_answers(wire: ServerFrames) -> Iterator[Fault]:
     yield Fault(name="two calls with one id", play=same, check=both)
     cut = start + wire.cut_call("call_1", "look", '{"filePath": "a') + wire.end("length")
     yield Fault(name="a call that was cut for its length", play=(cut,), check=_never_called)
-    long = _said(wire, end="length")
+    long = _answer_with(wire, end="length")
     yield Fault(
         name="a text that was cut for its length",
         play=(long,),
         check=answers("hi", reason="length"),
     )
-    filtered = _said(wire, end="content-filter")
+    filtered = _answer_with(wire, end="content-filter")
     shown = answers("hi", reason="content-filter")
     yield Fault(name="a refusal of the model", play=(filtered,), check=shown)
     for name, usage in {"no usage": None, "huge usage": (10**12, 10**12)}.items():
@@ -212,7 +212,7 @@ def _odd_answers(wire: ServerFrames) -> Iterator[Fault]:
         yield Fault(name=name, play=play, check=answers("hi"))
     below = (start + wire.text("hi") + wire.end("stop", usage=(-5, -5)),)
     yield Fault(name="usage below zero", play=below, check=answers("hi"))
-    more = (_said(wire) + _rest(wire),)
+    more = (_answer_with(wire) + _rest(wire),)
     yield Fault(name="bytes behind the end", play=more, check=answers("hi", reason="stop"))
     html = Status(headers={"content-type": "text/html"})
     login = (html, b"<html><title>Log in</title></html>")
@@ -228,7 +228,7 @@ def _never_called(outcome: Outcome) -> None:
 
 
 def _mid_stream(wire: ServerFrames) -> Iterator[Fault]:
-    """Errors behind a head that said 200, which are like those of HTTP."""
+    """Yield errors after a head with status 200, which are like those of HTTP."""
     kinds: dict[Refusal, Check] = {
         "overloaded": fails(retry=True),
         "invalid": fails(retry=False),
@@ -258,13 +258,13 @@ async def _open(place: _Place, url: str) -> AsyncIterator[Provider]:
 
 async def _row(place: _Place, fault: Fault) -> None:
     async with place.server(fault.play) as server, _open(place, server.url) as provider:
-        outcome = await _asked(provider, place.model)
+        outcome = await _ask(provider, place.model)
         asked = len(server.requests)
     must(asked <= 1, f"the provider asks {asked} times by itself")
     fault.check(outcome)
 
 
-async def _asked(provider: Provider, model: str) -> Outcome:
+async def _ask(provider: Provider, model: str) -> Outcome:
     outcome = Outcome()
     try:
         async for event in provider.stream(_request(provider, model)):
@@ -293,17 +293,17 @@ async def _refused(place: _Place) -> None:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
     async with _open(place, f"http://127.0.0.1:{port}") as provider:
-        outcome = await _asked(provider, place.model)
+        outcome = await _ask(provider, place.model)
     must(isinstance(outcome.error, ProviderError), f"{outcome.error!r} is no ProviderError")
     must(str(port) in str(outcome.error), f"the error does not name the host: {outcome.error}")
 
 
 async def _reused(place: _Place, wire: ServerFrames) -> None:
-    """One that was kept open and is closed by the server costs nobody an answer."""
-    plays: tuple[Play, ...] = ((_said(wire), Disconnect()), (_said(wire),))
+    """Check that an idle connection which the server closes costs no answer."""
+    plays: tuple[Play, ...] = ((_answer_with(wire), Disconnect()), (_answer_with(wire),))
     async with place.server(*plays) as server, _open(place, server.url) as provider:
-        await _asked(provider, place.model)
-        answers("hi")(await _asked(provider, place.model))
+        await _ask(provider, place.model)
+        answers("hi")(await _ask(provider, place.model))
 
 
 async def _left(place: _Place, wire: ServerFrames) -> None:
@@ -322,10 +322,10 @@ async def _left(place: _Place, wire: ServerFrames) -> None:
 
 async def _redirected(place: _Place, wire: ServerFrames) -> None:
     """Check that a redirect does not take the key elsewhere."""
-    async with place.server((_said(wire),)) as other:
+    async with place.server((_answer_with(wire),)) as other:
         head = Status(code=307, headers={"location": f"{other.url}/elsewhere"})
         play: Play = (head, b"moved")
         async with place.server(play) as server, _open(place, server.url) as provider:
-            outcome = await _asked(provider, place.model)
+            outcome = await _ask(provider, place.model)
         must(not other.requests, "a redirect to another server is followed, with the key")
     fails(retry=False)(outcome)

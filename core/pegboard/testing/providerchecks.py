@@ -1,4 +1,4 @@
-"""What about a provider would trouble the engine: its facts, and the order of its events."""
+"""Checks that a provider does not trouble the engine: its facts, the order of its events."""
 
 import inspect
 import re
@@ -39,7 +39,7 @@ _ENDS = {TextEnd: "text", ReasoningEnd: "reasoning", ToolInputEnd: "call"}
 async def check_provider(
     provider: Provider, *requests: ModelRequest, models: Sequence[str] = ()
 ) -> tuple[Finding, ...]:
-    """All findings about a provider, none if it is as it should be.
+    """Return all findings about a provider, none if it is as it should be.
 
     Each request is sent, and its answer looked at; without any the first model that is known is
     asked to say hello, so have a server of the test's own behind it. `models` are ids that
@@ -57,7 +57,7 @@ async def check_provider(
     for number, request in enumerate(asked):
         ending = f" {number}" if number else ""
         rules[f"stream{ending}"] = partial(_stream, provider, request)
-        rules[f"request{ending}"] = partial(_request, provider, request, _written(request))
+        rules[f"request{ending}"] = partial(_request, provider, request, _bytes_of(request))
         rules[f"close{ending}"] = partial(_close, provider, request)
     return await broken(provider.id, rules)
 
@@ -119,10 +119,10 @@ async def _stream(provider: Provider, request: ModelRequest) -> None:
 async def _request(provider: Provider, request: ModelRequest, before: bytes) -> None:
     async for _ in provider.stream(request):
         pass
-    must(before == _written(request), "the request is changed while it is sent")
+    must(before == _bytes_of(request), "the request is changed while it is sent")
 
 
-def _written(request: ModelRequest) -> bytes:
+def _bytes_of(request: ModelRequest) -> bytes:
     return msgspec.json.encode((request.options, request.headers, request.system))
 
 

@@ -1,4 +1,4 @@
-"""Events as they come, kept for a test to look at."""
+"""Events as they come, recorded for a test."""
 
 import asyncio
 from collections.abc import Callable

@@ -14,11 +14,11 @@ _T = TypeVar("_T")
 
 
 class _NoSampleError(Exception):
-    """The schema is beyond what is tried here."""
+    """An error for a schema without a sample."""
 
 
 def samples(schema: Mapping[str, Any]) -> Iterator[dict[str, Json]]:
-    """Objects that fit the schema: all arguments, the required ones, and each alternative.
+    """Yield objects that fit the schema: all arguments, the required ones, and each alternative.
 
     Only objects that jsonschema finds valid are given, so a schema with a pattern may have none.
     """
@@ -26,7 +26,7 @@ def samples(schema: Mapping[str, Any]) -> Iterator[dict[str, Json]]:
 
 
 def fits(value: Json, schema: Mapping[str, Any]) -> bool:
-    """Whether a value is valid by a schema, as far as that can be known here."""
+    """Return whether a value is valid by a schema, as far as that can be known here."""
     from jsonschema import Draft202012Validator
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import EMPTY_REGISTRY
@@ -49,7 +49,7 @@ def _objects(schema: Mapping[str, Any]) -> Iterator[dict[str, Json]]:
 
 
 def _values(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Json]:
-    """One value for each alternative of a property, its default and examples among them."""
+    """Return one value for each alternative of a property, its default and examples among them."""
     values = [schema["default"]] if "default" in schema else []
     values += schema.get("examples", ())
     for alternative in _alternatives(schema):

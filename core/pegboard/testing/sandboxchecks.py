@@ -1,4 +1,4 @@
-"""What about a sandbox would let a process out, or keep it from its work."""
+"""Checks that a sandbox lets no process out, and does not hinder its work."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ _CALL = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
 async def check_sandbox(
     sandbox: Sandbox, folder: Path, *, level: Enclosing = "workspace"
 ) -> tuple[Finding, ...]:
-    """All findings about a sandbox, none if it holds its policy; real processes are run in it.
+    """Return all findings about a sandbox, none if it enforces its policy on real processes.
 
     `folder` is an empty folder of the test's, best not below /tmp, of which sandboxes often have
     one of their own. Where the sandbox says that it cannot hold the policy on this machine, that
@@ -89,7 +89,7 @@ class _Site:
         )
 
     async def shell(self, script: str) -> tuple[int, str]:
-        """How a shell script ended in the sandbox, and what it printed."""
+        """Run a shell script in the sandbox; return how it ended and what it printed."""
         return await self.run(("/bin/sh", "-c", script))
 
     async def run(
@@ -150,7 +150,7 @@ async def _protected(site: _Site) -> None:
 
 
 def _is_made(path: Path) -> bool:
-    """Whether somebody has put something there; an empty stand-in of the sandbox's is none."""
+    """Return whether the path has content; an empty stand-in of the sandbox has none."""
     return path.is_file() and path.stat().st_size > 0
 
 
@@ -167,24 +167,26 @@ async def _users(site: _Site) -> None:
 
 
 async def _network(site: _Site) -> None:
-    with _listening(socket.AF_INET, ("127.0.0.1", 0)) as (listener, called):
+    with _listen(socket.AF_INET, ("127.0.0.1", 0)) as (listener, has_client):
         port = str(listener.getsockname()[1])
         argv = (sys.executable, "-c", _CONNECT, port)
         await site.run(argv)
-        must(not called(), "the network can be reached, and the policy has none")
+        must(not has_client(), "the network can be reached, and the policy has none")
         code, output = await site.run(argv, replace(site.policy, network=True))
-        must(called() and not code, f"the network that the policy grants is not there: {output}")
+        must(
+            has_client() and not code, f"the network that the policy grants is not there: {output}"
+        )
 
 
 async def _sockets(site: _Site) -> None:
     path = str(site.outside / "socket")
-    with _listening(socket.AF_UNIX, path) as (_, called):
+    with _listen(socket.AF_UNIX, path) as (_, has_client):
         await site.run((sys.executable, "-c", _CALL, path))
-        must(not called(), "a socket that has a path can be reached")
+        must(not has_client(), "a socket that has a path can be reached")
 
 
 async def _processes(site: _Site) -> None:
-    """Other processes of the user are out of reach."""
+    """Check that other processes of the user are out of reach."""
     victim = await site.started("/bin/sh", "-c", "exec sleep 60")
     try:
         look, kill = f"cat /proc/{victim.pid}/environ > src/seen", f"kill -9 {victim.pid}"
@@ -199,18 +201,18 @@ async def _processes(site: _Site) -> None:
 
 
 @contextmanager
-def _listening(family: int, address: Any) -> Iterator[tuple[socket.socket, Callable[[], bool]]]:  # noqa: ANN401 - one of either family
+def _listen(family: int, address: Any) -> Iterator[tuple[socket.socket, Callable[[], bool]]]:  # noqa: ANN401 - one of either family
     """Yield a listener, and a function that returns whether a client has connected since."""
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.bind(address)
         listener.listen()
         listener.settimeout(0)
 
-        def called() -> bool:
+        def has_client() -> bool:
             try:
                 listener.accept()[0].close()
             except BlockingIOError:
                 return False
             return True
 
-        yield listener, called
+        yield listener, has_client

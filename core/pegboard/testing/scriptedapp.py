@@ -65,7 +65,7 @@ class ScriptedApp:
     async def turn(self, prompt: str | Sequence[PartInput] = "go") -> TurnRecord:
         """Return the turn that a prompt begins, once it has ended."""
         parts = (TextInput(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
-        return await self._played(self.app.prompt(self.session_id, Prompt(parts=parts)))
+        return await self._play(self.app.prompt(self.session_id, Prompt(parts=parts)))
 
     async def command(self, name: str, arguments: str = "") -> TurnRecord:
         """Return the turn that the slash command `/name arguments` begins, once it has ended.
@@ -75,16 +75,16 @@ class ScriptedApp:
         from pegboard_plugins.shared.frontend import CommandOrder, run_command
 
         order = CommandOrder(name=name, arguments=arguments)
-        return await self._played(run_command(self.app, self.session_id, order))
+        return await self._play(run_command(self.app, self.session_id, order))
 
-    async def _played(self, work: Coroutine[Any, Any, Turn]) -> TurnRecord:
+    async def _play(self, work: Coroutine[Any, Any, Turn]) -> TurnRecord:
         asked, heard = len(self.model.requests), len(self.recorder.events)
         known = len(await self.app.list_turns(self.session_id))
         failure = await _failure(work)
         turns = (await self.app.list_turns(self.session_id))[known:]
         await asyncio.sleep(0)  # the recorder hears what was published last
         return TurnRecord(
-            text=_text(turns),
+            text=_last_text(turns),
             error=str(getattr(failure.data, "message", "")) if failure else "",
             failures=self._faults(),
             cancelled=isinstance(failure, AbortedFailure),
@@ -169,7 +169,7 @@ async def scripted_app(  # noqa: PLR0913 - what a test can set, all keyword-only
     )
     async with App.open(project, settled) as app, EventRecorder(app) as recorder:
         _watch(app, begun)
-        answering = asyncio.create_task(_answered(app, reply))
+        answering = asyncio.create_task(_answer_requests(app, reply))
         session = await app.create_session(title="test")
         try:
             yield ScriptedApp(
@@ -187,7 +187,7 @@ async def play_turn(
     prompt: str | Sequence[PartInput] = "go",
     **options: Any,  # noqa: ANN401 - those of `scripted_app`
 ) -> TurnRecord:
-    """One turn of a `scripted_app`, with its options."""
+    """Run one turn of a `scripted_app`, with its options."""
     async with scripted_app(folder, *plugins, script=script, **options) as scripted:
         return await scripted.turn(prompt)
 
@@ -210,7 +210,7 @@ class _Brought:
 
 @dataclass(frozen=True)
 class _Watched:
-    """The arguments of a tool; it is noted which calls begin."""
+    """The arguments of a tool, with a record of the calls that begin."""
 
     arguments: Arguments
     begun: Begun
@@ -240,7 +240,7 @@ async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:
             case _:
                 return False
 
-    def told(event: PartUpdated) -> bool:
+    def has_progress(event: PartUpdated) -> bool:
         match event.part:
             case ToolPart(call_id=it, state=Running(title=title, metadata=facts)) if it == call:
                 return bool(title or facts)
@@ -259,10 +259,10 @@ async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:
         await asyncio.gather(*either, return_exceptions=True)
     if begun[call].is_set():
         with suppress(TimeLimitError):
-            await recorder.wait_for(PartUpdated, told, timeout_s=SILENT_S)
+            await recorder.wait_for(PartUpdated, has_progress, timeout_s=SILENT_S)
 
 
-async def _answered(app: App, reply: Replies | None) -> None:
+async def _answer_requests(app: App, reply: Replies | None) -> None:
     """Answer each permission request, as a user would."""
     async with app.subscribe() as events:
         async for event in events:
@@ -319,7 +319,7 @@ def _tools(turn: Turn) -> tuple[ToolPart, ...]:
     return tuple(part for part in turn.parts if isinstance(part, ToolPart))
 
 
-def _text(turns: Sequence[Turn]) -> str:
+def _last_text(turns: Sequence[Turn]) -> str:
     said = (
         part.text
         for turn in reversed(turns)

@@ -46,7 +46,7 @@ _USAGE = Usage(input=10, output=5)
 
 
 class Cue(Enum):
-    """What happens in a script beside the model's answers."""
+    """An event of a script between the model's answers."""
 
     CANCEL = "cancel"
 
@@ -60,7 +60,7 @@ Cancel = Callable[[str, Sequence[str]], Awaitable[None]]
 
 
 class ScriptedModel:
-    """Provider `test` with the one model `test/model`; `requests` are those that it was asked.
+    """Provider `test` with the one model `test/model`; `requests` are those that it has got.
 
     A request for which the script has no answer left fails, and says so.
     """
@@ -100,7 +100,7 @@ class ScriptedModel:
             if isinstance(piece, Exception):
                 raise piece
             if piece is CANCEL:
-                await self._stopped(request, called)
+                await self._stop(request, called)
             for event in _events(piece, f"{number}_{place}"):
                 ended = isinstance(event, StreamFinish)
                 if isinstance(event, ToolCall):
@@ -110,9 +110,9 @@ class ScriptedModel:
             yield StreamFinish("tool-calls" if called else "stop", _USAGE)
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Close nothing: no connection is open."""
 
-    async def _stopped(self, request: ModelRequest, called: Sequence[str]) -> None:
+    async def _stop(self, request: ModelRequest, called: Sequence[str]) -> None:
         if self._cancel is None:
             raise ProviderError("nobody is there who could cancel", provider_id=PROVIDER)
         await self._cancel(request.session_id, called)

@@ -9,7 +9,7 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The head of an answer; 200 and the server's type of content where none stands first."""
+    """The head of an answer; 200 and the server's content type when a play begins without one."""
 
     code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -17,14 +17,14 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Nothing is sent for so many seconds, or until the client leaves if it is None."""
+    """A pause of so many seconds, or until the client leaves if it is None."""
 
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """The connection ends here, in the middle of the answer."""
+    """The end of the connection, in the middle of the answer."""
 
 
 Play = Sequence[bytes | Status | Pause | Disconnect]
@@ -32,7 +32,7 @@ Play = Sequence[bytes | Status | Pause | Disconnect]
 
 
 class ScriptedServer:
-    """Each request takes the next play, the last one is repeated.
+    """A server whose requests take one play after the other; the last one is repeated.
 
     `requests` are the bodies that came, `left` says that a client has gone before the end.
     """
@@ -75,7 +75,7 @@ class ScriptedServer:
             while (body := await _request(reader)) is not None:
                 self.requests.append(body)
                 play = self._plays[min(len(self.requests), len(self._plays)) - 1]
-                if not await self._played(play, reader, writer):
+                if not await self._send_answer(play, reader, writer):
                     return
         except (ConnectionError, asyncio.IncompleteReadError):
             self.left.set()
@@ -83,10 +83,10 @@ class ScriptedServer:
             del self._tasks[task]
             writer.transport.abort()
 
-    async def _played(
+    async def _send_answer(
         self, play: Play, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Whether the connection goes on behind this answer."""
+        """Send an answer; return whether the connection stays open after it."""
         head: Status | None = Status()
         if play and isinstance(play[0], Status):
             head, play = play[0], play[1:]
@@ -95,7 +95,7 @@ class ScriptedServer:
                 case Disconnect():
                     return False
                 case Pause():
-                    await self._paused(piece, reader)
+                    await self._pause(piece, reader)
                 case Status():
                     raise TypeError("the head of an answer stands first")
                 case bytes():
@@ -108,7 +108,7 @@ class ScriptedServer:
         await writer.drain()
         return True
 
-    async def _paused(self, pause: Pause, reader: asyncio.StreamReader) -> None:
+    async def _pause(self, pause: Pause, reader: asyncio.StreamReader) -> None:
         try:
             async with asyncio.timeout(pause.seconds):
                 if not await reader.read(1):

@@ -30,7 +30,7 @@ from pegboard.storage import (
 )
 from pegboard.storage.rows import INTERRUPTED_CALL, NEVER_RAN
 from pegboard.testing.finding import Finding, broken, must
-from pegboard.testing.storagesite import NOW_MS, PROJECT, StorageSite, refused, storage_site
+from pegboard.testing.storagesite import NOW_MS, PROJECT, StorageSite, check_refusal, storage_site
 
 _WRITERS = 4
 _COMMITS = 40
@@ -62,7 +62,7 @@ async def check_shared_storage(
 
 
 class _Shared:
-    """A database that others open too."""
+    """A database that other processes open too."""
 
     def __init__(self, site: StorageSite) -> None:
         self.site = site
@@ -78,7 +78,7 @@ class _Shared:
 
 
 async def _owners(shared: _Shared) -> None:
-    """Only one of them has the right to a session, and the others hear who has it."""
+    """Check that one process alone has the right to a session, and that others learn which."""
     site = shared.site
     session = await site.with_session()
     async with shared.other() as other:
@@ -89,16 +89,16 @@ async def _owners(shared: _Shared) -> None:
             must(error.owner == fence.owner, "a claim that is refused does not name the owner")
         else:
             must(holds=False, text="two processes claim one session")
-        must(await other.is_claimed_elsewhere(session.id), "another one's claim is not seen")
+        must(await other.is_claimed_elsewhere(session.id), "the claim of another is invisible")
         mine = await site.storage.is_claimed_elsewhere(session.id)
-        must(not mine, "one's own claim is taken for another one's")
+        must(not mine, "an own claim counts as that of another process")
         await site.storage.release(fence)
         must(not await other.is_claimed_elsewhere(session.id), "a right that was given back stays")
         await other.release(await other.claim(session.id))
 
 
 async def _takeovers(shared: _Shared) -> None:
-    """The right of one that has closed the database is free, and its fence is worth nothing."""
+    """Check that the right of a closed storage is free, and that its fence is worth nothing."""
     site = shared.site
     session = await site.with_session()
     async with shared.other() as other:
@@ -106,11 +106,11 @@ async def _takeovers(shared: _Shared) -> None:
     fence = await site.storage.claim(session.id)
     must(fence.epoch > stale.epoch, "the epoch of a later owner is not greater")
     late = site.storage.commit(ChangeSession(session_id=session.id, title="Late"), fence=stale)
-    await refused(SessionBusyError, late, "a commit with the fence of an earlier owner")
+    await check_refusal(SessionBusyError, late, "a commit with the fence of an earlier owner")
 
 
 async def _updates(shared: _Shared) -> None:
-    """Changes of one session by several processes add up."""
+    """Check that changes of one session by several processes add up."""
     site = shared.site
     session = await site.with_session()
     change = ChangeSession(session_id=session.id, cost=1.0)
@@ -122,40 +122,40 @@ async def _updates(shared: _Shared) -> None:
 
 
 async def _followers(shared: _Shared) -> None:
-    """A follower hears of each commit of each process once, in the order of their numbers."""
-    site, heard, more = shared.site, list[int](), asyncio.Event()
+    """Check that a follower gets each commit of each process once, in the order of numbers."""
+    site, numbers, more = shared.site, list[int](), asyncio.Event()
 
-    async def hear() -> None:
+    async def follow_events() -> None:
         async for event in follow(site.storage, 0, every_s=_LOOK_S):
-            heard.append(event.seq)
+            numbers.append(event.seq)
             more.set()
 
     async with AsyncExitStack() as stack:
         writers = [await stack.enter_async_context(shared.other()) for _ in range(_WRITERS)]
-        following = asyncio.create_task(hear())
+        following = asyncio.create_task(follow_events())
         try:
-            told = await asyncio.gather(*map(_publish, writers))
-            last = max(map(max, told))
-            while not heard or heard[-1] < last:  # each rule of a suite has a time limit
+            published = await asyncio.gather(*map(_publish, writers))
+            last = max(map(max, published))
+            while not numbers or numbers[-1] < last:  # each rule of a suite has a time limit
                 more.clear()
                 await more.wait()
         finally:
             following.cancel()
             await asyncio.wait({following})
-    must(heard == sorted(set(heard)), "a follower hears of events out of order")
-    wanted = {seq for each in told for seq in each}
-    missed = len(wanted - set(heard))
+    must(numbers == sorted(set(numbers)), "a follower gets events out of order")
+    wanted = {seq for each in published for seq in each}
+    missed = len(wanted - set(numbers))
     must(not missed, f"a follower misses {missed} of {len(wanted)} events")
 
 
 async def _publish(storage: Storage) -> list[int]:
     """Store events, one at a time; return their numbers."""
-    told = PublishEvent(Custom(name="check.told", data={}))
-    return [event.seq for _ in range(_COMMITS) for event in await storage.commit(told)]
+    change = PublishEvent(Custom(name="check.published", data={}))
+    return [event.seq for _ in range(_COMMITS) for event in await storage.commit(change)]
 
 
 async def _kill(shared: _Shared) -> None:
-    """A process that is killed loses nothing that it was told to be stored, and its right."""
+    """Check that a process that is killed loses its right, and nothing that it has stored."""
     site = shared.site
     opener = f"{site.open.__module__}:{site.open.__qualname__}"  # type: ignore[attr-defined]  # a function
     command = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as own; own.write_on()"
@@ -164,12 +164,12 @@ async def _kill(shared: _Shared) -> None:
     )
     try:
         session_id, *numbers = [await _line(child) for _ in range(_LEAST)]
-        must(await site.storage.is_claimed_elsewhere(session_id), "a process's claim is not seen")
+        must(await site.storage.is_claimed_elsewhere(session_id), "its claim is invisible")
     finally:
         child.kill()
         rest, _ = await child.communicate()
     numbers += [line.decode() for line in rest.split(b"\n")[:-1]]
-    fence = await _claimed(site.storage, session_id)
+    fence = await _claim(site.storage, session_id)
     turns = {turn.info.id: turn for turn in await site.storage.turns(session_id)}
     lost = [number for number in numbers if f"msg_{number}" not in turns]
     must(not lost, f"{len(lost)} of {len(numbers)} acknowledged commits are lost")
@@ -192,7 +192,7 @@ async def _line(child: Process) -> str:
     return line.decode().strip()
 
 
-async def _claimed(storage: Storage, session_id: str) -> Fence:
+async def _claim(storage: Storage, session_id: str) -> Fence:
     """Return the right to the session of a dead process, as soon as its death is noticed."""
     while True:  # each rule of a suite has a time limit
         try:

@@ -1,4 +1,4 @@
-"""What about snapshots would lose a file, or undo what somebody else has done."""
+"""Checks that snapshots lose no file, and undo no change of another process."""
 
 import shutil
 import tempfile
@@ -19,7 +19,7 @@ _BINARY = bytes(range(256))
 async def check_snapshots(
     open_snapshots: Callable[[Path], States], new_worktree: Callable[[], Path]
 ) -> tuple[Finding, ...]:
-    """All findings about a way to keep the states of files, none if it keeps its promises.
+    """Return all findings about a kind of snapshots, none if it keeps its promises.
 
     `new_worktree` gives another empty folder each time, of a kind for which there are snapshots;
     `open_snapshots` opens those of such a folder, also a second time.
@@ -40,7 +40,7 @@ async def check_snapshots(
     )
 
     def site() -> "AbstractAsyncContextManager[_Site]":
-        return _opened(open_snapshots, new_worktree())
+        return _open_site(open_snapshots, new_worktree())
 
     rules: dict[str, Rule] = {each.__name__.strip("_"): partial(each, site) for each in checks}
     return await broken("snapshots", rules)
@@ -85,7 +85,7 @@ _Sites = Callable[[], AbstractAsyncContextManager[_Site]]
 
 
 @asynccontextmanager
-async def _opened(opened: Callable[[Path], States], root: Path) -> AsyncIterator[_Site]:
+async def _open_site(opened: Callable[[Path], States], root: Path) -> AsyncIterator[_Site]:
     site = _Site(opened, root)
     try:
         yield site
@@ -176,11 +176,11 @@ async def _diffs(sites: _Sites) -> None:
 
 
 async def _restores(sites: _Sites) -> None:
-    """Every kind of file comes back byte for byte, and what was added goes."""
+    """Check that every kind of file comes back byte for byte, and that new files go."""
     async with sites() as site:
         paths = [site.text, site.program, site.link, site.root / "binary", site.root / "new.txt"]
         paths += [site.root / name for name in _ODD_NAMES]
-        before, as_it_was = await site.track(), _shown(paths)
+        before, as_it_was = await site.track(), _facts_of(paths)
         with site.writing():
             for path in paths:
                 path.unlink(missing_ok=True)
@@ -190,7 +190,7 @@ async def _restores(sites: _Sites) -> None:
             (site.root / "new.txt").write_text("new")
         restored = await site.undone(RestoreWay(before=before, after=await site.track()), *paths)
         must(not restored.left, f"left alone: {[str(each.path) for each in restored.left]}")
-        found = _shown(paths)
+        found = _facts_of(paths)
         other = [name for name in found if found[name] != as_it_was[name]]
         must(not other, f"not as it was: {other}")
 
@@ -199,22 +199,22 @@ async def _copies(sites: _Sites) -> None:
     """Check that a copy of the worktree gets every kind of file, and the worktree is unchanged."""
     async with sites() as site:
         paths = [site.text, site.program, site.link, site.root / "binary", site.root / "new.txt"]
-        before, as_it_was = await site.track(), _shown(paths)
+        before, as_it_was = await site.track(), _facts_of(paths)
         with site.writing():
             for path in paths:
                 path.unlink(missing_ok=True)
                 path.write_text("changed")
         await site.track()
-        now = _shown(paths)
+        now = _facts_of(paths)
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch, "copy")
             shutil.copytree(site.root, folder, symlinks=True, ignore=lambda *_: {".git"})
             lost = await site.snapshots.copy_out(dict.fromkeys(paths, before), folder)
             must(not lost, f"lost: {[str(each) for each in lost]}")
-            found = _shown([folder / path.relative_to(site.root) for path in paths])
+            found = _facts_of([folder / path.relative_to(site.root) for path in paths])
         other = [name for name in found if found[name] != as_it_was[name]]
         must(not other, f"not as it was in the copy: {other}")
-        must(_shown(paths) == now, "the worktree is changed, too")
+        must(_facts_of(paths) == now, "the worktree is changed, too")
 
 
 async def _leaves(sites: _Sites) -> None:
@@ -271,8 +271,8 @@ async def _collects(sites: _Sites) -> None:
         await site.snapshots.forget(_SESSION)
 
 
-def _shown(paths: list[Path]) -> dict[str, object]:
-    """For each file what matters of it."""
+def _facts_of(paths: list[Path]) -> dict[str, object]:
+    """Return the content and mode of each file, by its name."""
     return {path.name: _facts(path) for path in paths}
 
 

@@ -1,4 +1,4 @@
-"""What about a storage would lose, resurrect or reorder what sessions have said."""
+"""Checks that a storage does not lose, resurrect or reorder the content of sessions."""
 
 import json
 from collections.abc import Callable
@@ -33,7 +33,7 @@ from pegboard.testing.storagesite import (
     PROJECT,
     Sites,
     StorageSite,
-    refused,
+    check_refusal,
     storage_site,
 )
 
@@ -41,10 +41,10 @@ from pegboard.testing.storagesite import (
 async def check_storage(
     open_storage: OpenStorage, new_url: Callable[[], str]
 ) -> tuple[Finding, ...]:
-    """All findings about a kind of database, none if it keeps what `Storage` promises.
+    """Return all findings about a kind of database, none if it keeps what `Storage` promises.
 
-    `open_storage` is what `register_storage` gives for the scheme; `new_url` gives the URL of
-    another empty database each time.
+    `open_storage` is the function that `register_storage` returns for the scheme; `new_url`
+    returns the URL of another empty database each time.
     """
     checks = (
         _sessions,
@@ -87,13 +87,13 @@ async def _sessions(sites: Sites) -> None:
         must([each.id for each in named] == [second.id], "`search` minds the case of a title")
         other = await site.storage.sessions("another")
         must(not other, "another project has sessions that are not its own")
-        await refused(NotFoundError, site.storage.session("ses_none"), "an unknown session")
+        await check_refusal(NotFoundError, site.storage.session("ses_none"), "an unknown session")
         again = site.storage.commit(CreateSession(first))
-        await refused(InvalidInputError, again, "a session that is made twice")
+        await check_refusal(InvalidInputError, again, "a session that is made twice")
 
 
 async def _changes(sites: Sites) -> None:
-    """Changes of different fields do not undo each other, and costs add up."""
+    """Check that changes of different fields do not undo each other, and that costs add up."""
     async with sites() as site:
         session = await site.with_session()
         cost = ChangeSession(session_id=session.id, cost=0.5, tokens=Tokens(input=2))
@@ -109,7 +109,7 @@ async def _changes(sites: Sites) -> None:
 
 
 async def _gone(sites: Sites) -> None:
-    """What was deleted stays deleted, whoever still writes."""
+    """Check that a deleted session stays deleted when a late writer writes to it."""
     async with sites() as site:
         session = await site.with_session()
         message = (await site.with_turn(session, "hello")).info
@@ -122,10 +122,10 @@ async def _gone(sites: Sites) -> None:
         )
         for change in late:
             name = f"{type(change).__name__} of a deleted session"
-            await refused(NotFoundError, site.storage.commit(change), name)
-        await refused(NotFoundError, site.storage.session(session.id), "a deleted session")
-        deleted = [each for each in site.told if isinstance(each.properties, SessionDeleted)]
-        must(len(deleted) == 1, "session.deleted is not told once")
+            await check_refusal(NotFoundError, site.storage.commit(change), name)
+        await check_refusal(NotFoundError, site.storage.session(session.id), "a deleted session")
+        deleted = [each for each in site.events if isinstance(each.properties, SessionDeleted)]
+        must(len(deleted) == 1, "session.deleted is not published once")
         await site.storage.commit(DropSession(session.id))
 
 
@@ -139,7 +139,7 @@ async def _children(sites: Sites) -> None:
         roots = [each.id for each in await site.storage.sessions(PROJECT.id, roots=True)]
         must(roots == [parent.id], "`roots` lists subagents' sessions")
         orphan = CreateSession(site.session(parent="ses_none"))
-        await refused(NotFoundError, site.storage.commit(orphan), "a child of nobody")
+        await check_refusal(NotFoundError, site.storage.commit(orphan), "a child without a parent")
         await site.storage.commit(DropSession(parent.id))
         left = await site.storage.sessions(PROJECT.id)
         must(not left, "the children of a deleted session stay")
@@ -164,11 +164,11 @@ async def _turns(sites: Sites) -> None:
         left = await site.storage.turns(session.id)
         must(left == (Turn(info=first.info, parts=first.parts[1:]),), "dropped parts come back")
         unknown = site.storage.turn(session.id, "msg_none")
-        await refused(NotFoundError, unknown, "an unknown message")
+        await check_refusal(NotFoundError, unknown, "an unknown message")
 
 
 async def _texts(sites: Sites) -> None:
-    """A streamed text is read with all that was added to it."""
+    """Check that a streamed text is read with everything that was added to it."""
     async with sites() as site:
         session = await site.with_session()
         turn = await site.with_turn(session, "one")
@@ -177,29 +177,31 @@ async def _texts(sites: Sites) -> None:
         await site.storage.commit(AddText(session.id, part.id, " ünï"))
         (found,) = (await site.storage.turn(session.id, turn.info.id)).parts
         must(getattr(found, "text", "") == "one two ünï", "added text is not read")
-        before = len(site.told)
+        before = len(site.events)
         await site.storage.commit(AddText(session.id, "prt_none", "x"))
-        must(len(site.told) == before, "text that is added to nothing is told")
+        must(len(site.events) == before, "text that is added to an unknown part is published")
 
 
 async def _whole(sites: Sites) -> None:
-    """All changes of a commit are written, or none, and then none is told."""
+    """Check that all changes of a commit are written, or none, and then without an event."""
     async with sites() as site:
         session = await site.with_session()
-        told = len(site.told)
+        before = len(site.events)
         bad = ChangeSession(session_id="ses_none", title="x")
         both = site.storage.commit(ChangeSession(session_id=session.id, title="Half"), bad)
-        await refused(NotFoundError, both, "a commit with a change of an unknown session")
+        await check_refusal(NotFoundError, both, "a commit with a change of an unknown session")
         found = await site.storage.session(session.id)
         must(found.title == session.title, "half of a commit that failed is written")
-        must(len(site.told) == told, "a commit that failed is told")
+        must(len(site.events) == before, "a commit that failed has published events")
         mine, next_ = await site.with_turn(session, "a"), await site.with_turn(session, "b")
         moved = PutPart(replace(mine.parts[0], message_id=next_.info.id))
-        await refused(InvalidInputError, site.storage.commit(moved), "a part of another message")
+        await check_refusal(
+            InvalidInputError, site.storage.commit(moved), "a part of another message"
+        )
 
 
 async def _large(sites: Sites) -> None:
-    """A commit may have many changes."""
+    """Check that a commit may have many changes."""
     async with sites() as site:
         turn = await site.with_turn(await site.with_session(), *map(str, range(1000)))
         found = await site.storage.turn(turn.info.session_id, turn.info.id)
@@ -211,27 +213,33 @@ async def _events(sites: Sites) -> None:
         session = await site.with_session()
         await site.with_turn(session, "a")
         await site.storage.commit(ChangeSession(session_id=session.id, title="New"))
-        kinds = [type(each.properties) for each in site.told]
+        kinds = [type(each.properties) for each in site.events]
         wanted = {SessionCreated, PartUpdated, SessionUpdated}
-        must(wanted <= set(kinds), f"not told: {', '.join(sorted(map(str, wanted - set(kinds))))}")
-        numbers = [each.seq for each in site.told]
+        must(
+            wanted <= set(kinds),
+            f"not published: {', '.join(sorted(map(str, wanted - set(kinds))))}",
+        )
+        numbers = [each.seq for each in site.events]
         must(all(numbers), "a stored event has no number")
         must(numbers == sorted(set(numbers)), "the numbers of events do not grow")
-        stored = await site.stored(0, last=numbers[-1])
-        must([each.seq for each in stored] == numbers, "stored events are others than those told")
-        later = await site.stored(numbers[1], last=numbers[-1])
+        stored = await site.stored_events(0, last=numbers[-1])
+        must(
+            [each.seq for each in stored] == numbers,
+            "stored events are not the published ones",
+        )
+        later = await site.stored_events(numbers[1], last=numbers[-1])
         must([each.seq for each in later] == numbers[2:], "`events` gives more than those after it")
 
 
 async def _commits(sites: Sites) -> None:
-    """`commit` answers with the events that it tells, in the order of its changes."""
+    """Check that `commit` returns the events that it publishes, in the order of its changes."""
     async with sites() as site:
-        session, before = site.session(), len(site.told)
+        session, before = site.session(), len(site.events)
         change = ChangeSession(session_id=session.id, title="New")
         answered = await site.storage.commit(CreateSession(session), change)
         kinds = [type(each.properties) for each in answered]
         must(kinds == [SessionCreated, SessionUpdated], "a commit's events are in another order")
-        must(tuple(site.told[before:]) == answered, "`on_commit` is told other events")
+        must(tuple(site.events[before:]) == answered, "`on_commit` gets other events")
 
 
 async def _json(sites: Sites) -> None:
@@ -293,16 +301,16 @@ async def _claims(sites: Sites) -> None:
     async with sites() as site:
         session = await site.with_session()
         fence = await site.storage.claim(session.id)
-        await refused(SessionBusyError, site.storage.claim(session.id), "a second claim")
+        await check_refusal(SessionBusyError, site.storage.claim(session.id), "a second claim")
         await site.storage.release(fence)
         again = await site.storage.claim(session.id)
         must(again.epoch > fence.epoch, "the epoch of a later claim is not greater")
         await site.storage.release(again)
-        await refused(NotFoundError, site.storage.claim("ses_none"), "a claim of nothing")
+        await check_refusal(NotFoundError, site.storage.claim("ses_none"), "a claim of nothing")
 
 
 async def _fences(sites: Sites) -> None:
-    """Who has lost the right to a session writes nothing more to it."""
+    """Check that an owner that has lost the right to a session cannot write to it."""
     async with sites() as site:
         session = await site.with_session()
         fence = await site.storage.claim(session.id)
@@ -312,23 +320,23 @@ async def _fences(sites: Sites) -> None:
         other = await site.storage.claim(session.id)
         late = ChangeSession(session_id=session.id, title="Late")
         written = site.storage.commit(late, fence=fence)
-        await refused(SessionBusyError, written, "a commit with a fence that was given back")
+        await check_refusal(SessionBusyError, written, "a commit with a fence that was given back")
         found = await site.storage.session(session.id)
         must(found.title == "Mine", "a commit that was fenced off is written")
         await site.storage.release(other)
 
 
 async def _reopened(sites: Sites) -> None:
-    """What is acknowledged is there when the database is opened again, rights are free."""
+    """Check that acknowledged changes are there, and rights free, when the database is reopened."""
     async with sites() as site:
         session = await site.with_session()
-        turn = await site.with_turn(session, "kept")
+        turn = await site.with_turn(session, "a")
         await site.storage.claim(session.id)
-        last = site.told[-1].seq
+        last = site.events[-1].seq
         await site.storage.aclose()
-        storage = await site.opened()
+        storage = await site.reopen()
         must(await storage.turns(session.id) == (turn,), "turns are gone after a reopening")
         await storage.release(await storage.claim(session.id))
         (event, *_) = await storage.commit(ChangeSession(session_id=session.id, title="New"))
-        must(event.seq > last, "the numbers of events begin anew after a reopening")
+        must(event.seq > last, "the numbers of events start again after a reopening")
         must(not await storage.problems(), "a sound database has problems")

@@ -25,17 +25,17 @@ PROJECT = Project(
 
 
 class StorageSite:
-    """A database with a project, and what its commits told."""
+    """A database with a project, and the events of its commits."""
 
     def __init__(self, open_storage: OpenStorage, url: str) -> None:
         self.open, self.url = open_storage, url
         self.ids = IdSource()
-        self.told: list[Event] = []
+        self.events: list[Event] = []
         self.storage: Storage
 
-    async def opened(self) -> Storage:
+    async def reopen(self) -> Storage:
         """Return the open database, also when it was closed before."""
-        self.storage = await self.open(self.url, ids=self.ids, on_commit=self.told.extend)
+        self.storage = await self.open(self.url, ids=self.ids, on_commit=self.events.extend)
         return self.storage
 
     def session(self, title: str = "Title", *, parent: str | None = None) -> Session:
@@ -79,7 +79,7 @@ class StorageSite:
         await self.storage.commit(PutMessage(message), *map(PutPart, parts))
         return Turn(info=message, parts=parts)
 
-    async def stored(self, after: int, *, last: int) -> tuple[Event, ...]:
+    async def stored_events(self, after: int, *, last: int) -> tuple[Event, ...]:
         """Return the stored events after one, as soon as the last is there.
 
         Events may show late where several processes write; see `Storage.events`.
@@ -99,14 +99,14 @@ Sites = Callable[[], AbstractAsyncContextManager[StorageSite]]
 async def storage_site(open_storage: OpenStorage, url: str) -> AsyncIterator[StorageSite]:
     """Open a database with a project, and close it."""
     site = StorageSite(open_storage, url)
-    await (await site.opened()).commit(PutProject(PROJECT))
+    await (await site.reopen()).commit(PutProject(PROJECT))
     try:
         yield site
     finally:
         await site.storage.aclose()
 
 
-async def refused(wanted: type[PegboardError], asked: Awaitable[object], what: str) -> None:
+async def check_refusal(wanted: type[PegboardError], asked: Awaitable[object], what: str) -> None:
     """Check that what was asked raises an error of this kind."""
     try:
         await asked

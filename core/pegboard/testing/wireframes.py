@@ -1,4 +1,4 @@
-"""The frames that a kind of server writes, for the tests of whoever speaks with it."""
+"""The frames that a kind of server writes, for the tests of its clients."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def meant(arguments: str) -> object:
 
 
 class ServerFrames(Protocol):
-    """How a kind of server writes what it says, as bytes of the body.
+    """The form in which a kind of server writes its answers, as bytes of the body.
 
     A method that a format has no frames for gives `b""`; the faults that need them are left out.
     """
