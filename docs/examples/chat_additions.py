@@ -3,7 +3,7 @@
     /remind tea      asks when, and says it in the chat
     F9               sends the prompt of every morning
 
-What they hand over comes from `pegboard_plugins.chat`. Where there is no chat nobody calls them.
+What they hand over comes from `pegboard_plugins.chat`. Without a chat they are never called.
 """
 
 from collections.abc import Sequence
@@ -40,19 +40,19 @@ async def morning(context: ChatContext) -> None:
 
 @hookimpl(optionalhook=True)
 def register_slash() -> Sequence[SlashCommand]:
-    """The command `/remind`."""
+    """Return the command `/remind`."""
     return (SlashCommand(name="remind", help="remembers a thing", action=remind),)
 
 
 @hookimpl(optionalhook=True)
 def register_keys() -> Sequence[ChatKey]:
-    """The key F9; the user may give `morning` another one."""
+    """Return the key F9; the user may give `morning` another one."""
     return (ChatKey(key="f9", name="morning", help="what was left undone", action=morning),)
 
 
 @hookimpl(optionalhook=True)
 def status_items(state: ChatState) -> Sequence[StatusItem]:
-    """A word for a window that is nearly full, where the window is known."""
+    """Return a word for a window that is nearly full, where the window is known."""
     if not state.window or state.tokens < FULL * state.window:
         return ()
     return (StatusItem(id="full", text="window nearly full", priority=5),)
@@ -60,5 +60,5 @@ def status_items(state: ChatState) -> Sequence[StatusItem]:
 
 @hookimpl(optionalhook=True)
 def register_themes() -> Sequence[Theme]:
-    """The theme `ink`; roles that it leaves out look as they do without it."""
+    """Return the theme `ink`; roles that it leaves out look as they do without it."""
     return (Theme(name="ink", palette={"added": "bold", "removed": "dim"}),)

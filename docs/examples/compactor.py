@@ -1,6 +1,6 @@
 """A compactor: a list of what was asked and answered, made without asking a model.
 
-It is quick and costs nothing, and it forgets what tools have shown. The newest compactor that
+It is quick and costs nothing, and it forgets the output of tools. The newest compactor that
 plugins register acts, so this one takes the place of the built-in one.
 """
 
@@ -19,7 +19,7 @@ class Headlines:
     """Keeps the first line of each message, and the open tasks."""
 
     async def compact(self, request: CompactionRequest) -> Compaction:
-        """The list, with the user's first prompt word for word before it."""
+        """Return the list, after the user's first prompt word for word."""
         first = _text(request.first) if request.first else ""
         tasks = [f"Open task: {todo.content}" for todo in _open(request)]
         return Compaction(
@@ -49,5 +49,5 @@ def _open(request: CompactionRequest) -> Iterator[Todo]:
 
 @hookimpl
 async def register_compactors() -> Sequence[Compactor]:
-    """The one compactor."""
+    """Return the one compactor."""
     return (Headlines(),)

@@ -37,15 +37,15 @@ async def sort_lines(context: ToolContext, path: str) -> ToolResult:
         context.files.check_fresh(real)
         before = decode_text(await asyncio.to_thread(real.read_bytes), name=path)
         lines = before.text.splitlines()
-        kept = sorted(set(lines))
-        after = before.replacement("".join(f"{line}\n" for line in kept))
+        distinct = sorted(set(lines))
+        after = before.replacement("".join(f"{line}\n" for line in distinct))
         await context.files.replace(real, after.encode(after.text, name=path))
     await context.record_edit(real)
-    dropped = len(lines) - len(kept)
+    dropped = len(lines) - len(distinct)
     return ToolResult(output=f"{path} is sorted; {dropped} repeated lines are gone.", title=path)
 
 
 @hookimpl
 async def register_tools() -> Sequence[Tool]:
-    """The one tool."""
+    """Return the one tool."""
     return (sort_lines,)

@@ -12,23 +12,23 @@ from pegboard.schema.config import Config
 
 @hookspec("collect")
 def register_terms(config: Config) -> Sequence[str] | None:
-    """Words that the project gives a meaning of its own, each with that meaning."""
+    """Return words that the project gives a meaning of its own, each with that meaning."""
 
 
 @hookimpl
 def register_hooks() -> Sequence[Callable[..., object]]:
-    """The hook that this plugin brings."""
+    """Return the hook that this plugin brings."""
     return (register_terms,)
 
 
 @hookimpl
 async def register_tools(config: Config, hooks: HookCalls) -> Sequence[Tool]:
-    """The tool, over what all plugins have answered."""
+    """Return the tool, over the answers of all plugins."""
     terms = [answer.value for answer in await hooks.collect(register_terms, config=config)]
 
     @tool(effect="reads")
     def glossary() -> str:
-        """What the project's own words mean."""
+        """Return the meanings of the project's own words."""
         return "\n".join(terms)
 
     return (glossary,)

@@ -1,10 +1,10 @@
-"""A permission policy: folders that nobody edits.
+"""A permission policy: folders that no call edits.
 
 The user lists them with `plugins.permission_policy.options.frozen`. A policy can tighten and never
-loosen: None is no opinion, and the strictest opinion of all plugins counts. It fails closed: when
-it raises, as for options that it cannot read, the request is denied.
+loosen: None leaves the decision to others, and the strictest opinion of all plugins counts. When it
+raises, as for options that it cannot read, the request is denied.
 
-A policy judges what is asked. What a script does once it runs is held by the sandbox.
+A policy judges the request. The sandbox bounds what a script does once it runs.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ NAME = "permission_policy"
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
-    """A deny for edits, a question for shell lines; the reason is what user and model read."""
+    """Deny edits, and ask before shell lines; user and model read the reason."""
     for folder in _frozen(session):
         for pattern in request.patterns:
             if request.permission == "edit" and f"{pattern}/".startswith(f"{folder}/"):
@@ -31,7 +31,7 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
 
 
 def _frozen(session: SessionView) -> Sequence[str]:
-    """The folders, as paths from the root of the repository, as those of edits are."""
+    """Return the folders, as paths from the root of the repository, as those of edits are."""
     folders = session.config.plugins.get(NAME, PluginConfig()).options.get("frozen", ["vendor"])
     if not isinstance(folders, list) or not all(isinstance(each, str) for each in folders):
         raise InvalidInputError(f"plugins.{NAME}.options.frozen is a list of folders")

@@ -13,7 +13,7 @@ NAME = "prompt_piece"
 
 @hookimpl
 async def chat_system_transform(session: SessionView, system: tuple[str, ...]) -> tuple[str, ...]:
-    """The pieces so far, and one on prose behind them; titles and summaries do without."""
+    """Return the pieces so far, and one on prose; titles and summaries do without it."""
     if session.purpose != "turn":
         return system
     options = session.config.plugins.get(NAME, PluginConfig()).options

@@ -51,7 +51,7 @@ LINES = Endpoint(id="lines", name="Lines", url="", env=("LINES_API_KEY",))
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
-    """What the server is asked with: texts, calls and results, each with its kind."""
+    """Return the request in the form of the server: texts, calls and results with their kinds."""
     body = {
         **request.options,
         "model": request.model.api.id,
@@ -81,7 +81,7 @@ class LineReader:
         self._end: Mapping[str, Any] = {}
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
-        """The events of the next frame; an error that is raised here makes the answer a failure."""
+        """Yield the events of the next frame; an error that is raised here fails the answer."""
         line = decode_json(frame)
         if "error" in line:
             raise ErrorFrameError(line["error"])
@@ -101,7 +101,7 @@ class LineReader:
             self._end = line["end"]
 
     def end(self) -> Iterator[StreamEvent]:
-        """Behind the last frame: calls are made only now, as nothing of them can be cut off."""
+        """Yield the last events: calls only now, because none of them can be cut off any more."""
         if self._has_text:
             yield TextEnd("text")
         why = self._end.get("why")
@@ -114,7 +114,7 @@ class LineReader:
 
 
 def wire(_: Model) -> WireFormat:
-    """The wire format of each model: the same for all."""
+    """Return the wire format of each model, which is the same for all."""
     return WireFormat(encode=encode, reader=lambda _: LineReader())
 
 
@@ -122,6 +122,6 @@ def wire(_: Model) -> WireFormat:
 async def register_providers(
     config: Config, env: Mapping[str, str], keys: Keys
 ) -> Sequence[Provider]:
-    """The provider, if the configuration has an address for it."""
+    """Return the provider, if the configuration has an address for it."""
     found = endpoints(config, env, known={"lines": LINES}, npm=())
     return [HttpProvider(endpoint, wire, environ=env, keys=keys) for endpoint in found]

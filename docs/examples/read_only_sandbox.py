@@ -26,7 +26,7 @@ class Glass:
     caveat = "nothing in the project can be written"
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """What it lacks on this machine, found out by a trial, or for this policy."""
+        """Return what the sandbox lacks on this machine, after a trial, or for this policy."""
         if policy.proxy is not None:
             return "it cannot hold processes to a list of hosts"
         try:
@@ -40,9 +40,9 @@ class Glass:
     def enclose(
         self, argv: Sequence[str], cwd: Path, policy: SandboxPolicy
     ) -> Iterator[Sequence[str]]:
-        """The command line of `bwrap`; with it ends all that it has started.
+        """Give the command line of `bwrap`; its end stops all processes that it has started.
 
-        :raises ToolError: when there is no `bwrap`.
+        :raises ToolError: when `bwrap` is not installed.
         """
         program = find_program("bwrap", os.environ, root=policy.worktree)
         if program is None:
@@ -63,7 +63,7 @@ class Glass:
 
 
 def _mounts(policy: SandboxPolicy) -> Iterator[str]:
-    """A root with nothing in it but what is named; a later mount lies over an earlier one."""
+    """Yield a root that has only the named paths; a later mount covers an earlier one."""
     yield from ("--dev", "/dev", "--proc", "/proc", "--remount-ro", "/proc")
     yield from ("--bind", str(policy.temp), "/tmp", "--setenv", "TMPDIR", "/tmp")
     for name in (*SYSTEM, *map(str, (*policy.visible, policy.worktree))):
@@ -85,5 +85,5 @@ def _sockets() -> Iterator[Path]:
 
 @hookimpl
 async def register_sandboxes() -> Sequence[Sandbox]:
-    """The one sandbox."""
+    """Return the one sandbox."""
     return (Glass(),)

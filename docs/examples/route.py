@@ -28,7 +28,7 @@ class Activity:
 
     @hookimpl(optionalhook=True)
     def register_routes(self) -> Sequence[object]:
-        """One router of FastAPI, which is imported only where there is a server."""
+        """Return one router of FastAPI, which is imported only where there is a server."""
         from fastapi import APIRouter
 
         router = APIRouter()

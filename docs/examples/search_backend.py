@@ -21,7 +21,7 @@ class Archive:
     name = "archive"
 
     async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[SearchHit]:
-        """The pages, in the order of the archive.
+        """Return the pages, in the order of the archive.
 
         :raises ToolError: for a query without a word.
         """
@@ -36,5 +36,5 @@ class Archive:
 
 @hookimpl(optionalhook=True)
 async def register_search_backends() -> Sequence[SearchBackend]:
-    """The one backend."""
+    """Return the one backend."""
     return (Archive(),)

@@ -28,9 +28,9 @@ class Device:
         self._url = url
 
     async def sign_in(self, tell: Callable[[str], None]) -> Mapping[str, Any]:
-        """The tokens, once the user has typed the code.
+        """Return the tokens, once the user has typed the code.
 
-        :raises ProviderAuthError: when they have not in ten minutes.
+        :raises ProviderAuthError: when the user does not type it within ten minutes.
         """
         asked = (await self._post("/code", {})).json()
         tell(f"Open {asked['open']} and type {asked['code']}")
@@ -40,10 +40,12 @@ class Device:
             if answer.status_code != WAITING:
                 return _credential(answer.raise_for_status().json())
             await asyncio.sleep(asked["wait_s"])
-        raise ProviderAuthError("nobody has typed the code", provider_id=self.provider_id)
+        raise ProviderAuthError(
+            "the code was not typed within ten minutes; sign in again", provider_id=self.provider_id
+        )
 
     async def renew(self, credential: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """Further tokens; None when the site gives none for these."""
+        """Return further tokens; None when the site gives none for these."""
         answer = await self._post("/token", {"refresh": credential["refresh"]})
         return _credential(answer.json()) if answer.is_success else None
 
@@ -61,6 +63,6 @@ def _credential(tokens: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @hookimpl(optionalhook=True)
 async def register_logins(config: Config) -> Sequence[Login]:
-    """The way to sign in, if the configuration has an address for it."""
+    """Return the way to sign in, if the configuration has an address for it."""
     url = config.plugins.get("sign_in", PluginConfig()).options.get("url")
     return (Device(url),) if url else ()

@@ -16,7 +16,7 @@ TICKET = re.compile(r"(?<![\w#\[])#(\d+)\b")
 
 @hookimpl
 async def text_complete(session: SessionView, text: str) -> str | None:
-    """The text with links, or None to leave it as it is."""
+    """Return the text with links, or None to leave it as it is."""
     tracker = session.config.plugins.get(NAME, PluginConfig()).options.get("tracker")
     if not tracker or session.purpose == "titles":
         return None

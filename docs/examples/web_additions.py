@@ -31,11 +31,11 @@ async def calls(app: App, session_id: str) -> Sequence[Block]:
 
 @hookimpl(optionalhook=True)
 def web_pages() -> Sequence[WebPage]:
-    """The page `#/page/web_additions/tools`."""
+    """Return the page `#/page/web_additions/tools`."""
     return (WebPage(name="tools", title="Tools", draw=tools),)
 
 
 @hookimpl(optionalhook=True)
 def web_panels() -> Sequence[WebPanel]:
-    """The panel with the calls."""
+    """Return the panel with the calls."""
     return (WebPanel(name="calls", title="Calls", draw=calls),)

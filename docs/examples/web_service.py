@@ -71,7 +71,7 @@ def create(directory: Path | None = None, options: AppOptions | None = None) -> 
     @api.post("/sessions/{session_id}/prompts")
     async def ask(session_id: str, question: Question) -> StreamingResponse:
         prompt = Prompt(question.text, model=question.model)
-        frames = answered(opened[0], session_id, prompt)
+        frames = stream_turn(opened[0], session_id, prompt)
         return StreamingResponse(frames, media_type="text/event-stream")
 
     @api.post("/sessions/{session_id}/abort")
@@ -85,38 +85,38 @@ def create(directory: Path | None = None, options: AppOptions | None = None) -> 
     return api
 
 
-async def answered(app: App, session_id: str, prompt: Prompt) -> AsyncIterator[str]:
+async def stream_turn(app: App, session_id: str, prompt: Prompt) -> AsyncIterator[str]:
     """Yield the frames of one turn; a client that leaves stops the turn."""
     async with app.subscribe() as events:
         turn = asyncio.create_task(app.prompt(session_id, prompt))
         turn.add_done_callback(lambda _: events.close())
         try:
             async for event in events:
-                if frame := said(event, session_id):
+                if frame := frame_of(event, session_id):
                     yield frame
             answer = await turn
             if isinstance(answer.info, AssistantMessage) and (error := answer.info.error):
-                yield written("failed", {"message": error.data.message})
+                yield encode_frame("failed", {"message": error.data.message})
             else:
-                yield written("done", {"text": answer.text})
+                yield encode_frame("done", {"text": answer.text})
         except PegboardError as refused:
-            yield written("failed", {"message": str(refused)})
+            yield encode_frame("failed", {"message": str(refused)})
         finally:
             if not turn.done():
                 await app.abort(session_id)
 
 
-def said(event: Event, session_id: str) -> str:
+def frame_of(event: Event, session_id: str) -> str:
     """Return the frame of an event that concerns the session, or an empty string."""
     match event.properties:
         case PartDelta(session_id=of, field="text", delta=delta) if of == session_id:
-            return written("text", {"text": delta})
+            return encode_frame("text", {"text": delta})
         case PermissionAsked(request=request) if request.session_id == session_id:
             facts = {"id": request.id, "permission": request.permission}
-            return written("asked", {**facts, "patterns": list(request.patterns)})
+            return encode_frame("asked", {**facts, "patterns": list(request.patterns)})
     return ""
 
 
-def written(name: str, data: dict[str, Any]) -> str:
+def encode_frame(name: str, data: dict[str, Any]) -> str:
     """Return a frame of the stream."""
     return f"event: {name}\ndata: {json.dumps(data)}\n\n"

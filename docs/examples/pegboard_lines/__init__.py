@@ -61,11 +61,11 @@ class LineStorage:
         self._epoch = 0
         self._writing = asyncio.Lock()
         self._path = path
-        self._file = _locked(path)
+        self._file = _open_locked(path)
         for line in self._lines():
             draft = self._tables.copy()
             for written in line["changes"]:
-                list(draft.apply(_decoded(*written), line["at"]))
+                list(draft.apply(_decode(*written), line["at"]))
             self._tables = draft
 
     def _lines(self) -> Iterator[Any]:
@@ -106,7 +106,7 @@ class LineStorage:
                 raise SessionBusyError(fence.session_id)
             draft, at = self._tables.copy(), time.time_ns() // 1_000_000
             events = tuple(event for change in changes for event in draft.apply(change, at))
-            line = {"at": at, "changes": [_encoded(change) for change in changes]}
+            line = {"at": at, "changes": [_encode(change) for change in changes]}
             await asyncio.to_thread(self._write, msgspec.json.encode(line) + b"\n")
             self._tables = draft
             if events and self._on_commit is not None:
@@ -248,7 +248,7 @@ class LineStorage:
             self._file.close()
 
 
-def _locked(path: Path) -> BinaryIO:
+def _open_locked(path: Path) -> BinaryIO:
     """Return the file, open for this process alone."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -264,7 +264,7 @@ def _locked(path: Path) -> BinaryIO:
     return file
 
 
-def _encoded(change: Change) -> tuple[str, Any]:
+def _encode(change: Change) -> tuple[str, Any]:
     name = type(change).__name__
     if isinstance(change, PublishEvent | Tell):
         event = Event(properties=change.properties)
@@ -272,7 +272,7 @@ def _encoded(change: Change) -> tuple[str, Any]:
     return name, change
 
 
-def _decoded(name: str, fields: Any) -> Change:  # noqa: ANN401 - JSON
+def _decode(name: str, fields: Any) -> Change:  # noqa: ANN401 - JSON
     kind = KINDS[name]
     if kind in (PublishEvent, Tell):
         name, payload = fields

@@ -137,10 +137,10 @@ class Tables:
             ):
                 pass
             case _:
-                content, about = _changed(self.content(change.session_id), change, at)
+                content, about = _change_content(self.content(change.session_id), change, at)
                 self.sessions[change.session_id] = content
                 if about is not None:
-                    is_stored = not isinstance(change, PutPart) or change.told
+                    is_stored = not isinstance(change, PutPart) or change.publish
                     yield self.store(about) if is_stored else Event(properties=about)
 
     def _drop(self, session_id: str) -> Iterator[Event]:
@@ -169,7 +169,7 @@ class Tables:
             self.approvals = (*others, new)
 
 
-def _changed(  # noqa: C901, PLR0911 - one case a change
+def _change_content(  # noqa: C901, PLR0911 - one case a change
     content: SessionContent, change: Change, at: int
 ) -> tuple[SessionContent, Properties | None]:
     """Return a session after a change, and the properties of its event, None without one."""
