@@ -1,4 +1,4 @@
-"""Connections to the server: how they are made, and what their errors mean."""
+"""Connections to the server, and the meaning of their errors."""
 
 import asyncio
 import os
@@ -57,7 +57,7 @@ class Address:
         absent = {name: value for name, value in _KEEPALIVE.items() if name not in found}
         self._info = make_conninfo(make_conninfo(url, **absent), options=options)
 
-    async def connected(self) -> Connection:
+    async def connect(self) -> Connection:
         """Return a new connection, which commits each statement by itself."""
         found = await AsyncConnection.connect(self._info, autocommit=True)
         found.prepare_threshold = 1
@@ -102,7 +102,7 @@ class Readers:
     async def one(self) -> AsyncIterator[Connection]:
         """Lend a connection."""
         async with self._free:
-            db = self._idle.pop() if self._idle else await self._address.connected()
+            db = self._idle.pop() if self._idle else await self._address.connect()
             try:
                 yield db
             except BaseException:
@@ -111,12 +111,12 @@ class Readers:
             self._idle.append(db)
 
     async def aclose(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         while self._idle:
             await self._idle.pop().close()
 
 
-def refused(error: Error) -> NotFoundError | InvalidInputError | None:
+def refusal_of(error: Error) -> NotFoundError | InvalidInputError | None:
     """Return what is wrong with a change that the database refused, None for other errors."""
     detail = error.diag.message_detail or ""
     message = error.diag.message_primary or ""

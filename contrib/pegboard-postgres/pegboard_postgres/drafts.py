@@ -134,11 +134,11 @@ class Draft:
             case Tell():
                 yield change
             case ChangeSession():
-                yield self._changed(change)
+                yield self._change(change)
             case CreateSession():
-                yield self._created(change)
+                yield self._create(change)
             case DropSession(session_id=session_id):
-                yield from self._dropped(session_id)
+                yield from self._drop(session_id)
             case PutState(session_id=session_id, key=key, value=None):
                 yield Written("drop_state", session_id, key)
             case PutPart() | PutMessage() | PutTodos() | PutState() | PutPermissionRequest():
@@ -151,7 +151,7 @@ class Draft:
             case _:
                 yield from _of_any(change)
 
-    def _changed(self, change: ChangeSession) -> Written:
+    def _change(self, change: ChangeSession) -> Written:
         held = self._need(change.session_id)
         session = apply_change(held.session, change)
         self._held[session.id] = Held(session, held.owner, held.epoch)
@@ -164,7 +164,7 @@ class Draft:
             properties=SessionUpdated(session_id=session.id, info=session),
         )
 
-    def _created(self, change: CreateSession) -> Written:
+    def _create(self, change: CreateSession) -> Written:
         session = change.session
         if session.id in self._held:
             raise InvalidInputError(f"there is a session {session.id} already")
@@ -184,7 +184,7 @@ class Draft:
             change.properties,
         )
 
-    def _dropped(self, session_id: str) -> Iterator[Written]:
+    def _drop(self, session_id: str) -> Iterator[Written]:
         family = self._families.get(session_id, ())
         if not family and session_id in self._held:
             family = (self._held[session_id].session,)  # this transaction has made it
@@ -205,7 +205,7 @@ def _of_session(change: Change) -> Iterator[Written]:
                 part.id,
                 part.message_id,
                 unfinished_state(part),
-                number=int(change.told),
+                number=int(change.publish),
                 data=encode_checked(part),
                 properties=change.properties_at(time.time_ns() // 1_000_000),
             )

@@ -64,7 +64,7 @@ _TEXTS = (
     "SELECT part_id, string_agg(piece, ''::bytea ORDER BY ordinal) FROM part_text "
     "WHERE session_id = %s GROUP BY part_id"
 )
-_SAID = (
+_IN_MESSAGES = (
     f"SELECT {', '.join(f's.{each}' for each in SESSION.split(', '))}, p.message_id, p.id, "
     "p.data FROM part AS p JOIN session AS s ON s.id = p.session_id WHERE s.project_id = %s "
     'AND position(\'"type":"text"\'::bytea IN p.data) > 0 '
@@ -116,13 +116,13 @@ async def session(db: Connection, session_id: str) -> Session:
 
 
 async def owner(db: Connection, session_id: str) -> tuple[str | None, bool]:
-    """Return who has the session, None also for an unknown one, and whether that one lives."""
+    """Return the owner of the session, None without one, and whether the owner lives."""
     for holder, alive in await fetch(db, _OWNER, session_id):
         return holder, alive
     return None, False
 
 
-async def abandoned(db: Connection) -> list[str]:
+async def abandoned_sessions(db: Connection) -> list[str]:
     """Return the sessions with unfinished work that no living process does."""
     return [id_ for (id_,) in await fetch(db, _ABANDONED)]
 
@@ -136,7 +136,7 @@ async def _session_rows(
         "project_id = %s": project_id,
         "updated >= %s": filters.get("since"),
         "directory = %s": filters.get("directory"),
-        "title ILIKE %s": f"%{_escaped(search)}%" if search else None,
+        "title ILIKE %s": f"%{_escape(search)}%" if search else None,
     }
     used = {text: value for text, value in conditions.items() if value is not None}
     clauses = [*used, *(["parent_id IS NULL"] if filters.get("roots") else [])]
@@ -313,21 +313,23 @@ async def search(db: Connection, project_id: str, text: str, limit: int) -> tupl
     The rows have text as JSON, so the query looks for the text as JSON has it; a hit is what has
     the text itself.
     """
-    written = _escaped(encode(text).decode()[1:-1])
+    written = _escape(encode(text).decode()[1:-1])
     titled = await sessions(db, project_id, {"search": text, "limit": limit})
     hits = {each.id: SearchHit(session=each) for each in titled}
-    for *columns, message_id, part_id, data in await fetch(db, _SAID, project_id, f"%{written}%"):
+    for *columns, message_id, part_id, data in await fetch(
+        db, _IN_MESSAGES, project_id, f"%{written}%"
+    ):
         if len(hits) >= limit:
             break
         found = read_session(*columns)
         part = read_part(data, found.id, message_id, part_id)
-        said = part.text if isinstance(part, TextPart) and not part.synthetic else ""
-        if found.id not in hits and text.lower() in said.lower():
-            hits[found.id] = SearchHit.in_message(found, message_id, said, text)
+        spoken = part.text if isinstance(part, TextPart) and not part.synthetic else ""
+        if found.id not in hits and text.lower() in spoken.lower():
+            hits[found.id] = SearchHit.in_message(found, message_id, spoken, text)
     return tuple(hits.values())
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Return the text as a part of a LIKE pattern."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 

@@ -63,15 +63,15 @@ class PostgresStorage:
     async def open(cls, url: str, *, ids: IdSource, on_commit: OnCommit | None = None) -> Self:
         """Open the database at a URI; see `OpenStorage`.
 
-        :raises ConfigError: when it is no URI, or has a password.
+        :raises ConfigError: when it is not a URI, or has a password.
         :raises StorageError: when it cannot be opened.
         """
         address = Address(url)
         opened: list[Connection] = []
         try:
-            opened.append(await address.connected())
+            opened.append(await address.connect())
             base = await migrate(opened[0])
-            opened.append(await address.connected())
+            opened.append(await address.connect())
             lease = Lease(opened[1], address)
             await lease.begin()
         except BaseException as error:
@@ -83,7 +83,7 @@ class PostgresStorage:
         writer = Writer(opened[0], address, lease.own, base, on_commit)
         storage = cls(address, ids=ids, lease=lease, writer=writer, base=base)
         try:
-            for session_id in await storage._read(reads.abandoned):
+            for session_id in await storage._read(reads.abandoned_sessions):
                 await storage._bury(session_id)
         except BaseException:
             await storage.aclose()

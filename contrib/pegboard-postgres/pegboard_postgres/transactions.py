@@ -56,7 +56,7 @@ class Transaction:
             for owner, epoch, data, id_, *columns in await locked.fetchall()
         }
 
-    async def drafted(self, changes: Sequence[Change], held: dict[str, Held]) -> Draft:
+    async def draft(self, changes: Sequence[Change], held: dict[str, Held]) -> Draft:
         """Return an empty draft for a transaction that has these changes."""
         families: dict[str, tuple[Session, ...]] = {}
         for each in changes:
@@ -80,13 +80,14 @@ class Transaction:
         events: list[Event | None] = []
         for each in written:
             seq = 0 if isinstance(each, Tell) else next(found)
-            told = each.properties if seq is not None else None
-            events.append(None if told is None else Event(properties=told, seq=seq or 0))
+            properties = each.properties if seq is not None else None
+            event = None if properties is None else Event(properties=properties, seq=seq or 0)
+            events.append(event)
         return events
 
     async def apply(self, changes: Sequence[Change], held: dict[str, Held]) -> tuple[Event, ...]:
         """Write changes without a fence; return their events."""
-        draft = await self.drafted(changes, held)
+        draft = await self.draft(changes, held)
         draft.add(changes, None)
         return tuple(filter(None, await self.write(draft.written)))
 

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - columns and conditions are our own words
-"""The processes that use a database: their leases, and what a dead one has left unfinished."""
+"""The processes that use a database: their leases, and how the work of a dead one ends."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ LEASE_S = 3.0
 """How long a process counts as living after its last beat."""
 _BEAT_S = LEASE_S / 5
 _FORGOTTEN_S = 3600.0
-# A server that has just started has heard no beat yet.
+# A server that has just started has had no beat yet.
 ALIVE = (
     "SELECT 1 FROM worker WHERE id = owner AND clock_timestamp() "
     f"< greatest(lease_until, pg_postmaster_start_time() + interval '{LEASE_S} s')"
@@ -82,7 +82,7 @@ class Lease:
             except Error:
                 await self._db.close()
                 with suppress(Error):  # the next beat tries again
-                    self._db = await until_reached(self._address.connected, within_s=_BEAT_S)
+                    self._db = await until_reached(self._address.connect, within_s=_BEAT_S)
                     await self._beat()
 
     async def _beat(self) -> None:

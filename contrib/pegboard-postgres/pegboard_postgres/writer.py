@@ -16,7 +16,7 @@ from pegboard_postgres.connections import (
     AGAIN,
     Address,
     Connection,
-    refused,
+    refusal_of,
     until_reached,
 )
 from pegboard_postgres.drafts import MOST_CHANGES, Held, sessions_of
@@ -84,7 +84,7 @@ class Writer:
     def commit(
         self, changes: Sequence[Change], fence: Fence | None
     ) -> "asyncio.Future[tuple[Event, ...]]":
-        """Return the events as a future; the changes are written whether anybody waits or not.
+        """Return the events as a future; the changes are written even if no task waits.
 
         :raises StorageError: when the database is closed.
         :raises InvalidInputError: when there are too many changes for one transaction.
@@ -126,7 +126,7 @@ class Writer:
             while self._waiting:
                 jobs = self._group()
                 try:
-                    outcomes = await self._written(jobs)
+                    outcomes = await self._write(jobs)
                 except Exception as error:  # noqa: BLE001 - a mistake here must not leave jobs waiting
                     outcomes = [_Outcome(error=error) for _ in jobs]
                 self._settle(jobs, outcomes)
@@ -142,14 +142,14 @@ class Writer:
             jobs.append(self._waiting.popleft())
         return jobs
 
-    async def _written(self, jobs: Sequence[_Commit | _Job]) -> list[_Outcome]:
+    async def _write(self, jobs: Sequence[_Commit | _Job]) -> list[_Outcome]:
         """Return the outcomes of jobs that share a transaction, or are written one by one."""
         try:
             return await self._attempt(jobs)
         except Error as error:
             if len(jobs) > 1:  # one of them is refused, and the others are not
-                return [each for job in jobs for each in await self._written([job])]
-            failure = refused(error) or self._address.failure(error, "write")
+                return [each for job in jobs for each in await self._write([job])]
+            failure = refusal_of(error) or self._address.failure(error, "write")
             failure.__cause__ = error
             return [_Outcome(error=failure)]
 
@@ -169,7 +169,7 @@ class Writer:
                 again = isinstance(error, AGAIN) or self._db.closed
                 if self._db.closed:
                     self._db = await until_reached(
-                        self._address.connected, within_s=_REACHED_WITHIN_S
+                        self._address.connect, within_s=_REACHED_WITHIN_S
                     )
                     if await self._was_committed():
                         return outcomes
@@ -190,7 +190,7 @@ class Writer:
         return await cursor.fetchone() == (self._number,)
 
     def _settle(self, jobs: Sequence[_Commit | _Job], outcomes: Sequence[_Outcome]) -> None:
-        """Publish events, then settle jobs: listeners hear of a commit before its caller."""
+        """Publish events, then settle jobs: listeners get a commit before its caller."""
         try:
             if self._on_commit is not None:
                 for outcome in outcomes:
@@ -216,7 +216,7 @@ async def _outcomes(transaction: Transaction, jobs: Sequence[_Commit | _Job]) ->
             return [_Outcome(error=error)]
         return [_Outcome(value=value, events=events)]
     commits = [job for job in jobs if isinstance(job, _Commit)]
-    draft = await transaction.drafted(commits[0].changes, held)
+    draft = await transaction.draft(commits[0].changes, held)
     outcomes, ends = [], []
     for job in commits:
         outcomes.append(_Outcome())
@@ -225,9 +225,9 @@ async def _outcomes(transaction: Transaction, jobs: Sequence[_Commit | _Job]) ->
         except PegboardError as error:
             outcomes[-1].error = error
         ends.append(len(draft.written))
-    told = await transaction.write(draft.written)
+    published = await transaction.write(draft.written)
     for outcome, start, end in zip(outcomes, [0, *ends], ends, strict=False):
-        outcome.value = outcome.events = tuple(filter(None, told[start:end]))
+        outcome.value = outcome.events = tuple(filter(None, published[start:end]))
     return outcomes
 
 

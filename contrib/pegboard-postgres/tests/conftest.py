@@ -22,7 +22,7 @@ if find_spec("psycopg") is None:
 
 @pytest.fixture(scope="session")
 def server() -> "Iterator[PostgresServer]":
-    """A server on this machine."""
+    """Start a server on this machine for the tests of a session."""
     import postgres_server
 
     if reason := postgres_server.missing():

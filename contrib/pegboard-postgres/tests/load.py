@@ -40,7 +40,7 @@ async def look(place: str) -> str:
 
 
 def model(steps: int) -> Played:
-    """A model that makes a call in each step but the last."""
+    """Return a model that makes a call in each step but the last."""
 
     async def answer(request: ModelRequest) -> AsyncIterator[StreamEvent]:
         done = sum(message.role == "assistant" for message in request.messages)

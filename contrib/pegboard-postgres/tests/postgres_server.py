@@ -33,7 +33,7 @@ SETTINGS = {
 
 
 def programs() -> Path | None:
-    """The folder of the newest PostgreSQL that is installed."""
+    """Return the folder of the newest PostgreSQL that is installed, None without one."""
     if found := shutil.which("postgres"):
         return Path(found).resolve().parent
     folders = [path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
@@ -41,7 +41,7 @@ def programs() -> Path | None:
 
 
 def missing() -> str:
-    """Why no server can be started here, "" where one can."""
+    """Return why no server can be started here, "" where one can."""
     if programs() is None:
         return "PostgreSQL is not installed; Debian's package is `postgresql`"
     if os.getuid() == 0 and not any(each.pw_name == USER for each in pwd.getpwall()):
@@ -67,18 +67,18 @@ class PostgresServer:
         self.sql("CREATE DATABASE pegboard OWNER keeper")
 
     def url(self, role: str = "keeper", schema: str = "public") -> str:
-        """The URL of the database for a role, whose tables are in a schema."""
+        """Return the URL of the database for a role, whose tables are in a schema."""
         path = f"options=-csearch_path%3D{schema}"
         return f"postgresql://{role}@/pegboard?host={quote(str(self._folder), safe='')}&{path}"
 
     def new_schema(self) -> str:
-        """The name of an empty schema that belongs to `keeper`."""
+        """Make an empty schema that belongs to `keeper`, and return its name."""
         schema = f"s{os.getpid()}_{next(self._numbers)}"
         self.sql(f"CREATE SCHEMA {schema} AUTHORIZATION keeper", database="pegboard")
         return schema
 
     def new_url(self) -> str:
-        """The URL of an empty database."""
+        """Make an empty database, and return its URL."""
         return self.url(schema=self.new_schema())
 
     def sql(self, statement: str, *, database: str = "postgres") -> None:

@@ -48,7 +48,7 @@ async def opened(url: str) -> AsyncIterator[Storage]:
 
 @pytest.fixture
 def own_server() -> Iterator[PostgresServer]:
-    """A server that a test may stop."""
+    """Start a server that a test may stop."""
     import postgres_server as servers
 
     if reason := servers.missing():
@@ -156,7 +156,7 @@ async def test_the_sessions_of_a_stopped_process_go_on_elsewhere_and_it_writes_n
 
 
 async def claimed(storage: Storage, session_id: str) -> Fence:
-    """The right to a session, as soon as the lease of its owner is over."""
+    """Claim a session, as soon as the lease of its owner is over."""
     while True:  # the test has a time limit
         try:
             return await storage.claim(session_id)

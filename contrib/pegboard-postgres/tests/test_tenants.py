@@ -39,7 +39,7 @@ async def opened(url: str, opens: OpenStorage = open_postgres) -> AsyncIterator[
 
 
 def grants() -> str:
-    """The statements of the page that let a role in."""
+    """Return the statements of the page that let a role in."""
     block = PAGE.read_text().split("```sql\n", 1)[1].split("```", 1)[0]
     assert "GRANT" in block
     return block

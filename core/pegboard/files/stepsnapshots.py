@@ -254,7 +254,7 @@ class StepSnapshots:
     def _amend(self, step: _Step, part: StepStartPart | StepFinishPart) -> None:
         """Store a late change without an event: clients count steps and costs by events."""
         step.parts.parts[part.id] = part
-        self._run.change(PutPart(part, told=False))
+        self._run.change(PutPart(part, publish=False))
 
     def _is_there(self, step: _Step) -> bool:
         """Whether the message still exists: that of a request that was too long is dropped."""

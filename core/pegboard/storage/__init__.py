@@ -1,6 +1,6 @@
-"""What a storage is made with: its protocol, the changes that it writes, snapshots of files.
+"""The protocol of a storage, the changes that it writes, and the rows that it reads.
 
-Databases and snapshots come from plugins.
+Databases come from plugins.
 """
 
 from asyncio import sleep
@@ -51,7 +51,7 @@ _EXCERPT_LENGTH = 120
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """The right to run a session: one process has it, and `epoch` counts who had it before."""
+    """The right of one process to run a session; `epoch` counts the owners so far."""
 
     session_id: str
     owner: str
@@ -106,19 +106,19 @@ class SessionFilters(TypedDict, total=False):
 
 
 OnCommit = Callable[[tuple[Event, ...]], None]
-"""Called on the event loop after each commit, in the order of the events' numbers.
+"""A function that is called on the event loop after each commit, in the order of events.
 
-It must not raise and must not block. It also hears commits whose waiting task was cancelled.
+It must not raise and must not block. It also gets commits whose waiting task was cancelled.
 """
 
 
 class OpenStorage(Protocol):
-    """Opens a database; `register_storage` gives one for a URL scheme, and for plain paths."""
+    """The function that opens a database; `register_storage` returns one for each URL scheme."""
 
     def __call__(
         self, url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
     ) -> Awaitable["Storage"]:
-        """An open database, in which unfinished work of dead processes is marked as interrupted.
+        """Open a database, and mark unfinished work of dead processes as interrupted.
 
         :raises StorageError: when it cannot be opened.
         """
@@ -129,7 +129,7 @@ class Storage(Protocol):
     """The storage of sessions.
 
     Every method raises `StorageError` when the database cannot be read or written. A damaged row
-    is shown as damaged, and never hides others.
+    becomes a value that names it, and never hides others.
     """
 
     @property
@@ -151,21 +151,20 @@ class Storage(Protocol):
         ...
 
     async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
-        """The events of the changes, in order, once all of them are durable.
+        """Write all changes, or none, and return their events, in order, once they are durable.
 
-        All changes are written, or none. Cancelling the wait does not cancel the writing. A
-        change's event is numbered by its `seq`.
+        Cancelling the wait does not cancel the writing. A change's event is numbered by its `seq`.
 
         :raises SessionBusyError: when `fence` is no longer the session's; nothing is written.
-        :raises NotFoundError: when a change belongs to a session or message that is not there.
+        :raises NotFoundError: when the session or the message of a change does not exist.
         :raises InvalidInputError: when the id of a part belongs to another message.
         """
         ...
 
     async def session(self, session_id: str) -> Session:
-        """The session.
+        """Return a session.
 
-        :raises NotFoundError: when nothing has this id.
+        :raises NotFoundError: when no session has this id.
         """
         ...
 
@@ -182,106 +181,107 @@ class Storage(Protocol):
         ...
 
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
-        """The project's sessions with the text in their title or in a message.
+        """Return the project's sessions with the text in their title or in a message.
 
-        Each is given once, matches in titles first, then those updated last. Case is ignored for
+        Each is listed once, matches in titles first, then those updated last. Case is ignored for
         the letters A to Z at least.
         """
         ...
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
-        """The sessions that this one is the parent of, in the order of their creation."""
+        """Return the children of a session, in the order of their creation."""
         ...
 
     async def projects(self) -> tuple[Project, ...]:
-        """All projects, in the order of their creation."""
+        """Return all projects, in the order of their creation."""
         ...
 
     async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
-        """The messages with their parts, in the order of their creation; ids play no role.
+        """Return the messages with their parts, in the order of their creation; ids play no role.
 
-        `limit` keeps that many of the last. Unfinished work of a process that has died is marked
-        as interrupted first.
+        `limit` is the number of the last messages that are returned. Unfinished work of a process
+        that has died is marked as interrupted first.
         """
         ...
 
     async def turns_json(
         self, session_id: str, *, limit: int | None = None, before: str | None = None
     ) -> bytes:
-        """The result of `turns` as a JSON array, joined from the rows.
+        """Return the result of `turns` as a JSON array, joined from the rows.
 
-        `before` is the id of a message that all of them precede; before an unknown one is none.
+        `before` is the id of a message that all of them precede; none precedes an unknown one.
         """
         ...
 
     async def turn(self, session_id: str, message_id: str) -> Turn:
-        """One message with its parts.
+        """Return one message with its parts.
 
         :raises NotFoundError: when the session has no such message.
         """
         ...
 
     async def todos(self, session_id: str) -> tuple[Todo, ...]:
-        """The session's list."""
+        """Return the session's list of todos."""
         ...
 
     async def state(self, session_id: str, key: str) -> object:
-        """The JSON value that a tool has stored for the session, None when there is none."""
+        """Return the JSON value that a tool has stored for the session, None without one."""
         ...
 
     async def approvals(self, *keys: str) -> tuple[Approval, ...]:
-        """The approvals for these keys (see `PutApproval`), in the order of approval."""
+        """Return the approvals for these keys (see `PutApproval`), in the order of approval."""
         ...
 
     async def session_approvals(self, project_id: str) -> tuple[Approval, ...]:
-        """The approvals for single sessions of a project, in the order of approval."""
+        """Return the approvals for single sessions of a project, in the order of approval."""
         ...
 
     async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
-        """Stored events with a greater `seq`, in order; at least the newest 10,000 or a day's.
+        """Return the stored events with a greater `seq`, in order.
 
-        The numbers have gaps. Where several processes write, an event shows only when none with a
-        smaller number can follow, so that who goes on from the last one misses none.
+        At least the newest 10,000 events, or those of a day, are stored. The numbers have gaps.
+        Where several processes write, an event is returned only when no event with a smaller
+        number can follow: a reader that continues from the last number misses none.
 
-        Of the updates of one thing only the first and the last may be there, since each event
-        carries the whole thing, as it was then or is by now; that of a text that is being written
-        carries what is stored of it.
+        Of the updates of one value only the first and the last may be there. Each of them carries
+        the whole value, as it was then or as it is now. The update of a text that the model still
+        writes carries what is stored of the text.
         """
         ...
 
     async def last_ids(self, session_id: str) -> LastIds:
-        """The greatest ids that the session has, to make greater ones."""
+        """Return the greatest ids that the session has, to make greater ones."""
         ...
 
     async def sizes(self) -> tuple[SessionSize, ...]:
-        """The sessions of all projects, the largest first."""
+        """Return the sessions of all projects, the largest first."""
         ...
 
     async def problems(self) -> tuple[str, ...]:
-        """The problems of the database, in sentences; it reads everything."""
+        """Return the problems of the database, in sentences, after reading everything."""
         ...
 
     async def vacuum(self) -> int:
-        """Rewrite the database without free space; by how many bytes it has shrunk.
+        """Rewrite the database without free space; return by how many bytes it has shrunk.
 
         :raises StorageError: when others use it, or there is no room.
         """
         ...
 
     async def claim(self, session_id: str) -> Fence:
-        """The right to run the session, until `release`.
+        """Take the right to run the session, until `release`.
 
         The session of a process that has died is taken over, after its unfinished work was marked
         as interrupted.
 
         :raises SessionBusyError: while a living process has it, this one included; `owner` is
             that of its fence.
-        :raises NotFoundError: when nothing has this id.
+        :raises NotFoundError: when no session has this id.
         """
         ...
 
     async def is_claimed_elsewhere(self, session_id: str) -> bool:
-        """Whether another living process has the right to run the session."""
+        """Return whether another living process has the right to run the session."""
         ...
 
     async def release(self, fence: Fence) -> None:
@@ -294,14 +294,14 @@ class Storage(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Writes waiting changes, gives all rights back and closes the database."""
+        """Write the waiting changes, give all rights back and close the database."""
         ...
 
 
 async def follow(storage: Storage, after: int, *, every_s: float = 0.2) -> AsyncIterator[Event]:
-    """Give the stored events after a number as they come, those of other processes included.
+    """Yield the stored events after a number as they come, those of other processes included.
 
-    It looks every `every_s` seconds, and ends only with the loop over it.
+    It reads every `every_s` seconds, and ends only with the loop over it.
 
     :raises StorageError: when the database cannot be read, or is closed.
     """

@@ -170,12 +170,12 @@ class DropMessage(msgspec.Struct, frozen=True):
 class PutPart(msgspec.Struct, frozen=True):
     """Insert or update a part: `message.part.updated`.
 
-    With `told` false an update publishes no event, for clients count some events. Updates of a
-    pending or running call are published, and not stored as events.
+    With `publish` false an update publishes no event, because clients count some events. Updates
+    of a pending or running call are published, and not stored as events.
     """
 
     part: Part
-    told: bool = True
+    publish: bool = True
 
     @property
     def session_id(self) -> str:

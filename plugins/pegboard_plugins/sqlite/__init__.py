@@ -13,18 +13,18 @@ _PATH = ""
 
 @hookimpl
 async def register_storage() -> Mapping[str, OpenStorage]:
-    """The scheme `sqlite`, and plain paths."""
+    """Return the scheme `sqlite`, and that of plain paths."""
     return {_SCHEME: open_sqlite, _PATH: open_sqlite}
 
 
 async def open_sqlite(
     url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
 ) -> Storage:
-    """The database at a path or `sqlite:///path`; see `OpenStorage`.
+    """Open the database at a path or `sqlite:///path`; see `OpenStorage`.
 
     :raises StorageError: when it cannot be opened.
     """
-    # Only who opens a database pays for loading SQLite.
+    # SQLite is loaded only when a database is opened.
     from pegboard_plugins.sqlite.storage import SqliteStorage
 
     return await SqliteStorage.open(_path(url), ids=ids, on_commit=on_commit)

@@ -29,7 +29,7 @@ _LOG_LIMIT_BYTES = 64 * 1024 * 1024
 _CHECK_LIMIT_S = 2.0
 _CHECK_STEPS = 100_000
 _FILES = ("", "-wal", "-shm")
-_BESIDE = (*_FILES, "-journal", ".owners", ".damaged", opentexts.ENDING)
+_NEXT_TO_IT = (*_FILES, "-journal", ".owners", ".damaged", opentexts.ENDING)
 VERSION = 4
 """The number of the last migration."""
 _DAMAGED = (apsw.NotADBError, apsw.CorruptError)
@@ -104,7 +104,7 @@ def reason_of(error: Exception) -> str:
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
-    """An open database: the writing connection, and what was found during the opening.
+    """An open database: the writing connection, and the findings of its opening.
 
     `copy` is the folder of the copy that is open in its place, `refused` the error of every write.
     """
@@ -118,7 +118,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_database(path: Path, wait: LockWait) -> Opened:
-    """The database of this path, made when it is not there; folders are made with mode 0700.
+    """Open the database of this path, or make it, with folders of mode 0700.
 
     A damaged file is moved aside, unless another process uses it, and its readable rows are
     copied into a new one. Unfinished work of dead processes is marked as interrupted.
@@ -144,12 +144,12 @@ def open_database(path: Path, wait: LockWait) -> Opened:
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
-    """The file of a database, and what lies beside it while it is in use."""
-    return tuple(path.with_name(path.name + end) for end in _BESIDE)
+    """Return the file of a database, and the files next to it while it is in use."""
+    return tuple(path.with_name(path.name + end) for end in _NEXT_TO_IT)
 
 
 def connect_reader(path: Path) -> apsw.Connection:
-    """A connection that only reads."""
+    """Open a connection that only reads."""
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     db.set_busy_handler(LockWait.of(path))
     db.pragma("trusted_schema", value=False)
@@ -160,7 +160,7 @@ def connect_reader(path: Path) -> apsw.Connection:
 def _open_checked(
     path: Path, owners: Owners, wait: LockWait, *, check: bool, shared: bool
 ) -> Opened:
-    """The database with all tables, recovered; `shared` when other processes use it."""
+    """Open the database with all tables, recovered; `shared` when other processes use it."""
     try:
         return _connect(path, owners, wait, check=check, shared=shared)
     except _DAMAGED as error:
@@ -168,17 +168,17 @@ def _open_checked(
             raise StorageError(
                 f"{path} is damaged ({error}); close the other pegboard processes and start again"
             ) from error
-        aside = _moved_aside(path)
+        aside = _move_aside(path)
         opened = _connect(path, owners, wait, check=False, damaged=aside)
         found, *warnings = opened.warnings
-        warning = f"the database was damaged ({error}); it is kept as {aside}; {found}"
+        warning = f"the database was damaged ({error}); its file is now {aside}; {found}"
         return replace(opened, warnings=(warning, *warnings))
 
 
 def _fill_from(db: apsw.Connection, path: Path, damaged: Path) -> str:
-    """Fills a new database with the readable rows of a damaged one; a warning about that."""
+    """Fill a new database with the readable rows of a damaged one; return a warning about it."""
     from pegboard_plugins.sqlite.migrations import MIGRATIONS, migrate
-    from pegboard_plugins.sqlite.pages import with_header  # only a damaged one pays for these
+    from pegboard_plugins.sqlite.pages import with_header  # only a damaged one needs these
     from pegboard_plugins.sqlite.salvage import salvage, version_of
 
     try:
@@ -195,7 +195,7 @@ def _fill_from(db: apsw.Connection, path: Path, damaged: Path) -> str:
 
 
 def note_damage(path: Path, error: Exception) -> None:
-    """Records damage for the next opening to check for; other errors are ignored."""
+    """Record damage for the next opening to check for; other errors are ignored."""
     if isinstance(error, _DAMAGED):
         with suppress(OSError):
             _damage_mark(path).touch(mode=0o600)
@@ -205,7 +205,7 @@ def _damage_mark(path: Path) -> Path:
     return path.with_name(f"{path.name}.damaged")
 
 
-def _connect(  # noqa: PLR0913 - the file, who uses it, and how it was found
+def _connect(  # noqa: PLR0913 - the file, its users, and how it was found
     path: Path,
     owners: Owners,
     wait: LockWait,
@@ -214,8 +214,8 @@ def _connect(  # noqa: PLR0913 - the file, who uses it, and how it was found
     shared: bool = False,
     damaged: Path | None = None,
 ) -> Opened:
-    """The database; one that is filled from a `damaged` one has a warning about that."""
-    path.touch(mode=0o600)  # SQLite gives the files beside it the same mode
+    """Connect to the database; one that is filled from a `damaged` one has a warning about it."""
+    path.touch(mode=0o600)  # SQLite gives the files next to it the same mode
     warnings: tuple[str, ...] = ()
     without_log = _as_others(path, wait) if shared else None
     db = None if without_log else _with_log(path, wait)
@@ -241,7 +241,7 @@ def _connect(  # noqa: PLR0913 - the file, who uses it, and how it was found
 
 
 def schema_version(db: apsw.Connection, path: Path) -> int:
-    """The number of the last step that the database has seen, 0 for an empty one.
+    """Return the number of the last migration that the database has seen, 0 for an empty one.
 
     :raises StorageError: when the file has tables of another program.
     :raises apsw.CorruptError: when there is no number.
@@ -258,9 +258,9 @@ def schema_version(db: apsw.Connection, path: Path) -> int:
 
 
 def _as_others(path: Path, wait: LockWait) -> apsw.Connection | None:
-    """A connection to a database that others have open without a log; None if they have one.
+    """Connect to a database that others have open without a log; return None if they have one.
 
-    Who tries for a log there takes the database from them.
+    A process that tries for a log there takes the database from them.
     """
     db = apsw.Connection(str(path))
     with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
@@ -273,7 +273,7 @@ def _as_others(path: Path, wait: LockWait) -> apsw.Connection | None:
 
 
 def _with_log(path: Path, wait: LockWait) -> apsw.Connection | None:
-    """A connection in WAL mode; None on file systems where processes cannot share its index."""
+    """Connect in WAL mode; return None on file systems where processes cannot share its index."""
     db = apsw.Connection(str(path))
     with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
         failing.callback(db.close)
@@ -286,7 +286,7 @@ def _with_log(path: Path, wait: LockWait) -> apsw.Connection | None:
 
 
 def _without_log(path: Path, wait: LockWait) -> apsw.Connection:
-    """A connection with a rollback journal; a write-ahead log left by another system is applied.
+    """Connect with a rollback journal, after applying a write-ahead log of another system.
 
     An exclusive lock makes that possible without shared memory (sqlite.org, "wal" 8).
     """
@@ -303,7 +303,7 @@ def _without_log(path: Path, wait: LockWait) -> apsw.Connection:
 
 
 def _set_up(db: apsw.Connection, wait: LockWait) -> None:
-    """Settings of durability and safety."""
+    """Apply the settings of durability and safety."""
     db.set_busy_handler(wait)
     db.pragma("trusted_schema", value=False)
     db.pragma("cell_size_check", value=True)
@@ -339,7 +339,7 @@ def _check(db: apsw.Connection, *, everything: bool) -> None:
         raise apsw.CorruptError(str(verdict))
 
 
-def _moved_aside(path: Path) -> Path:
+def _move_aside(path: Path) -> Path:
     """Move the damaged file aside, with its log; the new path."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     aside = path.with_name(f"{path.name}.corrupt-{stamp}")

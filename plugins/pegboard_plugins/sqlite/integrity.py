@@ -11,7 +11,7 @@ from pegboard_plugins.sqlite import opentexts
 from pegboard_plugins.sqlite.databasefile import LockWait, reason_of
 from pegboard_plugins.sqlite.reads import like
 
-_PROBLEMS_SHOWN = 100
+_MOST_PROBLEMS = 100
 
 _SIZES = """
 SELECT session.id, session.project_id, session.title, session.directory,
@@ -28,7 +28,7 @@ FROM session LEFT JOIN (
 ORDER BY 5 DESC
 """
 
-_SAID = """
+_IN_MESSAGES = """
 SELECT session.data, session.id, session.project_id, session.directory, session.updated,
     part.message_id, json_extract(CAST(part.data AS TEXT), '$.text') || coalesce((
         SELECT CAST(substr(CAST(group_concat(CAST(piece AS TEXT), '' ORDER BY ordinal) AS BLOB),
@@ -44,7 +44,7 @@ WHERE session.project_id = ?1 AND json_valid(CAST(part.data AS TEXT))
 ORDER BY session.updated DESC, session.ordinal DESC, part.ordinal
 """
 
-_TITLED = """
+_IN_TITLES = """
 SELECT data, id, project_id, directory, updated FROM session
 WHERE project_id = ?1 AND title LIKE ?2 ESCAPE '\\' ORDER BY updated DESC, ordinal DESC
 """
@@ -59,18 +59,18 @@ SELECT id FROM part WHERE streamed > (
 
 
 class Problems(msgspec.Struct, frozen=True):
-    """Problems of the file itself, and of the content of its rows."""
+    """The problems of the file itself, and of the content of its rows."""
 
     damaged: tuple[str, ...]
     rows: tuple[str, ...]
 
     def all(self) -> tuple[str, ...]:
-        """The first of all problems."""
-        return (*self.damaged, *self.rows)[:_PROBLEMS_SHOWN]
+        """Return the first of all problems."""
+        return (*self.damaged, *self.rows)[:_MOST_PROBLEMS]
 
 
 def problems(db: apsw.Connection) -> Problems:
-    """The problems of the file, its references and its rows; none for a sound database.
+    """Return the problems of the file, its references and its rows; none for a sound database.
 
     It reads everything: a second for each gigabyte or so.
     """
@@ -93,40 +93,40 @@ def problems(db: apsw.Connection) -> Problems:
 
 def _damages(db: apsw.Connection) -> tuple[str, ...]:
     try:
-        found = [str(row[0]) for row in db.execute(f"PRAGMA integrity_check({_PROBLEMS_SHOWN})")]
+        found = [str(row[0]) for row in db.execute(f"PRAGMA integrity_check({_MOST_PROBLEMS})")]
     except apsw.CorruptError as error:  # some damage ends even the check
         return (str(error),)
     return tuple(text for text in found if text != "ok")
 
 
 def sizes(db: apsw.Connection) -> tuple[SessionSize, ...]:
-    """The sessions of all projects with their sizes, the largest first."""
-    _teach(db)
+    """Return the sessions of all projects with their sizes, the largest first."""
+    _add_open_texts(db)
     return tuple(SessionSize(*row) for row in db.execute(_SIZES))
 
 
-def _teach(db: apsw.Connection) -> None:
-    """Give queries what is written of open texts, as `open_text(part.ordinal)`."""
+def _add_open_texts(db: apsw.Connection) -> None:
+    """Add the function `open_text(part.ordinal)`, which returns the text of a part's file."""
 
     def open_text(*places: "apsw.SQLiteValue") -> str:
-        said = (opentexts.read(db, each) for each in places if isinstance(each, int))
-        return b"".join(filter(None, said)).decode(errors="replace")
+        texts = (opentexts.read(db, each) for each in places if isinstance(each, int))
+        return b"".join(filter(None, texts)).decode(errors="replace")
 
     db.create_scalar_function("open_text", open_text, 1)
 
 
 def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple[SearchHit, ...]:
-    """The project's sessions that contain the text: each once, matches in titles first.
+    """Return the project's sessions that contain the text: each once, matches in titles first.
 
     Case is ignored for the letters A to Z.
     """
-    _teach(db)
+    _add_open_texts(db)
     key = (project_id, like(text))
     hits: dict[str, SearchHit] = {}
-    for row in db.execute(_TITLED, key):
+    for row in db.execute(_IN_TITLES, key):
         session = read_session(*row)
         hits[session.id] = SearchHit(session=session)
-    for *columns, message_id, found in db.execute(_SAID, key):
+    for *columns, message_id, found in db.execute(_IN_MESSAGES, key):
         session = read_session(*columns)
         if session.id not in hits:
             hits[session.id] = SearchHit.in_message(session, message_id, found, text)

@@ -6,7 +6,7 @@ the only order that the program goes by: ids come from clients too. `last_event`
 a row's latest update, which the next update takes away. `part_text` has a streamed text in pieces,
 see `pieces`: the row numbers of a part's pieces begin at `part.ordinal << 24`, and `part.streamed`
 says how many bytes of them are the text of a part that has ended, NULL where its row has the text.
-Its column has a new name, so that a process that has not heard of places can add no piece.
+Its column has a new name, so that a process of an earlier version can add no piece.
 """
 
 from collections.abc import Sequence
@@ -165,7 +165,7 @@ MIGRATIONS: tuple[str, ...] = (
 def migrate(
     db: apsw.Connection, path: Path, *, version: int, migrations: Sequence[str] = MIGRATIONS
 ) -> Path | None:
-    """Brings the tables up to date; the copy that was made before, None when there was no need.
+    """Bring the tables up to date; return the copy that was made before, None without need.
 
     :raises StorageError: when the file's `version` is a later one.
     """
@@ -176,7 +176,7 @@ def migrate(
         )
     if version == len(migrations):
         return None
-    copy = _backed_up(db, path, version) if version else None
+    copy = _back_up(db, path, version) if version else None
     with db:
         for statements in migrations[version:]:
             db.execute(statements)
@@ -188,8 +188,8 @@ def migrate(
     return copy
 
 
-def _backed_up(db: apsw.Connection, path: Path, version: int) -> Path:
-    """A copy of the database as it is, beside it; an earlier try's copy is replaced."""
+def _back_up(db: apsw.Connection, path: Path, version: int) -> Path:
+    """Copy the database next to it; the copy of an earlier try is replaced."""
     copy = path.with_name(f"{path.name}.backup-{version}")
     copy.unlink(missing_ok=True)
     copy.touch(mode=0o600)

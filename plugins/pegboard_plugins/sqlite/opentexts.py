@@ -1,4 +1,4 @@
-"""The text of parts that are being written: for each a file beside the database.
+"""The text of parts that are being written: for each a file next to the database.
 
 SQLite writes whole pages, so that the pieces of a slow answer would cost many times their bytes.
 The file of an open part has the part's row number as its name and only grows. The end of the part
@@ -30,8 +30,8 @@ _TABLE = (
 )
 
 
-class _Said(msgspec.Struct):
-    """What a transaction has for one file: a text for its end, or for a new one; None: it goes."""
+class _FileChange(msgspec.Struct):
+    """The change of one file: text for its end, or for a new file; None removes the file."""
 
     is_new: bool = False
     text: bytes | None = b""
@@ -59,7 +59,7 @@ def end(db: apsw.Connection, place: int) -> None:
 
 
 def read(db: apsw.Connection, place: int) -> bytes | None:
-    """What is written of a part's text, None where there is no file."""
+    """Return the bytes of a part's file, None where there is no file."""
     try:
         return _file(db, place).read_bytes()
     except FileNotFoundError:
@@ -73,15 +73,15 @@ def sweep(db: apsw.Connection) -> None:
         return
     with transaction(db):
         rows = db.execute("SELECT ordinal FROM part WHERE state = ?", (OPEN,))
-        kept = {str(place) for (place,) in rows}
+        open_parts = {str(place) for (place,) in rows}
         for file in folder.iterdir():
-            if file.name not in kept:
+            if file.name not in open_parts:
                 file.unlink(missing_ok=True)
 
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """A transaction that is committed with what it has for open texts, and undone if it fails.
+    """Commit the transaction of the block with its open texts, or undo both when it fails.
 
     :raises OSError: when a file cannot be written.
     """
@@ -89,41 +89,41 @@ def transaction(db: apsw.Connection) -> Iterator[None]:
         undoing.callback(_roll_back, db)
         db.execute("BEGIN IMMEDIATE")
         yield
-        said = _all_said(db)
-        for place, each in said.items():
-            _write(_file(db, place), each, undoing)
+        changes = _file_changes(db)
+        for place, change in changes.items():
+            _write(_file(db, place), change, undoing)
         db.execute("COMMIT")
         undoing.pop_all()
-    for place, each in said.items():
-        if each.text is None:
+    for place, change in changes.items():
+        if change.text is None:
             with suppress(OSError):  # it means nothing any more
                 _file(db, place).unlink(missing_ok=True)
 
 
-def _all_said(db: apsw.Connection) -> dict[int, _Said]:
-    found: dict[int, _Said] = {}
+def _file_changes(db: apsw.Connection) -> dict[int, _FileChange]:
+    found: dict[int, _FileChange] = {}
     for place, piece in db.execute("SELECT place, piece FROM temp.open_text ORDER BY number"):
         if piece is None:
-            found[place] = _Said(is_new=True, text=None)
+            found[place] = _FileChange(is_new=True, text=None)
         else:
-            said = found.setdefault(place, _Said())
-            said.text = (said.text or b"") + piece
+            change = found.setdefault(place, _FileChange())
+            change.text = (change.text or b"") + piece
     if found:
         db.execute("DELETE FROM temp.open_text")
     return found
 
 
-def _write(path: Path, said: _Said, undoing: ExitStack) -> None:
-    if said.text is None:
+def _write(path: Path, change: _FileChange, undoing: ExitStack) -> None:
+    if change.text is None:
         return
-    if said.is_new:
+    if change.is_new:
         path.unlink(missing_ok=True)
-    if said.text:
+    if change.text:
         path.parent.mkdir(mode=0o700, exist_ok=True)
         file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             undoing.callback(os.truncate, path, os.fstat(file).st_size)
-            _write_all(file, said.text)
+            _write_all(file, change.text)
         finally:
             os.close(file)
 

@@ -1,4 +1,4 @@
-"""The processes that use a database: which sessions each runs, and what a dead one has left.
+"""The processes that use a database: which sessions each runs, and how the work of a dead one ends.
 
 Each process holds a lock on a file of its own, which the system releases however the process
 dies. Unlike a process id, a lock is not reused, and means the same in every container that shares
@@ -57,7 +57,7 @@ class Owners:
         :raises StorageError: when another process has it until the end of the wait.
         """
         self._folder.mkdir(mode=0o700, exist_ok=True)
-        lock = _opened(self._folder / _OPENING)
+        lock = _open_lock(self._folder / _OPENING)
         try:
             self._wait_for(lock, wait)
             yield
@@ -65,18 +65,18 @@ class Owners:
             os.close(lock)
 
     def register(self) -> None:
-        """Takes this owner's own lock; only while `opening`."""
-        self._lock = _opened(self._folder / self.own)
+        """Take this owner's own lock; only while `opening`."""
+        self._lock = _open_lock(self._folder / self.own)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def others(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Living owners, and those that have died since the last call; while `opening`."""
+        """Return living owners, and those that have died since the last call; while `opening`."""
         names = {path.name for path in self._folder.iterdir()} - {self.own, _OPENING}
         alive = tuple(name for name in sorted(names) if self.is_alive(name))
         return alive, tuple(sorted(names - set(alive)))
 
     def is_alive(self, owner: str) -> bool:
-        """Whether the process that registered as `owner` still has its lock."""
+        """Return whether the process that registered as `owner` still has its lock."""
         if owner == self.own:
             return True
         path = self._folder / owner
@@ -95,7 +95,7 @@ class Owners:
         return False
 
     def close(self) -> None:
-        """Gives this owner's lock back."""
+        """Give this owner's lock back."""
         if self._lock is not None:
             (self._folder / self.own).unlink(missing_ok=True)
             os.close(self._lock)
@@ -108,15 +108,15 @@ class Owners:
             except BlockingIOError as error:
                 if not wait(tries):
                     raise StorageError(
-                        "another process is opening the database; see who has "
-                        f"{self._folder / _OPENING} open"
+                        "another process is opening the database; `fuser` with the path "
+                        f"{self._folder / _OPENING} names it"
                     ) from error
             else:
                 return
 
 
 def died_with_the_machine(owner: str) -> bool:
-    """Whether the owner may have died in a crash of the machine.
+    """Return whether the owner may have died in a crash of the machine.
 
     A process that dies alone cannot damage a database: the system still writes its data.
     """
@@ -125,7 +125,7 @@ def died_with_the_machine(owner: str) -> bool:
 
 
 def _has_no_process(owner: str) -> bool:
-    """Whether it is certain that the owner's process is gone, whoever has its lock.
+    """Return whether it is certain that the owner's process is gone, even if its lock is taken.
 
     A child that was being started when the owner was killed keeps the lock until its exec: for a
     moment, and on a busy machine for longer.
@@ -143,7 +143,7 @@ def _has_no_process(owner: str) -> bool:
 
 
 def _space() -> str:
-    """The namespace of process ids; those of other containers mean nothing here."""
+    """Return the namespace of process ids; ids of other containers mean nothing here."""
     try:
         return str(Path("/proc/self/ns/pid").stat().st_ino)
     except OSError:
@@ -157,17 +157,17 @@ def _boot() -> str:
         return _UNKNOWN_BOOT
 
 
-def _opened(path: Path) -> int:
+def _open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
 def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event, ...]:
-    """Marks calls, answers and requests that no living process runs as interrupted."""
-    if not _abandoned(db, is_alive):
+    """Mark calls, answers and requests that no living process runs as interrupted."""
+    if not _abandoned_sessions(db, is_alive):
         return ()
     with transaction(db):
         # Looked for again, since another process may have come first.
-        sessions = _abandoned(db, is_alive)
+        sessions = _abandoned_sessions(db, is_alive)
         return tuple(event for session in sessions for event in interrupt(db, session))
 
 
@@ -208,7 +208,7 @@ def interrupt(db: apsw.Connection, session_id: str, *, died: bool = True) -> tup
 def claim(
     db: apsw.Connection, session_id: str, owner: str, is_alive: Callable[[str], bool]
 ) -> tuple[Fence, tuple[Event, ...]]:
-    """The session's fence for `owner`, and the events of a take-over.
+    """Give the session to `owner`; return its fence, and the events of a take-over.
 
     :raises SessionBusyError: while a living owner has it.
     :raises NotFoundError: when nothing has this id.
@@ -230,7 +230,7 @@ def claim(
 def bury(
     db: apsw.Connection, session_id: str, is_alive: Callable[[str], bool]
 ) -> tuple[None, tuple[Event, ...]]:
-    """Marks a session as interrupted if the process that ran it has died."""
+    """Mark a session as interrupted if the process that ran it has died."""
     holder = reads.owner(db, session_id)
     events = interrupt(db, session_id) if holder is not None and not is_alive(holder) else ()
     return None, events
@@ -255,18 +255,18 @@ def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]
 
 
 def give_back(db: apsw.Connection, claimed: Sequence[Fence]) -> tuple[None, tuple[Event, ...]]:
-    """Gives a claimed session back whose claim was cancelled."""
+    """Give a session back whose claim was cancelled."""
     for fence in claimed:
         release(db, fence)
     return None, ()
 
 
 def release_all(db: apsw.Connection, owner: str) -> tuple[None, tuple[Event, ...]]:
-    """Gives all sessions of an owner back."""
+    """Give all sessions of an owner back."""
     db.execute("UPDATE session SET owner = NULL WHERE owner = ?", (owner,))
     return None, ()
 
 
-def _abandoned(db: apsw.Connection, is_alive: Callable[[str], bool]) -> list[str]:
+def _abandoned_sessions(db: apsw.Connection, is_alive: Callable[[str], bool]) -> list[str]:
     rows = list(db.execute(_ABANDONED))
     return [session for session, owner in rows if owner is None or not is_alive(owner)]

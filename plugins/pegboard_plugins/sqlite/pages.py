@@ -49,14 +49,14 @@ class Pages:
             self._take(log.read_bytes())
 
     def rows(self) -> Iterator[tuple[int, Row]]:
-        """The rows of every leaf page in use, with their row numbers."""
+        """Yield the rows of every leaf page in use, with their row numbers."""
         free = self._free()
         for number in range(1, len(self._content) // PAGE_BYTES + 1):
             if number not in free:
                 yield from self._rows_of(number)
 
     def page(self, number: int) -> bytes:
-        """The page of this number, counted from 1; shorter at the end of a file that was cut."""
+        """Return the page of this number, counted from 1; the end of a cut file is shorter."""
         start = (number - 1) * PAGE_BYTES
         return self._newer.get(number) or self._content[start : start + PAGE_BYTES]
 
@@ -69,7 +69,7 @@ class Pages:
                 self._newer[number] = log[start + _FRAME_HEAD_BYTES : start + step]
 
     def _free(self) -> set[int]:
-        """The free pages; their rows were deleted."""
+        """Return the free pages, whose rows were deleted."""
         found: set[int] = set()
         [trunk] = struct.unpack(">I", self.page(1)[32:36])
         while trunk and trunk not in found:
@@ -115,7 +115,7 @@ class Pages:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at a place, and the place behind it."""
+    """Return the number at an offset, and the offset behind it."""
     value = 0
     for step in range(8):
         value = (value << 7) | (data[at + step] & _SEVEN_BITS)
@@ -156,7 +156,7 @@ def _value(kind: int, content: bytes) -> object:
 
 @contextmanager
 def with_header(damaged: Path) -> Iterator[Path]:
-    """The file, or a temporary copy of it with a new header.
+    """Yield the file, or a temporary copy of it with a new header.
 
     :raises OSError: when there is no room for the copy.
     """
@@ -177,7 +177,7 @@ def with_header(damaged: Path) -> Iterator[Path]:
 
 
 def header(pages: int) -> bytes:
-    """The header of a file of this many pages, none free (sqlite.org, "fileformat2" 1.3)."""
+    """Return the header of a file of this many pages, none free (sqlite.org, "fileformat2" 1.3)."""
     changes = schema = 1
     return struct.pack(
         _LAYOUT,

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the range of rows is our own words
-"""The text of a streamed part: in a file while it is open, then in its row, or in pieces beside it.
+"""The text of a streamed part: in a file while it is open, then in its row or in pieces.
 
 While the part is `OPEN`, its text is that of the row, of the pieces and of its file. At its end the
 row has the text if it is short; else it keeps the number of bytes that the pieces have of it, and
@@ -27,7 +27,7 @@ from pegboard_plugins.sqlite.opentexts import OPEN
 STREAMED = "message.part.streamed"
 """The stored name of an update whose text is in the pieces of its part."""
 
-# A row is written anew at its end, so that a text within its page costs nothing there.
+# A row is written again at its end, so that a text within its page costs nothing there.
 _SHORT_BYTES = 1024
 # Of some pages each: little is lost with a damaged one, and little of a page is left empty.
 _PIECE_BYTES = 16 * 1024
@@ -36,9 +36,9 @@ _RANGE = "ordinal BETWEEN ?1 << 24 AND (?1 << 24) + 0xFFFFFF"
 
 
 class Streamed(Wire, frozen=True):
-    """An update as it is stored: text that `part` has stands before that of the pieces.
+    """An update as it is stored: the text of `part` comes before that of the pieces.
 
-    `size` says how many bytes the pieces' text has, None that it is all of it. `place` is 0 where
+    `size` is the number of bytes of the pieces' text, None for all of it. `place` is 0 where
     the pieces are found by the part's id, as in databases of version 3.
     """
 
@@ -49,17 +49,17 @@ class Streamed(Wire, frozen=True):
     place: int = 0
 
 
-def begin(db: apsw.Connection, told: PartUpdated, place: int) -> Event:
-    """The stored form of the event of a new open part.
+def begin(db: apsw.Connection, change: PartUpdated, place: int) -> Event:
+    """Begin an open part, and store its event.
 
     A reader of the event gets the text as far as it is stored by then.
     """
     opentexts.begin(db, place)
-    return _store(db, told, told.part, place)
+    return _store(db, change, change.part, place)
 
 
 def add_text(db: apsw.Connection, change: AddText) -> Iterator[Event]:
-    """Adds text to a part, without an event."""
+    """Add text to a part, without an event."""
     row = db.execute(
         "SELECT ordinal, state, streamed FROM part WHERE session_id = ? AND id = ?",
         (change.session_id, change.part_id),
@@ -68,7 +68,7 @@ def add_text(db: apsw.Connection, change: AddText) -> Iterator[Event]:
         place, state, size = row
         if state != OPEN:
             opentexts.begin(db, place)
-            opentexts.add(db, place, b"" if size is None else _joined(db, place)[:size])
+            opentexts.add(db, place, b"" if size is None else _join_pieces(db, place)[:size])
             drop(db, place)
             db.execute(
                 "UPDATE part SET state = ?, streamed = NULL WHERE ordinal = ?", (OPEN, place)
@@ -78,32 +78,32 @@ def add_text(db: apsw.Connection, change: AddText) -> Iterator[Event]:
 
 
 def drop(db: apsw.Connection, place: int) -> None:
-    """Removes the pieces of a part."""
+    """Delete the pieces of a part."""
     db.execute(f"DELETE FROM part_text WHERE {_RANGE}", (place,))
 
 
 def whole(
     db: apsw.Connection, data: bytes, place: int, state: str | None, size: int | None
 ) -> bytes:
-    """The JSON of a part's row with all of its text; as it is where that is damaged."""
+    """Return the JSON of a part's row with all of its text; damaged JSON stays as it is."""
     if size is not None:
-        text = _joined(db, place)[:size]
+        text = _join_pieces(db, place)[:size]
         lost = f"\n[damaged: {size - len(text)} bytes of this text are lost]"
-        shown = text.decode(errors="replace") + (lost if len(text) < size else "")
+        left = text.decode(errors="replace") + (lost if len(text) < size else "")
         # Ids come before the text, and JSON has no bare quotes within a string.
-        return data.replace(_NO_TEXT, _NO_TEXT[:-2] + encode(shown), 1)
+        return data.replace(_NO_TEXT, _NO_TEXT[:-2] + encode(left), 1)
     if state == OPEN:
-        said = opentexts.read(db, place)
-        if said is None:
+        written = opentexts.read(db, place)
+        if written is None:
             return _as_it_is_now(db, place, data)
-        part = read_part(data, "", "", "", added=_joined(db, place) + said)
+        part = read_part(data, "", "", "", added=_join_pieces(db, place) + written)
         if part.message_id:
             return encode_checked(part)
     return data
 
 
 def _as_it_is_now(db: apsw.Connection, place: int, data: bytes) -> bytes:
-    """The JSON of an open part without a file.
+    """Return the JSON of an open part without a file.
 
     It has no text yet, or its text has come into the database since the reader began.
     """
@@ -115,7 +115,7 @@ def _as_it_is_now(db: apsw.Connection, place: int, data: bytes) -> bytes:
         ).fetchone()
         if row is not None and row[2] != OPEN:
             return whole(now, *row)
-        text = _joined(now, place)
+        text = _join_pieces(now, place)
         part = read_part(data, "", "", "", added=text)
         return encode_checked(part) if part.message_id and text else data
     finally:
@@ -131,51 +131,53 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 def settle(
-    db: apsw.Connection, told: PartUpdated, place: int, data: bytes, streamed: int | None
+    db: apsw.Connection, change: PartUpdated, place: int, data: bytes, streamed: int | None
 ) -> Settled:
     """Store the text of an open part, or of one whose text was in pieces, and its event."""
-    part = told.part
+    part = change.part
     opentexts.end(db, place)
     if isinstance(part, TextPart | ReasoningPart):
         text = encode_text(part.text)
         if len(text) > _SHORT_BYTES:
-            if streamed is None or _joined(db, place)[:streamed] != text:
+            if streamed is None or _join_pieces(db, place)[:streamed] != text:
                 drop(db, place)
                 for start in range(0, len(text), _PIECE_BYTES):
                     _add(db, place, part, text[start : start + _PIECE_BYTES])
             bare = replace(part, text="")
-            event = _store(db, told, bare, place, size=len(text))
+            event = _store(db, change, bare, place, size=len(text))
             return Settled(event, encode_checked(bare), len(text))
     drop(db, place)
-    return Settled(store_update(db, told, data), data, None)
+    return Settled(store_update(db, change, data), data, None)
 
 
 def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
-    """The update event with its text, None when it is damaged."""
+    """Return the update event with its text, None when it is damaged."""
     stored = read_json(data, Streamed)
     if stored is None:
         return None
     part, place = stored.part, stored.place
-    text = _text(db, place, part) if place else _joined_by_id(db, part)
+    text = _text_of(db, place, part) if place else _join_pieces_by_id(db, part)
     if isinstance(part, TextPart | ReasoningPart):
         written, _ = codecs.utf_8_decode(text[: stored.size], "replace")
         part = replace(part, text=part.text + written)
     return PartUpdated(session_id=stored.session_id, part=part, time=stored.time)
 
 
-def forget_events(db: apsw.Connection, kept: int) -> None:
-    """Removes all but this many of the newest events."""
+def forget_events(db: apsw.Connection, newest: int) -> None:
+    """Delete all but this many of the newest events."""
     db.execute(
         "DELETE FROM event WHERE seq <= (SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?)",
-        (kept,),
+        (newest,),
     )
 
 
 def _store(
-    db: apsw.Connection, told: PartUpdated, part: Part, place: int, *, size: int | None = None
+    db: apsw.Connection, change: PartUpdated, part: Part, place: int, *, size: int | None = None
 ) -> Event:
-    stored = Streamed(session_id=part.session_id, part=part, time=told.time, size=size, place=place)
-    return store(db, told, {**to_json(stored)}, name=STREAMED)
+    stored = Streamed(
+        session_id=part.session_id, part=part, time=change.time, size=size, place=place
+    )
+    return store(db, change, {**to_json(stored)}, name=STREAMED)
 
 
 def _add(db: apsw.Connection, place: int, to: Part, text: bytes) -> None:
@@ -186,24 +188,24 @@ def _add(db: apsw.Connection, place: int, to: Part, text: bytes) -> None:
     )
 
 
-def _text(db: apsw.Connection, place: int, part: Part) -> bytes:
-    """The text of a part that is open, or has ended, or whose row is lost.
+def _text_of(db: apsw.Connection, place: int, part: Part) -> bytes:
+    """Return the text of a part that is open, or has ended, or whose row is lost.
 
-    The row number of one that was deleted may be another's.
+    The row number of a deleted part may be that of another one.
     """
     row = db.execute("SELECT state, session_id, id FROM part WHERE ordinal = ?", (place,))
     state, *key = row.fetchone() or (OPEN, part.session_id, part.id)
     if key != [part.session_id, part.id]:
         return b""
-    return _joined(db, place) + (opentexts.read(db, place) or b"" if state == OPEN else b"")
+    return _join_pieces(db, place) + (opentexts.read(db, place) or b"" if state == OPEN else b"")
 
 
-def _joined(db: apsw.Connection, place: int) -> bytes:
+def _join_pieces(db: apsw.Connection, place: int) -> bytes:
     rows = db.execute(f"SELECT piece FROM part_text WHERE {_RANGE} ORDER BY ordinal", (place,))
     return b"".join(piece for (piece,) in rows)
 
 
-def _joined_by_id(db: apsw.Connection, part: Part) -> bytes:
+def _join_pieces_by_id(db: apsw.Connection, part: Part) -> bytes:
     rows = db.execute(  # the column has another name in version 3
         "SELECT * FROM part_text WHERE session_id = ? AND part_id = ? ORDER BY ordinal",
         (part.session_id, part.id),

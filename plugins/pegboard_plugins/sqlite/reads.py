@@ -31,9 +31,9 @@ _END = (1 << 63) - 1
 
 
 def session(db: apsw.Connection, session_id: str) -> Session:
-    """The session.
+    """Return a session.
 
-    :raises NotFoundError: when nothing has this id.
+    :raises NotFoundError: when no session has this id.
     """
     for row in db.execute(f"{_SESSION} WHERE id = ?", (session_id,)):
         return read_session(*row)
@@ -41,7 +41,7 @@ def session(db: apsw.Connection, session_id: str) -> Session:
 
 
 def owner(db: apsw.Connection, session_id: str) -> str | None:
-    """Who runs the session, or ran it when its process died; None also for an unknown one."""
+    """Return the process that runs the session, or ran it when it died; None without one."""
     row = db.execute("SELECT owner FROM session WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else row[0]
 
@@ -78,13 +78,13 @@ def _session_rows(
 
 
 def children(db: apsw.Connection, session_id: str) -> tuple[Session, ...]:
-    """The sessions whose parent this is, in the order of their creation."""
+    """Return the children of a session, in the order of their creation."""
     rows = db.execute(f"{_SESSION} WHERE parent_id = ? ORDER BY ordinal", (session_id,))
     return tuple(read_session(*row) for row in rows)
 
 
 def projects(db: apsw.Connection) -> tuple[Project, ...]:
-    """All projects that can be read, in the order of their creation."""
+    """Return all projects that can be read, in the order of their creation."""
     rows = db.execute("SELECT data FROM project ORDER BY ordinal")
     return tuple(project for (data,) in rows if (project := read_json(data, Project)))
 
@@ -141,14 +141,14 @@ def turn(db: apsw.Connection, session_id: str, message_id: str) -> Turn:
 
 
 def todos(db: apsw.Connection, session_id: str) -> tuple[Todo, ...]:
-    """The session's list."""
+    """Return the session's list of todos."""
     for (data,) in db.execute("SELECT data FROM todos WHERE session_id = ?", (session_id,)):
         return read_todos(data)
     return ()
 
 
 def state(db: apsw.Connection, session_id: str, key: str) -> object:
-    """What a tool remembered, None when nothing."""
+    """Return the value that a tool has stored, None without one."""
     for (data,) in db.execute(
         "SELECT data FROM state WHERE session_id = ? AND key = ?", (session_id, key)
     ):
@@ -157,7 +157,7 @@ def state(db: apsw.Connection, session_id: str, key: str) -> object:
 
 
 def approvals(db: apsw.Connection, keys: Sequence[str]) -> tuple[Approval, ...]:
-    """What the user approved for these keys, in the order of approval."""
+    """Return the approvals for these keys, in the order of approval."""
     rows = db.execute(
         "SELECT ordinal, key, permission, pattern, action, agent, at FROM approval "
         "WHERE key IN (SELECT value FROM json_each(?)) ORDER BY ordinal",
@@ -167,7 +167,7 @@ def approvals(db: apsw.Connection, keys: Sequence[str]) -> tuple[Approval, ...]:
 
 
 def session_approvals(db: apsw.Connection, project_id: str) -> tuple[Approval, ...]:
-    """What the user approved for single sessions of a project, in the order of approval."""
+    """Return the approvals for single sessions of a project, in the order of approval."""
     rows = db.execute(
         "SELECT ordinal, key, permission, pattern, action, agent, at FROM approval "
         "WHERE key IN (SELECT id FROM session WHERE project_id = ?) ORDER BY ordinal",
@@ -183,7 +183,7 @@ def _approval(row: Sequence[Any]) -> Approval:
 
 
 def events(db: apsw.Connection, after: int, limit: int) -> tuple[Event, ...]:
-    """Stored events with a greater number, in order."""
+    """Return the stored events with a greater number, in order."""
     rows = db.execute(
         "SELECT seq, type, data FROM event WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
     )
@@ -191,14 +191,14 @@ def events(db: apsw.Connection, after: int, limit: int) -> tuple[Event, ...]:
 
 
 def event(db: apsw.Connection, seq: int, name: str, data: bytes) -> Event:
-    """The event of a row, with the text that its part has in pieces."""
+    """Return the event of a row, with the text that its part has in pieces."""
     if name == pieces.STREAMED and (update := pieces.update(db, data)) is not None:
         return Event(properties=update, seq=seq)
     return Event(properties=read_properties(name, data), seq=seq)
 
 
 def last_ids(db: apsw.Connection, session_id: str) -> LastIds:
-    """The greatest ids that the session has."""
+    """Return the greatest ids that the session has."""
     rows = db.execute(
         "SELECT (SELECT max(id) FROM message WHERE session_id = ?1), "
         "(SELECT max(id) FROM part WHERE session_id = ?1)",

@@ -57,25 +57,25 @@ class _LastStates(msgspec.Struct):
 
 
 def fill_from_events(db: apsw.Connection) -> None:
-    """Inserts each value that has no row but an event."""
-    told = _LastStates()
+    """Insert each value that has no row but an event."""
+    states = _LastStates()
     for seq, name, data in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
         streamed = read_json(data, pieces.Streamed) if name == pieces.STREAMED else None
         if streamed is None or streamed.size is not None:
-            told.take(reads.event(db, seq, name, data).properties)
+            states.take(reads.event(db, seq, name, data).properties)
         else:  # its text goes on where it is
             part, time = streamed.part, streamed.time
-            told.take(PartUpdated(session_id=part.session_id, part=part, time=time))
+            states.take(PartUpdated(session_id=part.session_id, part=part, time=time))
         if streamed is not None:
-            told.places[streamed.session_id, streamed.part.id] = streamed.place
-    for session in told.sessions.values():
+            states.places[streamed.session_id, streamed.part.id] = streamed.place
+    for session in states.sessions.values():
         put_session(db, session)
-    for message in told.messages.values():
+    for message in states.messages.values():
         _put_message(db, message)
-    for parts in told.parts.values():
+    for parts in states.parts.values():
         for part in parts.values():
-            _put_part(db, part, told.places.get((part.session_id, part.id), 0))
-    for session_id, todos in told.todos.items():
+            _put_part(db, part, states.places.get((part.session_id, part.id), 0))
+    for session_id, todos in states.todos.items():
         db.execute(
             "INSERT OR IGNORE INTO todos(session_id, data) VALUES(?, ?)",
             (session_id, encode_checked(todos)),
@@ -83,7 +83,7 @@ def fill_from_events(db: apsw.Connection) -> None:
 
 
 def put_session(db: apsw.Connection, session: Session) -> None:
-    """Inserts a session, unless it is there."""
+    """Insert a session, unless it is there."""
     db.execute(
         "INSERT OR IGNORE INTO session(id, project_id, parent_id, directory, title, updated, data) "
         "VALUES(?, ?, ?, ?, ?, ?, ?)",
@@ -104,7 +104,7 @@ def _put_message(db: apsw.Connection, message: Message) -> None:
         "INSERT OR IGNORE INTO message(ordinal, session_id, id, role, unfinished, data) "
         "VALUES(?, ?, ?, ?, ?, ?)",
         (
-            free_place(db, "message", message.session_id, message.id),
+            free_number(db, "message", message.session_id, message.id),
             message.session_id,
             message.id,
             message.__struct_config__.tag,
@@ -115,14 +115,14 @@ def _put_message(db: apsw.Connection, message: Message) -> None:
 
 
 def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
-    """Inserts a part, where its pieces are if it has some."""
+    """Insert a part, at the row number of its pieces if it has some."""
     db.execute(
         "INSERT OR IGNORE INTO part(ordinal, session_id, id, message_id, state, data) "
         "VALUES(?, ?, ?, ?, ?, ?)",
         (
             place
             if place and not _is_taken(db, "part", place)
-            else free_place(db, "part", part.session_id, part.id),
+            else free_number(db, "part", part.session_id, part.id),
             part.session_id,
             part.id,
             part.message_id,
@@ -132,8 +132,8 @@ def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
     )
 
 
-def free_place(db: apsw.Connection, table: str, session_id: str, id_: str) -> int | None:
-    """The first free row number after the row before it."""
+def free_number(db: apsw.Connection, table: str, session_id: str, id_: str) -> int | None:
+    """Return the first free row number after that of the previous row."""
     found = db.execute(
         f"SELECT max(ordinal) FROM {table} WHERE session_id = ? AND id < ?", (session_id, id_)
     ).fetchone()

@@ -18,7 +18,7 @@ from pegboard.schema.session import Project, Session, SessionTime
 from pegboard.storage import read_json, read_message, read_part
 from pegboard_plugins.sqlite.migrations import MIGRATIONS
 from pegboard_plugins.sqlite.pages import Pages
-from pegboard_plugins.sqlite.replay import fill_from_events, free_place, put_session
+from pegboard_plugins.sqlite.replay import fill_from_events, free_number, put_session
 
 # Tables with row numbers, in the order of their references, and those of a session by its id.
 _NUMBERED = (
@@ -46,8 +46,8 @@ class Salvaged(msgspec.Struct, frozen=True):
 
 
 def version_of(damaged: Path) -> int:
-    """The number of a file's last migration; the newest if unknown."""
-    source = _opened(damaged)
+    """Return the number of a file's last migration; the newest if unknown."""
+    source = _open_readonly(damaged)
     try:
         rows = source.execute("SELECT value FROM meta WHERE key = 'schema_version'")
         found = [int(str(value)) for (value,) in rows]
@@ -59,11 +59,11 @@ def version_of(damaged: Path) -> int:
 
 
 def salvage(damaged: Path, db: apsw.Connection) -> Salvaged:
-    """Fills a new database with the readable rows of another file, which is only read.
+    """Fill a new database with the readable rows of another file, which is only read.
 
     :raises apsw.Error: when the new database cannot be written.
     """
-    source = _opened(damaged)
+    source = _open_readonly(damaged)
     try:
         source.pragma("trusted_schema", value=False)
         source.pragma("cell_size_check", value=True)
@@ -85,15 +85,15 @@ def salvage(damaged: Path, db: apsw.Connection) -> Salvaged:
     return Salvaged(*(_count(db, table) for table in ("session", "message", "part")))
 
 
-def _opened(damaged: Path) -> apsw.Connection:
-    """A connection that makes no file beside the database."""
+def _open_readonly(damaged: Path) -> apsw.Connection:
+    """Open a connection that makes no file next to the database."""
     mode = "" if damaged.with_name(f"{damaged.name}-wal").exists() else "&immutable=1"
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(f"{damaged.absolute().as_uri()}?mode=ro{mode}", flags=flags)
 
 
 def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> bool:
-    """Copies a table; False when it may have more rows that its b-tree does not reach."""
+    """Copy a table; return False when it may have more rows that its b-tree does not reach."""
     columns = _shared_columns(source, db, table)
     if not columns:
         return False
@@ -103,7 +103,7 @@ def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> bool:
 
 
 def _copy_from_pages(damaged: Path, db: apsw.Connection, lost: set[str]) -> None:
-    """Copies rows of lost tables from pages that no b-tree reaches."""
+    """Copy rows of lost tables from pages that no b-tree reaches."""
     columns = {table: _columns(db, table) for table in lost}
     for number, row in Pages(damaged).rows():
         table = _table_of(row)
@@ -115,7 +115,7 @@ def _copy_from_pages(damaged: Path, db: apsw.Connection, lost: set[str]) -> None
 
 
 def _table_of(row: tuple[object, ...]) -> str:  # noqa: PLR0911 - a line for each table
-    """The table of a row with these values, "" for none of ours."""
+    """Return the table of a row with these values, "" for one of another program."""
     words = [value[:4] if isinstance(value, str) else value for value in row]
     match words:
         case ["ses_", _, bytes()]:
@@ -154,7 +154,7 @@ def _copy_by_session(source: apsw.Connection, db: apsw.Connection, table: str) -
 
 
 def _shared_columns(source: apsw.Connection, db: apsw.Connection, table: str) -> tuple[str, ...]:
-    """The columns of both databases: an earlier version may have fewer."""
+    """Return the columns of both databases: an earlier version may have fewer."""
     try:
         found = {name for _, name, *_ in source.execute(f"PRAGMA table_info({table})")}
     except _UNREADABLE:
@@ -181,7 +181,7 @@ def _insert_all(
 def _rows(
     source: apsw.Connection, table: str, columns: tuple[str, ...], gave_up: list[str]
 ) -> Iterator[tuple[object, ...]]:
-    """The readable rows, in their order; unreadable ranges are skipped.
+    """Yield the readable rows, in their order; unreadable ranges are skipped.
 
     When the end cannot be reached, the table is added to `gave_up`.
     """
@@ -203,7 +203,7 @@ def _rows(
 
 
 def _next_readable(source: apsw.Connection, query: str, hole: int) -> int | None:
-    """The first readable row number after an unreadable range, None when there is none.
+    """Return the first readable row number after an unreadable range, None without one.
 
     Doubling steps pass the range, and halving steps find its end.
     """
@@ -233,7 +233,7 @@ def _can_be_read(source: apsw.Connection, query: str, start: int) -> bool:
 
 
 def _adopt_sessions(db: apsw.Connection) -> None:
-    """Gives the messages and parts of lost sessions new sessions."""
+    """Give the messages and parts of lost sessions new sessions."""
     lost = (
         "SELECT session_id FROM (SELECT session_id FROM message UNION SELECT session_id FROM part) "
         "WHERE session_id NOT IN (SELECT id FROM session)"
@@ -254,10 +254,10 @@ def _adopt_sessions(db: apsw.Connection) -> None:
 
 
 def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
-    """The project and the directory of a session; if unknown, those of the only project."""
+    """Return the project and the directory of a session; if unknown, those of the only project."""
     directory = _directory(db, session_id)
-    beside = "SELECT project_id FROM session WHERE directory = ?"
-    for (project_id,) in db.execute(beside, (directory,)):
+    query = "SELECT project_id FROM session WHERE directory = ?"
+    for (project_id,) in db.execute(query, (directory,)):
         return str(project_id), directory
     rows = db.execute("SELECT data FROM project")
     known = [project for (data,) in rows if (project := read_json(data, Project))]
@@ -270,7 +270,7 @@ def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
 
 
 def _directory(db: apsw.Connection, session_id: str) -> str:
-    """The directory of a session according to its answers, "" when none is left."""
+    """Return the directory of a session according to its answers, "" when none is left."""
     rows = db.execute(
         "SELECT data, id, role FROM message WHERE session_id = ? AND role = 'assistant'",
         (session_id,),
@@ -283,7 +283,7 @@ def _directory(db: apsw.Connection, session_id: str) -> str:
 
 
 def _adopt_parts(db: apsw.Connection) -> None:
-    """Gives the parts of lost messages new messages that say so."""
+    """Give the parts of lost messages new messages that name the loss."""
     lost = (
         "SELECT DISTINCT session_id, message_id FROM part WHERE NOT EXISTS (SELECT 1 "
         "FROM message WHERE message.session_id = part.session_id AND id = message_id) "
@@ -300,7 +300,7 @@ def _adopt_parts(db: apsw.Connection) -> None:
             "INSERT INTO message(ordinal, session_id, id, role, unfinished, data) "
             "VALUES(?, ?, ?, ?, 0, x'')",
             (
-                free_place(db, "message", session_id, message_id),
+                free_number(db, "message", session_id, message_id),
                 session_id,
                 message_id,
                 "user" if typed else "assistant",
@@ -309,7 +309,7 @@ def _adopt_parts(db: apsw.Connection) -> None:
 
 
 def _drop_orphans(db: apsw.Connection) -> None:
-    """Drops rows whose owner is lost."""
+    """Delete rows whose owner is lost."""
     for table in _OF_SESSION:
         if _columns(db, table):
             db.execute(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)")
@@ -323,7 +323,7 @@ def _drop_orphans(db: apsw.Connection) -> None:
 
 
 def _go_on_counting(source: apsw.Connection, db: apsw.Connection) -> None:
-    """Makes the next event's number greater than all earlier ones, lost ones included."""
+    """Make the next event's number greater than all earlier ones, lost ones included."""
     greatest = [0]
     for table in ("project", "session", "message", "part", "todos"):
         greatest += [seq or 0 for (seq,) in db.execute(f"SELECT max(last_event) FROM {table}")]

@@ -81,7 +81,7 @@ class SqliteStorage:
         """
         wait = LockWait.of(path)
         try:
-            opened = await asyncio.to_thread(_opened, path, wait)
+            opened = await asyncio.to_thread(_open, path, wait)
         except asyncio.CancelledError:
             wait.give_up()  # its thread would keep the program from ending
             raise
@@ -267,7 +267,7 @@ class SqliteStorage:
         *arguments: _Arguments.args,
         **names: _Arguments.kwargs,
     ) -> _Value:
-        """The result of a read in a thread of our own, which tools cannot keep busy.
+        """Read in a thread of the storage, which tools cannot block.
 
         Reads wait for no writer, so the wait has no limit of its own.
         """
@@ -277,12 +277,12 @@ class SqliteStorage:
         call = partial(self._with_reader, lambda db: function(db, *arguments, **names))
         return await loop.run_in_executor(self._threads, call)
 
-    def _connected(self) -> apsw.Connection:
+    def _connect(self) -> apsw.Connection:
         return connect_reader(self.path if self._copy is None else Path(self._copy, self.path.name))
 
     def _with_reader(self, read: Callable[[apsw.Connection], _Value]) -> _Value:
         try:
-            db = self._idle_readers.pop() if self._idle_readers else self._connected()
+            db = self._idle_readers.pop() if self._idle_readers else self._connect()
             try:
                 return read(db)
             finally:
@@ -294,7 +294,7 @@ class SqliteStorage:
             ) from error
 
 
-def _opened(path: Path, wait: LockWait) -> Opened:
+def _open(path: Path, wait: LockWait) -> Opened:
     """Return the open database, or an open copy of one that cannot be written."""
     try:
         return open_database(path, wait)

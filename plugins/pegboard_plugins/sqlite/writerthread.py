@@ -26,7 +26,7 @@ Work = Callable[[apsw.Connection], tuple[_Value, tuple[Event, ...]]]
 
 # Jobs of one transaction: enough to share the wait for the disk, few enough to answer soon.
 _GROUP_LIMIT = 256
-_EVENTS_KEPT = 10_000
+_MOST_EVENTS = 10_000
 _PRUNE_EVERY = 256
 _LOG_PAGES = 1000
 _IDLE_S = 2.0
@@ -82,7 +82,7 @@ class WriterThread:
         db.set_wal_hook(self._note_log)
 
     async def run(self, work: Work[_Value]) -> _Value:
-        """The result of `work`, once its changes are durable; or its error.
+        """Run `work`; return its result once its changes are durable, or raise its error.
 
         A job that raises is undone, and fails alone. The wait ends, because the wait for another
         process's lock has a limit.
@@ -93,7 +93,7 @@ class WriterThread:
         return value
 
     def post(self, work: Work[_Value]) -> "asyncio.Future[_Value]":
-        """The result of `work` as a future; the work is done whether anybody waits or not.
+        """Return the result of `work` as a future; cancelling it does not stop the work.
 
         :raises StorageError: when the database is closed, or cannot be written at all.
         """
@@ -107,7 +107,7 @@ class WriterThread:
         return job.done
 
     async def aclose(self) -> None:
-        """Writes the waiting jobs and closes the connection; nothing the second time."""
+        """Write the waiting jobs and close the connection; nothing the second time."""
         if self._closed:
             return
         self._closed = True
@@ -129,7 +129,7 @@ class WriterThread:
         self._db.close()
 
     def _order(self, order: Callable[[], None], *jobs: _Job) -> None:
-        """Sends an order, with its jobs, to the thread, which the first order starts.
+        """Send an order, with its jobs, to the thread, which the first order starts.
 
         :raises StorageError: when there is no thread, or it has failed.
         """
@@ -138,29 +138,29 @@ class WriterThread:
             try:
                 thread.start()
             except RuntimeError as error:
-                raise self._failed(f"{error}: memory or processes are used up") from error
+                raise self._error_of(f"{error}: memory or processes are used up") from error
             self._thread = thread
         if self._failure:
-            raise self._failed(self._failure)
+            raise self._error_of(self._failure)
         self._waiting.extend(jobs)
         self._orders.put(order)
         if self._look is None:
             self._look = self._loop.call_later(_ALIVE_S, self._look_after)
 
     def _serve(self) -> None:
-        """The thread's main function; at its end all waiting jobs get a result or an error."""
+        """Serve the thread's orders; at the end all waiting jobs get a result or an error."""
         try:
             while (order := self._orders.get()) is not None:
                 order()
-        except BaseException as error:  # noqa: BLE001 - who waits is told
+        except BaseException as error:  # noqa: BLE001 - the waiting jobs get the error
             self._failure = f"the thread that writes has ended: {error!r}"
-        self._tell(self._on_end)
+        self._call_soon(self._on_end)
 
-    def _tell(self, call: Callable[..., None], *arguments: object) -> None:
-        """Calls a function on the event loop, as soon as memory allows."""
+    def _call_soon(self, call: Callable[..., None], *arguments: object) -> None:
+        """Call a function on the event loop, as soon as memory allows."""
         while True:
             try:
-                with suppress(RuntimeError):  # the loop was closed: nobody waits
+                with suppress(RuntimeError):  # the loop was closed: no task waits
                     self._loop.call_soon_threadsafe(call, *arguments)
             except MemoryError:
                 time.sleep(_RETRY_S)
@@ -168,7 +168,7 @@ class WriterThread:
                 return
 
     def _look_after(self) -> None:
-        """Notices the end of the thread, which cannot report it when memory is out."""
+        """Notice the end of the thread, which cannot report it when memory is out."""
         self._look = None
         if not self._unanswered:
             return
@@ -185,9 +185,9 @@ class WriterThread:
 
     def _fail(self, jobs: Iterable[_Job], why: object) -> None:
         for job in jobs:
-            self._answer(job, _Outcome(error=self._failed(why)))
+            self._answer(job, _Outcome(error=self._error_of(why)))
 
-    def _failed(self, why: object) -> StorageError:
+    def _error_of(self, why: object) -> StorageError:
         return StorageError(f"cannot write the database {self._path}: {why}")
 
     def _note_log(self, _db: apsw.Connection, _name: str, pages: int) -> int:
@@ -203,25 +203,25 @@ class WriterThread:
                 return
             outcomes = self._write(jobs)
         except BaseException as error:  # a job's own mistake, or no memory
-            self._tell(self._fail, jobs, f"the writer failed: {error!r}")
+            self._call_soon(self._fail, jobs, f"the writer failed: {error!r}")
             if not isinstance(error, Exception):
                 raise
         else:
-            self._tell(self._settle, jobs, outcomes)
+            self._call_soon(self._settle, jobs, outcomes)
         if self._log_pages >= _LOG_PAGES:
             self._checkpoint()
 
     def _write(self, jobs: Sequence[_Job]) -> list[_Outcome]:
-        """Runs the jobs in one transaction; all fail when that cannot be committed."""
+        """Run the jobs in one transaction; all fail when that cannot be committed."""
         if self._has_moved():  # SQLite would write on into a file that no path leads to
-            return [_Outcome(error=self._failed(_MOVED)) for _ in jobs]
+            return [_Outcome(error=self._error_of(_MOVED)) for _ in jobs]
         try:
             with opentexts.transaction(self._db):
                 outcomes = [self._attempt(job) for job in jobs]
                 self._prune(outcomes)
         except (apsw.Error, OSError) as error:
             note_damage(self._path, error)
-            failure = self._failed(reason_of(error))
+            failure = self._error_of(reason_of(error))
             failure.__cause__ = error
             return [_Outcome(error=failure) for _ in jobs]
         else:
@@ -234,7 +234,7 @@ class WriterThread:
         return bool(moved.value)
 
     def _attempt(self, job: _Job) -> _Outcome:
-        """Runs one job so that it can be undone alone.
+        """Run one job so that it can be undone alone.
 
         :raises apsw.Error: when SQLite gave up the whole transaction, as for a full disk.
         """
@@ -249,15 +249,15 @@ class WriterThread:
         return outcome
 
     def _prune(self, outcomes: Sequence[_Outcome]) -> None:
-        """Forgets old events, now and then."""
+        """Delete old events, now and then."""
         newest = max((event.seq for outcome in outcomes for event in outcome.events), default=0)
         if newest < self._pruned_at + _PRUNE_EVERY:
             return
         self._pruned_at = newest
-        pieces.forget_events(self._db, _EVENTS_KEPT)
+        pieces.forget_events(self._db, _MOST_EVENTS)
 
     def _settle(self, jobs: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
-        """Publishes events and settles jobs, on the event loop: listeners first, in event order."""
+        """Publish events and settle jobs, on the event loop: listeners first, in event order."""
         try:
             if self._on_commit is not None:
                 for outcome in outcomes:
@@ -274,7 +274,7 @@ class WriterThread:
             self._idle = self._loop.call_later(delay_s, self._on_idle)
 
     def _on_idle(self) -> None:
-        """Moves the log into the database when nothing was written for a while."""
+        """Move the log into the database when nothing was written for a while."""
         self._idle = None
         quiet_s = self._loop.time() - self._written_at
         if quiet_s < _IDLE_S:
@@ -283,7 +283,7 @@ class WriterThread:
             self._orders.put(self._checkpoint)
 
     def _checkpoint(self) -> None:
-        """Checkpoints the log; after a failure it grows, and the next commit raises the error."""
+        """Checkpoint the log; after a failure it grows, and the next commit raises the error."""
         try:
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:

@@ -1,4 +1,4 @@
-"""Changes to rows and events, inside of a transaction of the caller."""
+"""Changes as rows and events, inside of a transaction of the caller."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -45,7 +45,7 @@ _Column = Literal["session_id", "message_id", "id"]
 
 
 def apply(db: apsw.Connection, changes: Iterable[Change]) -> tuple[Event, ...]:
-    """Writes the changes; their events, stored and numbered unless they are only published.
+    """Write the changes; return their events, numbered unless they are only published.
 
     :raises NotFoundError: when a change belongs to a session or message that is not there.
     :raises InvalidInputError: when a value cannot be stored as given.
@@ -56,7 +56,7 @@ def apply(db: apsw.Connection, changes: Iterable[Change]) -> tuple[Event, ...]:
 def check_fence(db: apsw.Connection, fence: Fence) -> None:
     """Check that the fence is still the session's.
 
-    :raises SessionBusyError: when somebody else has taken the session over.
+    :raises SessionBusyError: when another process has taken the session over.
     :raises NotFoundError: when the session is gone.
     """
     row = db.execute(
@@ -223,12 +223,12 @@ def _put_part(db: apsw.Connection, change: PutPart) -> Iterator[Event]:
     if before == OPEN or streamed is not None:
         settled = pieces.settle(db, update, number, data, streamed)
         event, data, size = settled.event, settled.data, settled.streamed
-    elif change.told and not is_progress:
+    elif change.publish and not is_progress:
         event = store_update(db, update, data)
     if event.seq:
         supersede(db, seq)
         seq = event.seq
-    if event.seq or change.told:
+    if event.seq or change.publish:
         yield event
     db.execute(
         "UPDATE part SET state = ?, data = ?, streamed = ?, last_event = ? WHERE ordinal = ?",
@@ -340,7 +340,7 @@ def _tell(_db: apsw.Connection, change: Tell) -> Iterator[Event]:
 def _insert(
     db: apsw.Connection, sql: str, values: tuple[Any, ...], *, missing: tuple[str, str]
 ) -> None:
-    """Inserts a row whose key is known to be free; `missing` is the kind and id of its owner."""
+    """Insert a row whose key is known to be free; `missing` is the kind and id of its owner."""
     try:
         db.execute(sql, values)
     except apsw.ConstraintError as error:

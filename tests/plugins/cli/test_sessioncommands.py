@@ -182,7 +182,7 @@ async def test_repair_takes_over_what_a_damaged_file_still_has(pegboard: Command
     shown = await pegboard("session", "show", session)
 
     assert mended.code == 0
-    assert "it is kept as" in mended.out
+    assert "its file is now" in mended.out
     assert mended.out.endswith("the database is sound: 1 session\n")
     assert "Said." in shown.out
 

@@ -98,7 +98,7 @@ async def test_a_long_text_that_is_put_again_is_what_was_put(
 async def test_a_long_text_outlives_its_events_and_ends_with_its_part(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._EVENTS_KEPT", 1)
+    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._MOST_EVENTS", 1)
     monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._PRUNE_EVERY", 1)
     await storage.commit(PutPart(part()), *added(LONG))
     await storage.commit(PutPart(part(LONG, end=2)))

@@ -215,7 +215,7 @@ async def test_who_takes_over_a_dead_process_s_session_has_its_text(path: Path) 
 async def test_an_open_text_outlives_the_events_of_its_part(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._EVENTS_KEPT", 3)
+    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._MOST_EVENTS", 3)
     monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._PRUNE_EVERY", 1)
     await begun(storage)
 
@@ -307,7 +307,7 @@ async def test_the_progress_of_a_call_is_told_and_kept_in_its_row(storage: Sqlit
 async def test_pieces_outlive_the_event_of_their_beginning(
     storage: SqliteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._EVENTS_KEPT", 2)
+    monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._MOST_EVENTS", 2)
     monkeypatch.setattr("pegboard_plugins.sqlite.writerthread._PRUNE_EVERY", 1)
     await begun(storage)
     await storage.commit(PutPart(part(TEXT, end=2)))
