@@ -26,6 +26,8 @@ _DEFAULTS_S = {"UserPromptSubmit": 30.0, "SessionEnd": 1.5}
 _GEMINI_S = 60.0
 _VARIABLE = re.compile(r"\$\{?\w+\}?")
 _WORD = re.compile(r"[\w./@%+~-]+")
+_WRITTEN = re.compile(r"""(?:\d|&)?>[>|]?\s*(?:"[^"`]*"|'[^']*'|[^\s;|&<>()"'`])+""")
+"""A redirection with the file that it writes, which is not run by that."""
 
 
 class HookFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,12 +165,14 @@ def named_files(hook: CommandHook, directory: Path, root: Path) -> tuple[str, ..
     """Return the files of the project that a hook's words name, however they are quoted.
 
     A word is looked at from the directory, the root and the folders of the hook file, and as what
-    stands behind a variable. All files of the folder `hooks` next to the hook file belong to it,
-    since scripts load each other from there; what they load from elsewhere is not looked at.
+    stands behind a variable. A file that a redirection writes, such as a log, is not named. All
+    files of the folder `hooks` next to the hook file belong to it, since scripts load each other
+    from there; what they load from elsewhere is not looked at.
     """
     own = hook.file.parent
     found = dict.fromkeys(map(str, _files_below(own / "hooks", root)))
-    for text in (hook.command, *(hook.args or ())):
+    line = hook.command if hook.args else _WRITTEN.sub(_without_target, hook.command)
+    for text in (line, *(hook.args or ())):
         for word in (text, *_shell_words(text), *_WORD.findall(text)):
             for base in (directory, root, own, own / "hooks"):
                 for name in (word, _VARIABLE.sub("", word).lstrip("/")):
@@ -176,6 +180,10 @@ def named_files(hook: CommandHook, directory: Path, root: Path) -> tuple[str, ..
                     if Path(path).is_relative_to(root) and os.path.isfile(path):  # noqa: PTH113 - any text
                         found[path] = None
     return tuple(found)
+
+
+def _without_target(match: re.Match[str]) -> str:
+    return match[0] if "$(" in match[0] else " "
 
 
 def wanted_digests(hook: CommandHook, digest: str, search: ProgramSearch) -> dict[str, str]:

@@ -84,6 +84,51 @@ async def test_a_trusted_hook_of_a_project_runs_until_its_script_changes(
     assert not trap.exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        'echo ran >> "$CLAUDE_PROJECT_DIR"/log.txt',
+        "echo ran>>log.txt 2>&1",
+        "python3 .claude/hooks/main.py > 'log.txt'",
+    ],
+)
+async def test_a_hook_that_writes_a_log_runs_each_time(house: House, command: str) -> None:
+    house.write(house.project / CLAUDE, "PreToolUse", command)
+    folder = house.project / ".claude" / "hooks"
+    folder.mkdir()
+    (folder / "words.py").write_text("WORD = 'ran'\n")
+    program = (
+        "import words, pathlib\npathlib.Path('runs').open('a').write('x')\nprint(words.WORD)\n"
+    )
+    (folder / "main.py").write_text(program)
+    house.trust()
+    await house.run(SHELL)
+    (house.project / "log.txt").write_text("")
+    await house.run(SHELL)
+
+    assert (house.project / "log.txt").read_text().startswith("ran")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'true > "$(sh .claude/check.sh)"',
+        "true > $(sh .claude/check.sh)",
+        "true > x`sh .claude/check.sh`",
+        "true >/dev/null;sh .claude/check.sh",
+        "echo exit 0 > .claude/check.sh; sh .claude/check.sh",
+    ],
+)
+async def test_a_file_that_is_written_and_run_is_one_that_is_run(
+    house: House, command: str
+) -> None:
+    script = house.project / ".claude" / "check.sh"
+    house.write(house.project / CLAUDE, "PreToolUse", command)
+    script.write_text("true")
+
+    assert "  .claude/check.sh" in house.trust()
+
+
 async def test_a_trusted_hook_file_that_changes_does_not_run(house: House) -> None:
     trap = house.project.parent / "trap"
     house.write(house.project / CLAUDE, "PreToolUse", "true")
