@@ -94,7 +94,7 @@ class AttachedBackend(Attachment):
 
     @property
     def left_out(self) -> LeftOut:
-        """What does not run in the server's App."""
+        """The code that does not run in the server's App."""
         return LeftOut(lines=self._held.left_out)
 
     async def look(self) -> None:
@@ -104,17 +104,17 @@ class AttachedBackend(Attachment):
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
-        """None: the plugins are the server's."""
+        """No failures: the plugins are the server's."""
         return ()
 
     @property
     def sandbox(self) -> str:
-        """That of the server, once a call has told of it: nothing else does."""
+        """The server's sandbox, known after the first call in it."""
         return self._sandbox
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Those of the server, of which no call tells more than the number."""
+        """The hosts of the server, of which calls have the number alone."""
         return ()
 
     @property
@@ -131,7 +131,7 @@ class AttachedBackend(Attachment):
         return dict.fromkeys(await self._client.tools(), "")
 
     async def found_here(self) -> Sequence[str]:
-        """Nothing: keys and servers are the server's."""
+        """Return no keys and no servers: they are those of the server."""
         return ()
 
     async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
@@ -180,7 +180,7 @@ class AttachedBackend(Attachment):
         await self._client.sessions.delete(session_id)
 
     async def is_begun(self, session_id: str) -> bool:
-        """Whether the session has messages."""
+        """Return whether the session has messages."""
         return bool(await self._newest_id(session_id))
 
     def subscribe(self) -> Subscription:
@@ -259,7 +259,7 @@ class AttachedBackend(Attachment):
         self._bus.publish(event)
 
     async def _read_anew(self) -> None:
-        """Tell what lost events would have told; the server has just been there, or soon is."""
+        """Publish the state that lost events had; the server is there, or soon will be."""
         for _ in range(READ_AGAIN):
             try:
                 await self._read_all()
@@ -342,7 +342,7 @@ class AttachedBackend(Attachment):
 
 
 def _sandbox_of(part: Part) -> str:
-    """How tightly the processes of a call were enclosed; empty where it tells nothing."""
+    """Return how tightly the processes of a call were enclosed, "" without a record of it."""
     if not isinstance(part, ToolPart) or isinstance(part.state, Pending):
         return ""
     level = (part.state.metadata or {}).get("sandbox")

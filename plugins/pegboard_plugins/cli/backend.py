@@ -1,4 +1,4 @@
-"""What a prompt of the command line is sent to: an App in this process, or a server."""
+"""Targets of a prompt of the command line: an App in this process, or a server."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -62,12 +62,12 @@ class Backend(Protocol):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should know before the prompt runs."""
+        """The warnings for the user before the prompt runs."""
         ...
 
     @property
     def unseen(self) -> tuple[str, ...]:
-        """Those of the warnings that every run repeats: documents that do not count."""
+        """The warnings that every run repeats: documents that do not count."""
         ...
 
     @property
@@ -77,12 +77,12 @@ class Backend(Protocol):
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
-        """What plugins of this process have failed at so far."""
+        """The failures of this process's plugins so far."""
         ...
 
     @property
     def sandbox(self) -> str:
-        """How tightly the processes of tools are enclosed; empty as long as it is not known."""
+        """How tightly the processes of tools are enclosed, "" as long as it is unknown."""
         ...
 
     @property
@@ -92,7 +92,7 @@ class Backend(Protocol):
 
     @property
     def untrusted(self) -> bool:
-        """Whether the project has files that are not loaded, because nobody trusts it."""
+        """Whether the project has files that are not loaded because they are not trusted."""
         ...
 
     async def commands(self) -> Mapping[str, Command]:
@@ -147,7 +147,7 @@ class Backend(Protocol):
         ...
 
     async def is_begun(self, session_id: str) -> bool:
-        """Whether the session has messages."""
+        """Return whether the session has messages."""
         ...
 
     def subscribe(self) -> Subscription:
@@ -175,7 +175,7 @@ class Backend(Protocol):
         ...
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny a permission request because nobody is there to be asked."""
+        """Deny a permission request because no user can answer it."""
         ...
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
@@ -219,12 +219,12 @@ class LocalBackend:
 
     @property
     def left_out(self) -> "LeftOut":
-        """What does not run in the App."""
+        """The code that does not run in the App."""
         return frontend.left_out(self._app)
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
-        """Those of the App's plugins."""
+        """The failures of the App's plugins."""
         return self._app.failures
 
     @property
@@ -243,15 +243,15 @@ class LocalBackend:
         return bool(self._app.untrusted)
 
     async def commands(self) -> Mapping[str, Command]:
-        """Those of the App."""
+        """Return the commands of the App."""
         return self._app.commands
 
     async def tools(self) -> Mapping[str, str]:
-        """Those of the App."""
+        """Return the tools of the App."""
         return {name: tool.permission for name, tool in self._app.tools.items()}
 
     async def models(self) -> Sequence[Model]:
-        """Those of the App."""
+        """Return the models of the App."""
         return await self._app.models()
 
     async def found_here(self) -> Sequence[str]:
@@ -302,7 +302,7 @@ class LocalBackend:
         await self._app.delete_session(session_id)
 
     async def is_begun(self, session_id: str) -> bool:
-        """Whether the session has messages."""
+        """Return whether the session has messages."""
         return bool(await self._app.list_turns(session_id))
 
     def subscribe(self) -> Subscription:

@@ -103,7 +103,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialRun(msgspec.Struct, frozen=True):
-    """How the command ended on a state, and the end of what it printed."""
+    """The outcome of the command on a state, with its reason and the end of the output."""
 
     outcome: Outcome
     reason: str

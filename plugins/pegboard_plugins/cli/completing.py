@@ -1,6 +1,6 @@
-"""What can stand on the command line next: sessions, models, agents, settings as they are.
+"""Completions of the command line: sessions, models, agents and settings as they are.
 
-A shell waits while it asks: what fails or takes long is silent, and completes nothing.
+A shell waits for them: an error or a delay completes nothing, silently.
 """
 
 import asyncio

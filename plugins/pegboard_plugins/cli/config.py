@@ -95,7 +95,7 @@ def _defaults(
 
 
 def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value that is no table, with its dotted key."""
+    """Yield each value that is not a table, with its dotted key."""
     for name, value in table.items():
         key = f"{prefix}{name}"
         if isinstance(value, Mapping):

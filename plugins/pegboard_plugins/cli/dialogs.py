@@ -31,7 +31,7 @@ _SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}
 
 
 class Typed(msgspec.Struct, frozen=True, kw_only=True):
-    """What was typed at the question; a message rejects and says what to do instead."""
+    """The answer to a question as the user typed it; a message rejects and instructs the model."""
 
     reply: Reply
     message: str | None = None
@@ -75,7 +75,7 @@ def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
 
 
 class Asker:
-    """Asks the person at the terminal, one request after the other, without a time limit."""
+    """A dialog with the user at the terminal: one request after the other, without a time limit."""
 
     def __init__(self, backend: Backend, screen: Screen, terminal: TextIO) -> None:
         self._backend = backend
@@ -182,7 +182,7 @@ async def _read_line(terminal: int) -> str | None:
 
 
 async def _read(terminal: int, limit: int) -> bytes:
-    """Read the next input without a time limit, for a person types it."""
+    """Read the next input, without a time limit: a user types it."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(terminal, ready.set)

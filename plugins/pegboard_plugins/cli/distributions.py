@@ -1,4 +1,4 @@
-"""What is installed beside Pegboard: who brings which plugin."""
+"""Installed distributions, and the plugins that each of them brings."""
 
 import re
 from importlib import metadata

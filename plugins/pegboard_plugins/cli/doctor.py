@@ -75,7 +75,7 @@ async def _probed(directory: Path, name: str | None) -> tuple[Finding, ...]:
 
 
 async def _picked(app: "App") -> str:
-    """Let a person choose the model, or return the configuration's where no person is there.
+    """Let the user choose the model, or return the configuration's without a terminal.
 
     :raises click.UsageError: when there is none.
     """

@@ -146,7 +146,7 @@ def _rule(rule: "Rule | None") -> list[str] | None:
 
 
 def lines(found: "Explanation") -> "Iterator[Line]":
-    """Yield the explanation for a person, with control characters spelt out."""
+    """Yield the lines of the explanation, with control characters spelt out."""
     from pegboard.display import escape_controls
     from pegboard.unstable import exposed
     from pegboard_plugins.cli.explained import listed, paths_outside, place

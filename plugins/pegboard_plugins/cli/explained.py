@@ -72,7 +72,7 @@ def place(requests: Sequence[PermissionRequest]) -> str:
 
 
 def paths_outside(view: SessionView, requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
-    """All paths outside of the project; /proc/self would be ours when it is resolved."""
+    """Return all paths outside of the project; /proc/self would be ours when it is resolved."""
     paths: dict[str, None] = {}
     for request in requests:
         named = request.metadata.get("paths")

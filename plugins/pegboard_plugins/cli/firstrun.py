@@ -1,4 +1,4 @@
-"""What `run` says where no model can be asked: what there is on the machine, and ways to begin."""
+"""The text of `run` without a usable model: what the machine has, and ways to begin."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -50,7 +50,7 @@ def first_lines(found: Sequence[str]) -> tuple[Line, ...]:
 
 
 def _local(app: "App") -> Mapping[str, tuple[str, int]]:
-    """Where the servers of this machine would be, by the name of the provider."""
+    """Return the addresses of this machine's model servers, by the name of the provider."""
     places = {}
     for name, provider in app.providers.items():
         model = None if provider.env else provider.resolve("any")

@@ -1,4 +1,4 @@
-"""The session that a command is about, by the id or its beginning, or as a person chooses it."""
+"""The session of a command: by its id, by the beginning of the id, or by the user's choice."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ _SEARCHED = 500
 
 
 def _chosen(found: Sequence[Session]) -> Session:
-    """Return the session used last, or the one that a person chooses from the newest."""
+    """Return the session used last, or the one that the user chooses from the newest."""
     if not found:
         raise InvalidInputError("there is no session in this project yet")
     from pegboard_plugins.cli.picking import can_pick, pick
@@ -35,7 +35,7 @@ def _chosen(found: Sequence[Session]) -> Session:
 async def find_session(app: "App", session_id: str | None, *, whole: bool = False) -> Session:
     """Return the session of this id or unique beginning of one, by default the last used.
 
-    On a terminal a person chooses where there is no id. With `whole` an id must be given in full.
+    On a terminal without an id, the user chooses. With `whole` an id must be given in full.
 
     :raises NotFoundError: with the nearest ids, when there is none.
     :raises InvalidInputError: when several begin so, or the project has none at all.

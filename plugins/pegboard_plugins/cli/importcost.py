@@ -1,4 +1,4 @@
-"""What the imports of plugins cost, and the module that each owes it to."""
+"""Costs of the imports of plugins, each with the module that causes it."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""JSON for a terminal, or for whoever reads it: no letter in it is obeyed, and none hidden."""
+"""JSON for terminals and programs: a terminal obeys no letter of it, and shows every one."""
 
 import json
 import re

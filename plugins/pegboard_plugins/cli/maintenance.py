@@ -1,4 +1,4 @@
-"""`pegboard session repair|gc|du`: the database of all projects, and what lies beside it."""
+"""`pegboard session repair|gc|du`: the database of all projects, and the files next to it."""
 
 import asyncio
 import os
@@ -27,9 +27,9 @@ _UNIT = 1024
 def repair() -> int:
     """Check and repair the database after a crash.
 
-    Opening the database does the repair; this says what there was to do. A damaged file is kept
-    beside a new one, with all in it that could be read. It ends with 1 when something is wrong
-    that cannot be mended.
+    Opening the database repairs it; this command prints what there was to do. If the file is
+    damaged, a new one gets everything that can be read, and the damaged file stays next to it.
+    The exit code is 1 if something cannot be repaired.
     """
     from pegboard.display import escape_controls
     from pegboard.unstable import counted

@@ -60,7 +60,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_slashed(self) -> bool:
-        """Whether it begins as a slash command does."""
+        """Whether the message begins as a slash command does."""
         return bool(self.words) and self.words[0].startswith("/")
 
     @property
@@ -70,7 +70,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_typed(self) -> bool:
-        """Nothing of the message comes from elsewhere."""
+        """Whether the user typed all of the message."""
         return not self.stdin and STDIN not in self.words and not self.literal
 
     def command(self, known: Iterable[str], *, untrusted: bool = False) -> tuple[str, str] | None:

@@ -17,11 +17,11 @@ from pegboard_plugins.shared.frontend import newest_first
 async def with_model(
     backend: Backend, prompt: PromptRequest, session: Session | None, note: Callable[[Line], None]
 ) -> PromptRequest:
-    """Return the prompt with the chosen model, unchanged where one is named or none can be chosen.
+    """Return the prompt with the chosen model, unchanged if it names one or none can be chosen.
 
-    Where there is none to choose but the demonstration's, `note` has the page of the first run.
+    If there are only the demonstration's models, `note` gets the page of the first run.
 
-    :raises click.Abort: when the person leaves.
+    :raises click.Abort: when the user leaves.
     """
     command = (await backend.commands()).get(prompt.command.name) if prompt.command else None
     chosen = (command and command.model) or prompt.model

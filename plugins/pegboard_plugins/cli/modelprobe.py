@@ -1,4 +1,4 @@
-"""What a model can do, found out by asking it."""
+"""Abilities of a model, found by requests to it."""
 
 import asyncio
 import json

@@ -13,16 +13,16 @@ SHOWN = 15
 
 
 def can_pick() -> bool:
-    """Whether somebody is there who sees the question and can answer it."""
+    """Return whether a user can see the question and answer it."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def pick(what: str, rows: Sequence[tuple[str, str]]) -> str:
-    """Return the value that a person picks from rows of value and text. Enter takes the first.
+    """Return the value that the user picks from rows of value and text. Enter takes the first.
 
     Letters narrow the choice. It blocks, the event loop too: Ctrl-C leaves at once.
 
-    :raises click.Abort: when the person leaves.
+    :raises click.Abort: when the user leaves.
     """
     found = tuple(rows)
     while True:

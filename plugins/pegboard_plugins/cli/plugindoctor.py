@@ -125,7 +125,7 @@ def _empty(app: "App") -> Iterator[Fault]:
 
 
 def _is_shared(file: Path) -> bool:
-    """Whether a file beside it imports it: then it is a part of that one."""
+    """Return whether a file next to it imports it, which makes it a part of that one."""
     beside = (path for path in file.parent.glob("*.py") if path != file)
     return file.suffix == ".py" and any(file.stem in _names(path) for path in beside)
 

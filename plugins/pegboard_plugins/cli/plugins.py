@@ -112,7 +112,7 @@ def _off(plugin: "PluginInfo") -> "Iterator[tuple[str, str]]":
 
 
 def state_of(plugin: "PluginInfo") -> str:
-    """How the plugin does, in a word."""
+    """Return the state of the plugin in one word."""
     if plugin.blocked:
         return "blocked"
     if plugin.error:

@@ -1,4 +1,4 @@
-"""`pegboard plugins secret`: what a plugin must know and nobody else may see."""
+"""`pegboard plugins secret`: values that one plugin gets and no other code may read."""
 
 import os
 import re

@@ -61,7 +61,7 @@ class Records:
                     self.write(kind, facts)
 
     def _is_new(self, event: Event) -> bool:
-        """Whether it is the first record of its part: a snapshot may change one later."""
+        """Return whether it is the first record of its part: a snapshot may change one later."""
         if not isinstance(event.properties, PartUpdated):
             return True
         part_id = event.properties.part.id
@@ -95,7 +95,7 @@ class JsonView:
 
     @property
     def width(self) -> int:
-        """None: a program reads what the call answered."""
+        """No width: a program reads the answers of calls."""
         return 0
 
     @property
@@ -104,14 +104,14 @@ class JsonView:
         return False
 
     def drawn(self, part_id: str, block: Block) -> None:
-        """Nothing: no block is asked for."""
+        """Ignore the block: a program reads none."""
 
     def show(self, event: Event) -> None:
         """Write the event's record, if it has one."""
         self._records.show(event)
 
     def show_quiet(self) -> None:
-        """Nothing: a program needs no spinner."""
+        """Show nothing: a program needs no spinner."""
 
     def warn(self, text: str) -> None:
         """Write a `warning` record."""

@@ -1,4 +1,4 @@
-"""What is shown of a turn, and where: the protocol's values as lines of text, on a screen.
+"""The protocol's values of a turn as lines of text, on a screen.
 
 A screen is a terminal, or plain streams.
 """
@@ -105,7 +105,7 @@ def diff_lines(diff: str, *, limit: int = DIFF_LINES, indent: int = 0) -> tuple[
 
 
 def whole_diff(diff: str, *, indent: int = 0) -> tuple[Line, ...]:
-    """All of a diff, with nothing cut."""
+    """Return all lines of a diff, with nothing cut."""
     lines = pegboard.unstable.block_lines(Block(diff=diff), "whole").lines
     return tuple(Line(spans=line, indent=indent) for line in lines)
 
@@ -118,7 +118,7 @@ def failure_text(failure: Failure) -> str:
 
 
 def retry_line(status: Retry, *, now_ms: int, indent: int = 0) -> Line:
-    """When the model is asked again, and why."""
+    """Return the line with the time of the next attempt, and the reason for it."""
     wait_s = max(0, round((status.next - now_ms) / 1000))
     text = f"attempt {status.attempt + 1} in {wait_s} s: {one_line(status.message)}"
     return Line(head="retry", text=text, style="warning", indent=indent)
@@ -235,7 +235,7 @@ def open_screen(out: TextIO, err: TextIO, env: Mapping[str, str]) -> Screen:
 
 
 def wants_colours(env: Mapping[str, str]) -> bool:
-    """Whether colours are welcome on a terminal: `NO_COLOR`, when not empty, says no."""
+    """Return whether a terminal gets colours: none with a `NO_COLOR` that is not empty."""
     return not env.get("NO_COLOR")
 
 
@@ -252,7 +252,7 @@ class PlainScreen:
         self._err = err
 
     def stream(self, text: str) -> None:
-        """Nothing: the block comes when it is complete."""
+        """Write nothing yet: the block comes when it is complete."""
 
     def answer(self, text: str, *, streamed: str) -> None:  # noqa: ARG002 - the protocol's
         """Write the block, ended by a line break."""
@@ -270,7 +270,7 @@ class PlainScreen:
         self._err.flush()
 
     def wait(self, text: str) -> None:
-        """Nothing: a file has no use for a spinner."""
+        """Write nothing: a file has no use for a spinner."""
 
     def close(self) -> None:
-        """Nothing is left to do."""
+        """Do nothing: a stream has nothing to restore."""

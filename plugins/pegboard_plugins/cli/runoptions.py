@@ -1,4 +1,4 @@
-"""The options of `pegboard run`: what the user said, and what cannot be said together."""
+"""The options of `pegboard run`, and which of them exclude each other."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path

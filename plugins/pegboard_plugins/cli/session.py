@@ -1,4 +1,4 @@
-"""`pegboard session`: the conversations of a project, and what was said in them."""
+"""`pegboard session`: the conversations of a project, and their messages."""
 
 import sys
 from pathlib import Path
@@ -140,7 +140,7 @@ async def _sessions(
 
 
 async def _is_answered(app: "App", session: "Session") -> bool:
-    """Whether a model has said anything in it; a prompt that failed is named where it did."""
+    """Return whether a model has answered in it; a failed prompt names its own session."""
     from pegboard.schema.session import Tokens
 
     if session.tokens not in (None, Tokens()):
@@ -149,7 +149,7 @@ async def _is_answered(app: "App", session: "Session") -> bool:
 
 
 def _is_answer(turn: "Turn") -> bool:
-    """Whether the turn is a model's; one that was stopped is, as far as it came."""
+    """Return whether the turn is a model's, also one that was stopped after its beginning."""
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import TextPart, ToolPart
 

@@ -22,7 +22,7 @@ _DAY_MS = 24 * 3600 * _MS
 
 
 class CacheLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """What a plugin has cost the providers' caches, by changing the beginning of requests."""
+    """The cost of a plugin for the providers' caches, by changes at the beginning of requests."""
 
     plugin: str
     hook: str

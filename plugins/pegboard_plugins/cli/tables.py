@@ -14,7 +14,7 @@ _MS_PER_S = 1000
 def table(
     headers: Sequence[str], rows: Sequence[Sequence[str]], *, width: int = LABEL_WIDTH
 ) -> str:
-    """Columns as wide as their widest cell, one row a line; nothing when there is no row.
+    """Return the columns, each as wide as its widest cell, one row a line; "" without rows.
 
     A cell is cut at `width` characters.
     """
@@ -32,7 +32,7 @@ def show_table(
     none: str,
     width: int = LABEL_WIDTH,
 ) -> None:
-    """Print the table; where there is no row, say `none` on standard error."""
+    """Print the table; without rows, print `none` on standard error."""
     if rows:
         click.echo(table(headers, rows, width=width), nl=False)
     else:

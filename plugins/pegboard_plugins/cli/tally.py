@@ -1,4 +1,4 @@
-"""What a viewer remembers of a turn: whose messages and sessions are whose, and what they cost."""
+"""The memory of a viewer during a turn: authors of messages, parents of sessions, costs."""
 
 from collections.abc import Iterable
 
@@ -20,9 +20,9 @@ from pegboard_plugins.shared.terminal import denial_of, sum_costs
 
 
 class Tally:
-    """Who is who in a session and its subagents, from the events as they come.
+    """The messages of a session and its subagents, from the events as they come.
 
-    What plugins fail at goes to the list `plugins_failed`.
+    Failures of plugins go to the list `plugins_failed`.
     """
 
     def __init__(self, session_id: str, plugins_failed: list[PluginFailed] | None = None) -> None:
@@ -51,17 +51,17 @@ class Tally:
                 pass
 
     def depth(self, session_id: str | None) -> int | None:
-        """How many subagents lie between this session and ours; None if it is not of ours."""
+        """Return the number of subagents between this session and ours, None if unrelated."""
         return None if session_id is None else self._depths.get(session_id)
 
     def is_answer(self, message_id: str) -> bool:
-        """Whether the message is the model's, and not a summary of the history."""
+        """Return whether the message is the model's, and not a summary of the history."""
         answer = self._answers.get(message_id)
         return answer is not None and not answer.summary
 
     @property
     def denial(self) -> str:
-        """Why a call of the last answer with calls was denied; empty when none was.
+        """The reason for which a call of the last answer with calls was denied, "" without one.
 
         A subagent's call counts as the call that started it.
         """
@@ -80,7 +80,7 @@ class Tally:
 
     @property
     def steps(self) -> int:
-        """How often a model was asked, subagents included."""
+        """The number of requests to a model, subagents included."""
         return sum(not _is_refused(answer) for answer in self._ours())
 
     @property
@@ -117,12 +117,12 @@ def _child(part: ToolPart) -> str:
 
 
 def _is_refused(answer: AssistantMessage) -> bool:
-    """Whether a budget kept the step from asking its model."""
+    """Return whether a budget prevented the step's request."""
     return isinstance(answer.error, BudgetFailure) and answer.tokens == Tokens()
 
 
 def sum_tokens(all_tokens: Iterable[Tokens]) -> Tokens:
-    """All counts added up."""
+    """Return the sum of all counts."""
     total = Tokens()
     for tokens in all_tokens:
         total = msgspec.structs.replace(

@@ -84,7 +84,7 @@ class TerminalScreen:
         self._open_console().print(text, soft_wrap=True)
 
     def question(self, text: str) -> None:
-        """Write the question; the person's line break ends its line."""
+        """Write the question; the user's line break ends its line."""
         self._stop_spinner()
         self._end_line()
         self._err.write(text)
@@ -153,7 +153,7 @@ class TerminalScreen:
             self._status = None
 
     def _open_console(self) -> "Console":
-        """Rich, loaded when the first line is shown: the request is on its way by then."""
+        """Load Rich for the first line: the request is on its way by then."""
         if self._console is None:
             from rich.console import Console
 

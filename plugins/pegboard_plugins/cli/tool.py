@@ -128,7 +128,7 @@ async def _listed(directory: Path) -> list[dict[str, str]]:
 
 
 def _exposure(app: "App", tool: "Tool") -> str:
-    """How the model of the first agent gets at a tool, with the setting that says so."""
+    """Return how the model of the first agent reaches a tool, with the setting that decides it."""
     from pegboard.unstable import exposure_of
 
     word, key = exposure_of(tool, app.config, app.default_agent().name)
@@ -178,7 +178,7 @@ class _Call:
         self._keep = keep
 
     async def explained(self) -> tuple[dict[str, Any], Exit]:
-        """Return the questions of the call, with the verdict where no person can answer."""
+        """Return the questions of the call, with the verdict for a run without a user."""
         from pegboard_plugins.cli.explain import facts
         from pegboard_plugins.shared.frontend import explain
 
@@ -189,7 +189,7 @@ class _Call:
             return told, Exit.DENIED if found.headless.action == "deny" else Exit.DONE
 
     async def made(self) -> tuple[dict[str, Any], Exit]:
-        """How the call ended."""
+        """Make the call, and return its result."""
         from pegboard_plugins.shared.frontend import explain
 
         async with self._opened() as app:
@@ -241,7 +241,7 @@ class _Call:
 
     @asynccontextmanager
     async def _opened(self) -> "AsyncIterator[App]":
-        """Open the App of this project with the script; a person at a terminal is asked."""
+        """Open the App of this project with the script; a user at a terminal is asked."""
         from pegboard import AppOptions
         from pegboard.testing import ScriptedModel
 
@@ -262,7 +262,7 @@ class Scripted:
 
 
 async def _answered(app: "App") -> None:
-    """Ask whoever sits at the terminal; where nobody does, nothing is asked."""
+    """Ask the user at the terminal; without a terminal, ask nothing."""
     from os import environ
 
     from pegboard.schema.event import PermissionAsked, QuestionAsked

@@ -1,4 +1,4 @@
-"""The digests of a project's code in a file, for runs where nobody can be asked."""
+"""The digests of a project's code in a file, for runs without a user."""
 
 import json
 from contextlib import suppress
@@ -10,9 +10,9 @@ from pegboard.unstable import temporary_beside
 
 
 def write_lock(decision: Decision, path: Path) -> None:
-    """Write the digests of the decision's files, for runs where nobody can be asked.
+    """Write the digests of the decision's files, for runs without a user.
 
-    Those of the programs that are trusted are in it as well.
+    The file has those of the trusted programs, too.
 
     :raises TrustError: when the file cannot be written.
     """

@@ -1,4 +1,4 @@
-"""One prompt from the command line: watch it, answer what it asks, stop it when told to."""
+"""One prompt from the command line: its course, the answers to its requests, its stop."""
 
 import asyncio
 import os
@@ -62,7 +62,7 @@ class Stop:
         self.reason: Exit | None = None
 
     def __call__(self, reason: Exit) -> None:
-        """Stop the turn; when somebody interrupts a second time, end the process at once."""
+        """Stop the turn; on a second interrupt, end the process at once."""
         if self.reason is not None:
             if reason is Exit.INTERRUPTED:
                 _leave_at_once()
@@ -150,7 +150,7 @@ async def take_turn(
 
 
 class Replies:
-    """Which requests to the user are answered: another program may be at the session too."""
+    """Requests to the user and their answers, also those that another client gives."""
 
     def __init__(self) -> None:
         self._answered: set[str] = set()
@@ -166,7 +166,7 @@ class Replies:
                 self._note(event)
 
     async def until(self, request_id: str) -> None:
-        """Wait for the answer to a request, however long somebody thinks about it."""
+        """Wait for the answer to a request, without a limit: a user thinks about it."""
         while request_id not in self._answered:
             self._more.clear()
             await self._more.wait()
@@ -185,7 +185,7 @@ class Replies:
 
 
 class Refuser:
-    """Says no where nobody is there to be asked; an App of one's own then asks nothing at all.
+    """A refusal of each request where no user can answer; an App of one's own then asks nothing.
 
     Other clients of a server have `wait_s` seconds to answer, until once none of them has.
     """
@@ -219,7 +219,7 @@ def _waiting(request: PermissionRequest | QuestionRequest, wait_s: float) -> str
 
 
 class _Asking:
-    """Asks the user, but no longer than somebody waits for the reply."""
+    """A question to the user, for as long as the turn waits for the reply."""
 
     def __init__(self, ask: Ask, prompting: asyncio.Task[Turn], replies: Replies) -> None:
         self._ask = ask

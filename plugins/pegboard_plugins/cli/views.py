@@ -1,4 +1,4 @@
-"""How a prompt is reported, and the report to a person, made from the events alone."""
+"""Views of a prompt, and the one for users, made from the events alone."""
 
 import shutil
 from collections.abc import Iterator
@@ -65,20 +65,20 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(Protocol):
-    """Where a prompt's course and its end are reported."""
+    """A view of a prompt's course and its end."""
 
     def begin(self, tally: Tally, directory: Path) -> None:
-        """Begin with the session; `tally` counts each event before it is shown."""
+        """Begin with the session; `tally` counts each event before the view gets it."""
         ...
 
     @property
     def width(self) -> int:
-        """The columns for the blocks of tool calls; 0 where none is shown."""
+        """The columns for the blocks of tool calls; 0 for a view without blocks."""
         ...
 
     @property
     def is_live(self) -> bool:
-        """Whether the reader sees an answer while it is written, and what becomes of it."""
+        """Whether the reader sees an answer while the model writes it, and its end."""
         ...
 
     def drawn(self, part_id: str, block: Block) -> None:
@@ -102,7 +102,7 @@ class View(Protocol):
         ...
 
     def has_shown(self, error: str) -> bool:
-        """Whether the reader has seen all of this by now, as the outcome of the last call."""
+        """Return whether the reader has seen this error, as the outcome of the last call."""
         ...
 
     def end(self, result: Result) -> None:
@@ -111,7 +111,7 @@ class View(Protocol):
 
 
 class TextView:
-    """For a person: the answer on stdout, the work, the costs and the errors on stderr."""
+    """A view for users: the answer on stdout, the work, the costs and the errors on stderr."""
 
     def __init__(self, screen: Screen, *, thinking: bool = False) -> None:
         self.screen = screen
@@ -162,7 +162,7 @@ class TextView:
         self.screen.line(line)
 
     def has_shown(self, error: str) -> bool:
-        """Whether the last call was shown with it."""
+        """Return whether the last call's line has this error."""
         return self._viewer is not None and self._viewer.last_detail == " ".join(error.split())
 
     def end(self, result: Result) -> None:  # noqa: ARG002 - the protocol's
@@ -218,12 +218,12 @@ class SettledTexts:
 
 
 class Viewer:
-    """Turns the events of a session and its subagents into text and lines on a screen.
+    """A viewer, which turns the events of a session and its subagents into lines on a screen.
 
-    A subagent's calls are shown indented, its text is not: the answer of `task` has it. Of calls
-    that run beside each other the next is named when the one before has ended, with its outcome
-    if there is one by then. `last_detail` is what the last of them that has more than its head came
-    to, on one line. Thoughts are folded to a line on a terminal, whole with `thinking`.
+    A subagent's calls are indented, its text is left out: the answer of `task` has it. Of calls
+    that run together the next is named when the one before has ended, with its outcome if there
+    is one by then. `last_detail` is the result, on one line, of the last of them that has more
+    than its head. Thoughts are folded to a line on a terminal, whole with `thinking`.
     """
 
     def __init__(
@@ -244,7 +244,7 @@ class Viewer:
         self.last_detail = ""
 
     def drawn(self, part_id: str, block: Block) -> None:
-        """Take the block by which a call that has ended is shown; its event comes next."""
+        """Take the block of a call that has ended; its event comes next."""
         self._blocks[part_id] = block
 
     def show(self, event: Event) -> None:

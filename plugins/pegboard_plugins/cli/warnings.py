@@ -1,6 +1,6 @@
-"""Warnings that a person has not read today: what stays as it is, is said once a day.
+"""Warnings that the user has not read today: the same warning appears once a day.
 
-A run says no more than two lines of it: the gravest, and how many more there are to be read where.
+A run prints two lines at most: the gravest one, and where the others are.
 """
 
 import hashlib
@@ -23,16 +23,16 @@ LINES = 2
 
 
 class _Day(msgspec.Struct):
-    """The warnings of one project that were shown on a day, by their digests."""
+    """The warnings of one project that a day's runs have printed, by their digests."""
 
     day: str
     shown: list[str] = []
 
 
 def unread(texts: Iterable[str], *, project_id: str, state: Path, today: date) -> list[str]:
-    """Return the warnings that were not shown today, and note them as shown; it blocks.
+    """Return the warnings that no run has printed today, and note them; it blocks.
 
-    Where the folder for state cannot be written, all are shown each time.
+    If the folder for state cannot be written, each run prints all.
     """
     file = state / FILE
     known = _read(file)

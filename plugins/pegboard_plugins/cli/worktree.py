@@ -62,7 +62,7 @@ class Worktree:
         return cls(git, root, folder, branch, inside)
 
     def begin_lines(self) -> tuple[Line, ...]:
-        """Where it is, and what of the user's files is not in it."""
+        """Return the lines with its path, and with the user's files that it lacks."""
         place = Line(head="worktree", text=f"{self._folder} on {self._branch}", style="tool")
         if not self._git(self._root, "status", "--porcelain", may_fail=True):
             return (place,)

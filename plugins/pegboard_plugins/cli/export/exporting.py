@@ -21,7 +21,7 @@ _AS_IT_IS = "not redacted: it may hold secrets"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a user wants of an export; `last` is the number of prompts, None for all."""
+    """The user's choices for an export; `last` is the number of prompts, None for all."""
 
     form: Form = "jsonl"
     redacted: bool = True
@@ -37,7 +37,7 @@ class Exported(msgspec.Struct, frozen=True):
 
 
 async def export_session(app: App, session_id: str, wanted: Wanted) -> Exported:
-    """Return a session in the wanted form; equal sessions give equal bytes.
+    """Return a session in the chosen form; equal sessions give equal bytes.
 
     :raises NotFoundError: when there is no such session.
     :raises InvalidInputError: when it has no message, for the form `atif`.

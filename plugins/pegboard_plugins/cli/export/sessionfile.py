@@ -1,8 +1,8 @@
-"""Conversations as JSON lines, to be kept and to be taken in elsewhere.
+"""Conversations as JSON lines, for storage and for imports elsewhere.
 
 One line each, in this order: `session`, its `message`s with their parts, its `todos`; then the
-same for every subagent's session; at last `end` with the number of lines before it, so that a
-file that was cut off is known for one.
+same for every subagent's session; at last `end` with the number of lines before it, which
+shows whether a file is complete.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,7 +46,7 @@ class TodosLine(Rest, frozen=True, tag_field="type", tag="todos"):
 
 
 class EndLine(Rest, frozen=True, tag_field="type", tag="end"):
-    """Nothing follows; `lines` came before."""
+    """The last line; `lines` is the number of those before it."""
 
     lines: int
 
@@ -57,7 +57,7 @@ Line = SessionLine | MessageLine | TodosLine | EndLine
 async def read_conversations(
     app: App, session_id: str, *, last: int | None = None
 ) -> tuple[Conversation, ...]:
-    """Return a session and the sessions of its subagents, each behind its parent.
+    """Return a session and the sessions of its subagents, each after its parent.
 
     With `last` only its last prompts are there, with their answers and the subagents that these
     name.
@@ -121,7 +121,7 @@ class _Kept:
 
 
 async def imported(app: App, lines: Iterable[bytes]) -> Session:
-    """The session that the lines hold, stored with new ids as one of this project.
+    """Store the session of the lines with new ids as one of this project, and return it.
 
     :raises InvalidInputError: with the number of the line, when anything in them is not as
         `exported_lines` writes it; then nothing is stored.
@@ -130,7 +130,7 @@ async def imported(app: App, lines: Iterable[bytes]) -> Session:
 
 
 def _read(lines: Iterable[bytes]) -> list[_Kept]:
-    """The sessions of a file, the first of which is the parent of all others.
+    """Return the sessions of a file, the first of which is the parent of all others.
 
     :raises InvalidInputError: with the number of the line.
     """
@@ -152,7 +152,7 @@ def _read(lines: Iterable[bytes]) -> list[_Kept]:
 
 
 class _Reading:
-    """What has been read so far, and what may come next."""
+    """The state of a reader: the lines so far, and the kinds that may follow."""
 
     def __init__(self) -> None:
         self.sessions: list[_Kept] = []

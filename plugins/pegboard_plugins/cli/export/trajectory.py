@@ -312,7 +312,7 @@ def _extra(info: AssistantMessage, parts: Iterable[Part]) -> Iterator[tuple[str,
 
 
 def _file(part: FilePart) -> str:
-    """Return the line for a file; its content is no part of the document."""
+    """Return the line for a file; the document does not have its content."""
     return f"[file: {part.filename or 'without a name'} ({part.mime})]"
 
 
