@@ -1,4 +1,5 @@
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -52,6 +53,21 @@ async def test_edits_at_once_are_all_applied(context, tmp_path):
     await asyncio.gather(*(change(context, f"line {n}.", f"row {n}!") for n in range(10)))
 
     assert (tmp_path / "a.txt").read_text() == "".join(f"row {n}!\n" for n in range(10))
+
+
+async def test_an_edit_goes_to_few_threads(context):
+    class Counting(ThreadPoolExecutor):
+        def submit(self, *args, **kwargs):
+            submitted.append(args)
+            return super().submit(*args, **kwargs)
+
+    submitted = []
+    asyncio.get_running_loop().set_default_executor(Counting())
+
+    await change(context, "elm", "fir")
+
+    # To plan the change, to see that it still can be made, and to make it.
+    assert len(submitted) == 3
 
 
 async def test_a_file_has_to_be_read_first(tmp_path):

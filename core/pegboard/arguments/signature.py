@@ -229,12 +229,12 @@ def is_scalar(annotation: object) -> bool:
 
 def is_exactly(value: object, annotation: object) -> bool:
     """Whether it is of that scalar type as it is, so that pydantic would give the same value."""
+    if type(value) is annotation:
+        return annotation in _JSON_SCALARS
     origin, args = get_origin(annotation), get_args(annotation)
     if origin in (Union, types.UnionType):
         return any(is_exactly(value, member) for member in args)
-    if origin is Literal:
-        return any(type(value) is type(member) and value == member for member in args)
-    return type(value) is annotation and annotation in _JSON_SCALARS
+    return origin is Literal and any((type(value), value) == (type(each), each) for each in args)
 
 
 def plain_schema(parameters: Sequence[Parameter]) -> Schema:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cache
 from operator import is_
-from typing import Any, NoReturn, TypeGuard
+from typing import Any, NoReturn
 from weakref import ReferenceType, ref
 
 import msgspec
@@ -85,10 +85,12 @@ class ReadOnlyViews:
             return self._kept(value)
         form = _form(kind)
         if form is Mapping:
-            return ReadOnlyDict((key, self.view(item)) for key, item in value.items())
+            return ReadOnlyDict(_mapped(value, self.view))
         if form is list:
             return ReadOnlyList(map(self.view, value))
-        return self._history(value) if _are_turns(value) else _mapped(value, self.view)
+        if form is tuple and value and type(value[0]) is Turn:
+            return self._history(value)
+        return _mapped(value, self.view)
 
     def _history(self, turns: tuple[object, ...]) -> tuple[object, ...]:
         """Return the views of a history, of which only the new turns are made."""
@@ -106,9 +108,8 @@ class ReadOnlyViews:
         return _mapped(value, self.plain)
 
     def _kept(self, value: object) -> object:
-        if id(value) in self._values:
+        if (key := id(value)) in self._values:
             return value
-        key = id(value)
         if (view := self._views.get(key)) is None:
             view = self._views[key] = copy(_mapped(value, self.view))
             self._values[id(view)] = ref(value, lambda _: self._forget(key))
@@ -130,7 +131,8 @@ def _mapped(value: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN
     kind: type = type(value)
     form = _form(kind)
     if form is Mapping:
-        return {key: change(item) for key, item in value.items()}
+        pairs = value.items()
+        return {key: each if type(each) in _SCALARS else change(each) for key, each in pairs}
     if form is list:
         return [change(item) for item in value]
     if form is tuple and not _is_history(value):
@@ -144,10 +146,6 @@ def _mapped(value: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN
                 changes[name] = after
         return msgspec.structs.replace(value, **changes) if changes else value
     return value
-
-
-def _are_turns(value: object) -> TypeGuard[tuple[Turn, ...]]:
-    return isinstance(value, tuple) and bool(value) and type(value[0]) is Turn
 
 
 def _is_history(value: tuple[object, ...]) -> bool:

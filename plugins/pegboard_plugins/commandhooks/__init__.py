@@ -7,6 +7,7 @@ file and of the scripts that it names. A hook can tighten and never loosen: its 
 import os
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from weakref import WeakKeyDictionary
@@ -64,8 +65,9 @@ def _runner(plugin: Plugin, session: SessionView) -> "HookRunner | None":
 def _has_files(session: SessionView) -> bool:
     home, places = session.home or Path.home(), session.places
     state = places.state if places is not None else None
-    # Asked for by each hook of each call: `Path.exists` costs ten times as much.
-    return any(map(os.path.exists, _paths(home, session.worktree, session.directory, state)))
+    # Asked for by each hook of each call: a file that is absent costs no exception here.
+    paths = _paths(home, session.worktree, session.directory, state)
+    return any(map(os.access, paths, repeat(os.F_OK)))
 
 
 @lru_cache(maxsize=64)

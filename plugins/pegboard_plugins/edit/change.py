@@ -42,14 +42,9 @@ async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -
     :raises PermissionDeniedError: when the change is not allowed.
     """
     async with context.files.lock(path):
-        before = await asyncio.to_thread(_current, context, path, edits[0].old)
-        old = before.text if before else ""
-        text, steps = await asyncio.to_thread(_steps, context, old, edits)
-        if before is not None and text == old:
-            raise ToolError(f"{path} was not changed: it has the new text already")
-        after = await asyncio.to_thread(_laid_down, path, before, text)
-        check = partial(_unchanged, context, path, existed=before is not None)
-        put = await _put(context, path, _Change(before, after), check)
+        plan, steps = await asyncio.to_thread(_edits_planned, context, path, edits)
+        check = partial(_unchanged, context, path, existed=plan.existed)
+        put = await _put(context, path, plan, check)
     await context.record_edit(path)
     return replaced(_result(path, put), output=_edited(put, steps))
 
@@ -61,19 +56,17 @@ async def write_file(context: ToolContext, path: Path, content: str) -> ToolResu
     :raises PermissionDeniedError: when the change is not allowed.
     """
     async with context.files.lock(path):
-        before, long = await asyncio.to_thread(_overwritten, context, path)
-        after = await asyncio.to_thread(_laid_out, path, before, content)
-        check = partial(_still_there, context, path, existed=before is not None)
-        put = await _put(context, path, _Change(before, after, long), check)
+        plan = await asyncio.to_thread(_writing_planned, context, path, content)
+        check = partial(_still_there, context, path, existed=plan.existed)
+        put = await _put(context, path, plan, check)
     await context.record_edit(path)
     result = _result(path, put)
-    existed = before is not None
-    verb = "Overwrote" if existed else "Wrote"
-    note = f"\n{long.note}" if long else ""
+    verb = "Overwrote" if plan.existed else "Wrote"
+    note = f"\n{plan.note}" if plan.note else ""
     return replaced(
         result,
         output=f"{verb} {put.title}: {put.counts}.{put.linked}{note}",
-        metadata={**result.metadata, "filepath": str(path), "exists": existed},
+        metadata={**result.metadata, "filepath": str(path), "exists": plan.existed},
     )
 
 
@@ -99,18 +92,14 @@ class _LongFile(msgspec.Struct, frozen=True):
         )
 
 
-class _Change(msgspec.Struct, frozen=True):
-    """The text of a file before and after; `before` is the beginning of a long file."""
+class _Plan(msgspec.Struct, frozen=True):
+    """A change that may have to be allowed: the file's name in the project, bytes and diff."""
 
-    before: FileText | None
-    after: FileText
-    long: _LongFile | None = None
-
-    def diff(self, name: str) -> Diff:
-        """Return the diff, which counts all lines of a long file as deleted."""
-        old = self.before.text if self.before and not self.long else ""
-        diff = diff_texts(old, self.after.text, name=name)
-        return replaced(diff, deletions=self.long.lines) if self.long else diff
+    title: str
+    content: bytes
+    diff: Diff
+    existed: bool
+    note: str = ""
 
 
 class _Put(msgspec.Struct, frozen=True):
@@ -133,24 +122,18 @@ class _Put(msgspec.Struct, frozen=True):
         return f"\n{self.links} other names of the file (hard links) keep the old content."
 
 
-async def _put(
-    context: ToolContext, path: Path, change: _Change, check: Callable[[], None]
-) -> _Put:
+async def _put(context: ToolContext, path: Path, plan: _Plan, check: Callable[[], None]) -> _Put:
     """Write the text, once its diff was allowed; the user may have taken a while, so `check`."""
-    title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
-    after = change.after
-    content = (change.before or after).encode(after.text, name=str(path))
-    diff = await asyncio.to_thread(change.diff, title)
-    facts = {"filepath": str(path), "diff": diff.text}
-    if change.long:
-        facts["text"] = change.long.note
-    await context.require("edit", [title], always=["*"], metadata=facts)
+    facts = {"filepath": str(path), "diff": plan.diff.text}
+    if plan.note:
+        facts["text"] = plan.note
+    await context.require("edit", [plan.title], always=["*"], metadata=facts)
     await asyncio.to_thread(check)
     try:
-        links = await context.files.replace(path, content)
+        links = await context.files.replace(path, plan.content)
     except OSError as error:
         raise ToolError(f"{path} cannot be written: {error}") from error
-    return _Put(title, diff, links)
+    return _Put(plan.title, plan.diff, links)
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -178,9 +161,42 @@ def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str,
     return text, steps
 
 
-def _laid_down(path: Path, before: FileText | None, text: str) -> FileText:
-    """Return the changed text; a new file follows EditorConfig."""
-    return FileText(text=text, encoding=before.encoding) if before else new_text(path, text)
+def _edits_planned(
+    context: ToolContext, path: Path, edits: Sequence[Edit]
+) -> tuple[_Plan, list[Step]]:
+    """Return the change that the edits make, and their results; a new file follows EditorConfig."""
+    before = _current(context, path, edits[0].old)
+    old = before.text if before else ""
+    text, steps = _steps(context, old, edits)
+    if before is None:
+        return _planned(context, path, None, new_text(path, text)), steps
+    if text == old:
+        raise ToolError(f"{path} was not changed: it has the new text already")
+    after = FileText(text=text, encoding=before.encoding)
+    return _planned(context, path, before, after), steps
+
+
+def _writing_planned(context: ToolContext, path: Path, content: str) -> _Plan:
+    """Return the change to this content, with the marks and line ends of the file or a new one."""
+    before, long = _overwritten(context, path)
+    after = before.replacement(content) if before else new_text(path, content)
+    return _planned(context, path, before, after, long)
+
+
+def _planned(
+    context: ToolContext,
+    path: Path,
+    before: FileText | None,
+    after: FileText,
+    long: _LongFile | None = None,
+) -> _Plan:
+    """Return the change; all lines of a long file, of which `before` is the beginning, go."""
+    title = os.path.relpath(path, context.worktree)
+    content = (before or after).encode(after.text, name=str(path))
+    diff = diff_texts(before.text if before and not long else "", after.text, name=title)
+    if long:
+        diff = replaced(diff, deletions=long.lines)
+    return _Plan(title, content, diff, before is not None, long.note if long else "")
 
 
 def _current(context: ToolContext, path: Path, old: str) -> FileText | None:
@@ -224,11 +240,6 @@ def _overwritten(context: ToolContext, path: Path) -> tuple[FileText | None, _Lo
         for text in codecs.iterdecode(chunks, before.encoding or "latin-1", "replace"):
             lines, last = lines + text.count("\n"), text[-1]
     return before, _LongFile(size, lines + (last != "\n"))
-
-
-def _laid_out(path: Path, before: FileText | None, content: str) -> FileText:
-    """Return the written text with the marks and line ends of the file, or of a new one."""
-    return before.replacement(content) if before else new_text(path, content)
 
 
 def _still_there(context: ToolContext, path: Path, *, existed: bool) -> None:
