@@ -280,15 +280,13 @@ class AttachedFeed(Attachment):
         """Give it a title."""
         await self._client.sessions.update(session_id, title=title)
 
-    async def revert(self, session_id: str, message_id: str) -> str:
+    async def revert(self, session_id: str, message_id: str) -> None:
         """Go back."""
         await self._client.sessions.revert(session_id, message_id)
-        return ""
 
-    async def unrevert(self, session_id: str) -> str:
+    async def unrevert(self, session_id: str) -> None:
         """Go forth again."""
         await self._client.sessions.unrevert(session_id)
-        return ""
 
     async def diff(self, session_id: str) -> Sequence[FileDiff]:
         """Return the session's changes."""

@@ -66,6 +66,7 @@ class Chat:
         self.models: Sequence[Model] = ()
         self.draft = Draft(private_file(env, "chat-history"), self._changed)
         self.offers = Offers(self.draft, self._slash_items, self._look_up, self.touch)
+        self.draft.on_placed = self.offers.close
         self.theme = ThemeChoice(self._draw_in)
         self.window = Window(self)
         self.notices = Notices(self.window.painter)
@@ -251,6 +252,7 @@ class Chat:
             mode=self.mode or top,
             hint=WAITING.format(self.window.key_of("answer")) if waits else "",
             queue=[order.text for order in talk.queue] if talk else (),
+            edit_key="" if self.draft.text else self.window.key_of("up"),
             is_connected=talk is None or talk.feed.is_connected,
             offered=() if self.mode else self.offers.spans,
             chosen=self.offers.chosen,

@@ -276,10 +276,12 @@ class Course:
         self.children = {key: each for key, each in self.children.items() if each.running}
 
     def _taken(self) -> Iterator[Finished]:
-        """Yield the person's words that the model gets with its next step."""
-        steers, self.steers = self.steers, {}
-        for steer in steers.values():
-            yield from steer.pieces
+        """Yield the user's words that the model gets next, but for those that are taken back."""
+        steers = self.steers
+        self.steers = {key: each for key, each in steers.items() if each.leaving}
+        for key, steer in steers.items():
+            if key not in self.steers:
+                yield from steer.pieces
 
     def _part(self, part: Part) -> Iterator[Finished]:
         if part.id in self._done:

@@ -37,6 +37,7 @@ class Draft:
             complete_while_typing=False,
         )
         self._changed = changed
+        self.on_placed: Callable[[], None] = lambda: None  # the text is not being typed
         self._typed_s = 0.0
         self._texts: dict[str, str] = {}
         self._files: dict[str, FileInput] = {}
@@ -126,9 +127,14 @@ class Draft:
             self._folded[whole] = text
             if whole not in self.history.get_strings()[-1:]:
                 self.history.append_string(whole)
-        self.buffer.reset()
+        self.empty()
         self._restored = ""
         return text
+
+    def empty(self) -> None:
+        """Delete what stands in the editor."""
+        self.buffer.reset()
+        self._changed("")
 
     def put_aside(self) -> None:
         """Empty the editor for something else; `bring_back` has it as it was."""
@@ -146,8 +152,11 @@ class Draft:
         self.buffer.reset()
         if len(text) > LONGEST_EDITED:
             self.paste_text(text)
-        else:
+        elif text:
             self.buffer.insert_text(text)
+        else:
+            self._changed("")
+        self.on_placed()
 
     def put_before(self, text: str) -> None:
         """Put a text before the one in the editor, or before the one that was put aside."""
@@ -184,18 +193,22 @@ class Draft:
 
     def move_up(self) -> None:
         """Move the cursor a line up, or go back in the history."""
+        before = self.text
         self.buffer.auto_up()
-        self._fold()
+        self._fold(before)
 
     def move_down(self) -> None:
         """Move the cursor a line down, or go forth in the history."""
+        before = self.text
         self.buffer.auto_down()
-        self._fold()
+        self._fold(before)
 
-    def _fold(self) -> None:
+    def _fold(self, before: str) -> None:
         """Draw a text of the history with the chips with which it was sent."""
         if (typed := self._folded.get(self.text, self.text)) != self.text:
             self.buffer.document = Document(typed, len(typed))
+        if self.text != before:
+            self.on_placed()
 
     def recall(self, text: str) -> None:
         """Put a text of the history in the editor."""

@@ -215,11 +215,11 @@ class Feed(Protocol):
         """Create a session with the messages before this one, or with all."""
         ...
 
-    async def revert(self, session_id: str, message_id: str) -> str:
-        """Go back to before a message; what was left of the files, and why."""
+    async def revert(self, session_id: str, message_id: str) -> None:
+        """Go back to before a message; an event tells which files were left, and why."""
         ...
 
-    async def unrevert(self, session_id: str) -> str:
+    async def unrevert(self, session_id: str) -> None:
         """Undo the going back."""
         ...
 

@@ -3,10 +3,10 @@
 import time
 from typing import TYPE_CHECKING
 
+from pegboard_plugins.chat import takingback
 from pegboard_plugins.chat.modes import Item
 from pegboard_plugins.chat.outside import clipboard_picture
 from pegboard_plugins.chat.requests import Permission
-from pegboard_plugins.chat.takingback import take_back
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
@@ -125,16 +125,14 @@ class Keyboard:
         """End the wait of commands, else stop the turn; what was queued comes back."""
         chat = self._chat
         assert chat.talk is not None
-        if chat.talk.rest.give_up():
-            return
-        for order in reversed(chat.talk.stop()):
-            chat.draft.put_before(order.typed)
+        if not chat.talk.rest.give_up():
+            takingback.stop(chat, chat.talk)
 
     def interrupt(self) -> None:
         """Ctrl-C."""
         chat = self._chat
         if chat.draft.text and not (chat.mode and not chat.mode.edits):
-            chat.draft.buffer.reset()
+            chat.draft.empty()
             chat.window.vi.begin()
         elif chat.talk is not None and chat.talk.busy:
             self._stop()
@@ -229,7 +227,7 @@ class Keyboard:
             return
         if chat.offers.items:
             chat.offers.move(-1)
-        elif not take_back(chat):
+        elif not takingback.take_back(chat):
             chat.draft.move_up()
         chat.touch()
 

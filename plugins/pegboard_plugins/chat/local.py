@@ -292,13 +292,13 @@ class LocalFeed:
         """Create a copy up to a message."""
         return await forked(self._app, session_id, message_id)
 
-    async def revert(self, session_id: str, message_id: str) -> str:
+    async def revert(self, session_id: str, message_id: str) -> None:
         """Go back."""
-        return (await reverted(self._app, session_id, message_id)).warning
+        await reverted(self._app, session_id, message_id)
 
-    async def unrevert(self, session_id: str) -> str:
+    async def unrevert(self, session_id: str) -> None:
         """Go forth again."""
-        return (await unreverted(self._app, session_id)).warning
+        await unreverted(self._app, session_id)
 
     async def diff(self, session_id: str) -> Sequence[FileDiff]:
         """Return the session's changes."""

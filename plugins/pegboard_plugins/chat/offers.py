@@ -60,10 +60,7 @@ class Offers:
 
     def changed(self, text: str) -> None:
         """Another text stands in the editor."""
-        if self._looking is not None:
-            self._looking.cancel()
-            self._looking = None
-        self.items, self.chosen = (), 0
+        self._forget()
         if text == self._closed_at:
             return
         self._closed_at = None
@@ -107,5 +104,11 @@ class Offers:
 
     def close(self) -> None:
         """Offer nothing for this text any more."""
-        self.items = ()
+        self._forget()
         self._closed_at = self._draft.text
+
+    def _forget(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
+        self.items, self.chosen = (), 0

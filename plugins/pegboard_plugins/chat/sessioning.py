@@ -113,10 +113,8 @@ async def undo(chat: "Chat", _: str) -> None:
 
 async def _back(chat: "Chat", message_id: str, text: str) -> None:
     talk = _talk(chat)
-    warning = await talk.feed.revert(_session_id(chat), message_id)
+    await talk.feed.revert(_session_id(chat), message_id)
     talk.say(f"undone: {one_line(text)} · /redo brings it back")
-    if warning:
-        chat.warn(warning)
     chat.draft.restore(text)
 
 
@@ -128,10 +126,8 @@ async def redo(chat: "Chat", _: str) -> None:
         if session.revert is None:
             chat.warn("nothing was undone")
             return
-        warning = await talk.feed.unrevert(session.id)
+        await talk.feed.unrevert(session.id)
     talk.say("redone")
-    if warning:
-        chat.warn(warning)
 
 
 async def rewind(chat: "Chat", _: str) -> None:

@@ -27,6 +27,30 @@ def take_back(chat: "Chat") -> bool:
     return True
 
 
+def stop(chat: "Chat", talk: "Talk") -> None:
+    """Stop the turn; what was queued, and what the model has not read, come back to the editor."""
+    for order in reversed(talk.stop()):
+        chat.draft.put_before(order.typed)
+    if (course := talk.course) is not None:
+        unread = {key: each for key, each in course.steers.items() if not each.leaving}
+        own = {key: each for key, each in unread.items() if talk.typed_as(each.text)}
+        for steer in own.values():
+            steer.leaving = True
+        chat.spawn(_withdraw_all(chat, talk, course, own))
+
+
+async def _withdraw_all(
+    chat: "Chat", talk: "Talk", course: Course, steers: dict[str, Steer]
+) -> None:
+    """Put these steers in the editor, the oldest first."""
+    try:
+        for message_id, steer in reversed(steers.items()):
+            await _withdraw(chat, talk, course, message_id, steer)
+    finally:
+        for steer in steers.values():
+            steer.leaving = False
+
+
 async def _withdraw(
     chat: "Chat", talk: "Talk", course: Course, message_id: str, steer: Steer
 ) -> None:
@@ -40,8 +64,10 @@ async def _withdraw(
         gone = await talk.feed.withdraw(course.session.id, message_id)
     finally:
         steer.leaving = False
+    course.steers.pop(message_id, None)
     if gone:
-        course.steers.pop(message_id, None)
         chat.draft.put_before(typed or steer.text)
     else:
         chat.notice = "the model has already read it"
+        for piece in steer.pieces:
+            talk.draw(piece)

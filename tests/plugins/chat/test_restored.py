@@ -33,6 +33,25 @@ async def test_undo_is_given_again_behind_the_prompt_that_came_back(
     assert "You said: /" not in terminal.everything
 
 
+async def test_what_an_undo_leaves_of_the_files_is_reported_once(
+    pegboard: CommandLine, way: Way
+) -> None:
+    scripts(pegboard)
+
+    async with way.opened(*await way.arguments()) as terminal:
+        await terminal.say("hello")
+        await terminal.see("You said: hello")
+        await terminal.say("!echo made > made.txt; rm made.txt")
+        await terminal.see("● bash")
+        await terminal.say("/undo")
+        await terminal.see("undone: hello")
+        await terminal.see("! ")
+        await terminal.quiet()
+
+    notes = [row for row in terminal.above.split("\n") if row.startswith("! ")]
+    assert len(notes) == len(set(notes)) == 1
+
+
 async def test_two_undos_in_one_breath_go_back_by_two(pegboard: CommandLine, way: Way) -> None:
     scripts(pegboard)
 

@@ -6,7 +6,10 @@ import re
 from plugins.chat.conftest import Place, Way
 from plugins.chat.held import HeldCall
 from plugins.chat.screen import chat, scripts
+from plugins.chat.terminals import RULE, AnyTerminal
 from plugins.cli.commands import CommandLine
+
+LONG = {"tool": "bash", "input": {"command": "sleep 60", "description": "sleep"}}
 
 
 async def test_enter_steers_and_alt_enter_queues_while_the_agent_works(
@@ -31,6 +34,37 @@ async def test_enter_steers_and_alt_enter_queues_while_the_agent_works(
     above = terminal.above
     assert above.index("slept") < above.index("❯ steering words") < above.index("❯ queued words")
     assert above.count("❯ steering words") == above.count("❯ queued words") == 1
+
+
+async def test_a_stop_gives_back_what_was_queued_and_what_the_model_has_not_read(
+    pegboard: CommandLine, place: Place
+) -> None:
+    scripts(pegboard, begin=[{"text": "Begun.", "calls": [LONG]}])
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("begin")
+        await terminal.see("● bash")
+        for words in ("first words", "second words"):
+            await terminal.say(words)
+            await terminal.see_now(f"↳ next step: {words}")
+        terminal.press("queued words", "alt-enter")
+        await terminal.see_now("↳ after this turn: queued words · Up edits")
+        terminal.press("escape")
+        await terminal.see("stopped")
+        await terminal.until(lambda: _editor(terminal) == ["first", "second", "queued"])
+        terminal.press(" at once", "enter")
+        await terminal.see("You said: first words")
+
+    assert terminal.above.count("❯ first words") == 1
+    assert terminal.above.count("second words") == 2  # of the one prompt, and of its answer
+
+
+def _editor(terminal: AnyTerminal) -> list[str]:
+    """Return the first words of the lines in the editor."""
+    rows = terminal.shown
+    first = max(number for number, row in enumerate(rows) if row.startswith(RULE)) + 1
+    words = [row.strip("❯ ") for row in rows[first:]]
+    return [each.removesuffix(" words") for each in words if each.endswith(" words")]
 
 
 async def test_what_is_queued_goes_out_in_order_however_soon_it_comes(
