@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from pegboard import PegboardError
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import PermissionRequest, QuestionRequest
-from pegboard_plugins.chat.requests import Permission, Questions, Settled, allowed
+from pegboard_plugins.chat.questions import Questions
+from pegboard_plugins.chat.requests import Permission, Settled, allowed
 from pegboard_plugins.shared.frontend import MODES
 
 if TYPE_CHECKING:

@@ -14,6 +14,8 @@ BETWEEN = " · "
 MOST_ROWS_EACH = 3
 """Rows of one answer, whose pattern or description may be long."""
 MARK = "❯ "
+STEPS = {"up": -1, "down": 1, "s-tab": -1, "tab": 1}
+"""How far each key moves the mark."""
 KEY_NAMES = {"escape": "esc"}
 
 

@@ -6,6 +6,7 @@ from time import time
 
 import msgspec
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from rich.cells import cell_len
 
 from pegboard.display import Span
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
@@ -17,13 +18,14 @@ from pegboard_plugins.chat.modes import Mode, SpanLine
 from pegboard_plugins.shared.terminal import row_sign, wrapped
 
 TAIL_LINES, TAIL_LETTERS = 5, 2000
-CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 6
+CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 10
 NARROW_ROOM = 6
 """So few lines are worth more than a blank one above them."""
 REASON_LETTERS = 400
 BLANK_ROWS = 4
 """So many rows of blanks in a line are its end."""
-SUBJECT_LETTERS = 80
+LEAST_LETTERS, SUBJECT_LETTERS = 10, 80
+"""Of what a call is about, which leaves room for how long it runs."""
 LIVE_LINES = 8
 """Of a command's output while it runs."""
 MS_PER_S = 1000
@@ -36,6 +38,7 @@ class Footing(msgspec.Struct, kw_only=True):
     mode: Mode | None
     hint: str
     queue: Sequence[str]
+    edit_key: str
     offered: Sequence[Span]
     chosen: int
     widgets: Sequence[SpanLine]
@@ -55,8 +58,8 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
         ("notice", _notice(footing.notice)),
         ("offered", _offered(footing, room)),
         ("live", _live_line(footing, width)),
-        ("queue", _queue(footing)),
-        ("calls", _calls(footing.course)),
+        ("queue", _queue(footing, width)),
+        ("calls", _calls(footing.course, width)),
         ("children", _children(footing.course)),
         ("todo", _todo(footing.course)),
         ("widgets", footing.widgets),
@@ -168,17 +171,22 @@ def _live_line(footing: Footing, width: int) -> Sequence[SpanLine]:
     return [line] if line else ()
 
 
-def _queue(footing: Footing) -> Sequence[SpanLine]:
+def _queue(footing: Footing, width: int) -> Sequence[SpanLine]:
+    """Return what waits to be read; the last row names the key that edits the last of it."""
     steers = footing.course.steers.values() if footing.course else ()
     said = [("↳ next step: ", each.text) for each in steers] + [
         ("↳ after this turn: ", t) for t in footing.queue
     ]
     rows = [shown_line((Span(kind, "active"), Span(one_line(text)))) for kind, text in said]
     more = len(rows) - QUEUED
-    return [*rows[:QUEUED], (Span(f"  … {more} more", "dim"),)] if more > 0 else rows
+    rows = [*rows[:QUEUED], (Span(f"  … {more} more", "dim"),)] if more > 0 else rows
+    if rows and footing.edit_key:
+        edits = f" · {footing.edit_key} edits"
+        rows[-1] = (*cut(rows[-1], max(1, width - len(edits))), Span(edits, "dim"))
+    return rows
 
 
-def _calls(course: Course | None) -> Sequence[SpanLine]:
+def _calls(course: Course | None, width: int) -> Sequence[SpanLine]:
     if course is None:
         return ()
     now_ms = int(time() * MS_PER_S)
@@ -186,14 +194,16 @@ def _calls(course: Course | None) -> Sequence[SpanLine]:
     working = {child.session.id for child in _working(course)}
     every = [each for each in course.calls.values() if _child_of(each) not in working]
     for part in every[-CALLS:]:
-        rows.append(_call(part, now_ms, course.waited_s(part)))
+        rows.append(_call(part, now_ms, course.waited_s(part), width))
         if len(every) == 1:
             rows += _live(part)
     return rows
 
 
-def _call(part: ToolPart, now_ms: int, waited_s: float | None) -> SpanLine:
-    subject = one_line(subject_of(part), SUBJECT_LETTERS)
+def _call(part: ToolPart, now_ms: int, waited_s: float | None, width: int) -> SpanLine:
+    bare = _text(call_head(part, " ", now_ms=now_ms, waited_s=waited_s))
+    room = max(LEAST_LETTERS, width - cell_len(bare))
+    subject = _text(cut((Span(one_line(subject_of(part), SUBJECT_LETTERS)),), room))
     line = tuple(call_head(part, subject, now_ms=now_ms, waited_s=waited_s))
     match part.state:
         case Completed():

@@ -1,19 +1,19 @@
-"""The dialogs of the engine's requests: permission to do something, the model's questions."""
+"""The dialog of a permission request."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import islice
 
 import msgspec
+from rich.cells import cell_len
 
 from pegboard.display import Span
-from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
+from pegboard.schema.session import PermissionRequest, Reply, Scope
 from pegboard.unstable import exposed, one_line, shown_line
-from pegboard_plugins.chat.answerlist import AnswerList, ListedAnswer
-from pegboard_plugins.chat.modes import Choice, Item, SpanLine
-from pegboard_plugins.shared.terminal import permission_lines, wrapped
+from pegboard_plugins.chat.answerlist import STEPS, AnswerList, ListedAnswer
+from pegboard_plugins.chat.modes import SpanLine
+from pegboard_plugins.shared.terminal import permission_lines, row_sign, wrapped
 
-DIGITS = 9
 MOST_ROWS = 5_000
 """Of what is asked, to scroll through; the page has all of it."""
 SHOWN_LETTERS = 4_000
@@ -23,15 +23,13 @@ BODY_ROWS = 6
 REASON_ROWS = 2
 ALWAYS_LETTERS = 120
 """Of the patterns in an answer; the page has all of them."""
-TITLE_LETTERS = 60
-"""Of a pattern in the title, where there is no room for what is asked."""
-HEAD_ROWS = 3
-"""Of a question."""
+LEAST_LETTERS, TITLE_LETTERS = 8, 60
+"""Of what is asked, in the title; the pattern is there if the first row below is not."""
+V = " · v shows all"
 _ALWAYS_ONCE = "asked every time"
 _INSTEAD = "Tell the agent what to do instead · Enter sends it · Esc goes back"
 _NARROWER = "Always allow in this project, one pattern per line · Enter saves · Esc goes back"
 _VERY_TEXT = "`a` allows exactly this: there is no pattern to change"
-_STEPS = {"up": -1, "down": 1, "s-tab": -1, "tab": 1}
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +63,7 @@ class Permission:
         self.place = place
         self._settle = settle
         self._scroll = 0
+        self._has_scrolled = False
         self._page = 1
         self._written = ""
         self._once = bool(request.metadata.get("once"))
@@ -122,9 +121,11 @@ class Permission:
         why = self._reason(width)[: max(0, rest - beside)]
         space = max(0, rest - 1 - len(why))
         self._page = max(1, space - 1)
+        if not self._has_scrolled:
+            self._scroll = _first_row(body, space)
         self._scroll = max(0, min(self._scroll, len(body) - space))
         shown = [(Span("  "), *row) for row in body[self._scroll : self._scroll + space]]
-        return [*[self._title(len(shown), len(body))][:rest], *shown, *why, *answers]
+        return [*[self._title(len(shown), len(body), width)][:rest], *shown, *why, *answers]
 
     def _asking(self, width: int, room: int, wanted: int) -> Sequence[SpanLine]:
         """Return the answers in `wanted` rows, or in as few as there must be."""
@@ -153,18 +154,23 @@ class Permission:
         rows = wrapped((Span(exposed(why), "dim"),), width, at_words=True)
         return list(islice(rows, REASON_ROWS)) if why else ()
 
-    def _title(self, shown: int, every: int) -> SpanLine:
+    def _title(self, shown: int, every: int, width: int) -> SpanLine:
+        """Return what is asked, and as many facts as fit; `v` is the last of them to go."""
         agent = self.request.metadata.get("agent")
         who = f" · agent {agent}" if agent else ""
-        first, last = self._scroll + 1, self._scroll + shown
-        rows = f"rows {first}-{last} of {every:,} · PgUp PgDn" if shown else f"{every:,} rows"
-        part = f" · {rows} · v shows all" if shown < every else ""
+        rows = f"{self._scroll + 1}-{self._scroll + shown} of {every:,}"
+        pages = f" · rows {rows} · PgUp PgDn" if shown else f" · {every:,} rows"
+        notes = [who, ""]
+        if shown < every:
+            notes = [f"{pages}{V}{who}", f"{pages}{V}", *([f" · {rows}{V}"] if shown else []), V]
         what = self.request.permission
-        if not shown:
+        if not shown or self._scroll:
             first_pattern = next(iter(self.request.patterns), "")[:SHOWN_LETTERS]
-            what = one_line(exposed(f"{what} {first_pattern}".strip()), TITLE_LETTERS)
-        title = Span(f"Allow {what}?{self.place}", "warning")
-        return shown_line((title, Span(f"{part}{who}", "dim")))
+            what = f"{what} {first_pattern}".strip()
+        room = min(TITLE_LETTERS, width - cell_len(f"Allow ?{self.place}{notes[-1]}"))
+        title = f"Allow {one_line(exposed(what), max(LEAST_LETTERS, room))}?{self.place}"
+        fitting = (note for note in notes if cell_len(title + note) <= width)
+        return shown_line((Span(title, "warning"), Span(next(fitting, notes[-1]), "dim")))
 
     def whole_text(self) -> Sequence[SpanLine]:
         """All of it, for a page of its own."""
@@ -181,9 +187,10 @@ class Permission:
                 self._written = self.refusal = ""
                 return True
             return False
-        if key in _STEPS:
-            self._answers.move(_STEPS[key])
+        if key in STEPS:
+            self._answers.move(STEPS[key])
         elif key in ("pageup", "pagedown"):
+            self._has_scrolled = True
             self._scroll += self._page if key == "pagedown" else -self._page
         else:
             return self._choose(self._answers.marked.key if key == "enter" else key)
@@ -236,163 +243,7 @@ class Permission:
         """Nothing: it was answered elsewhere."""
 
 
-class Questions:
-    """Questions of the model or of a plugin, one after the other.
-
-    `is_own`: the person has just called for it here, so that no key is meant for something else.
-    """
-
-    def __init__(
-        self,
-        request: QuestionRequest,
-        settle: Callable[[QuestionRequest, Sequence[Sequence[str]] | None], None],
-        place: str = "",
-        *,
-        is_own: bool = False,
-    ) -> None:
-        self.request = request
-        self.place = place
-        self._settle = settle
-        self._is_own = is_own
-        self._answers: list[tuple[str, ...]] = []
-        self._begin()
-
-    @property
-    def is_unasked(self) -> bool:
-        """Whether the model or a plugin asks by itself."""
-        return not self._is_own
-
-    @property
-    def _question(self) -> Question:
-        return self.request.questions[len(self._answers)]
-
-    def _begin(self) -> None:
-        """Show the next question: its answers as rows, or a list to search.
-
-        The list is for more answers than there are digits, and for one that was called for.
-        """
-        question = self._question
-        many = len(question.options) > DIGITS or (self._is_own and bool(question.options))
-        items = [Item(value=each.label, note=each.description) for each in question.options]
-        self._list = Choice(question.question, items) if many and not question.multiple else None
-        self._at = 0
-        self._chosen: set[int] = set()
-        self._own = False
-
-    @property
-    def edits(self) -> bool:
-        """While an answer of one's own is written, or a list is searched."""
-        return self._own or self._list is not None or not self._question.options
-
-    def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Draw the question and its answers, which go last when room is short."""
-        if self._list is not None:
-            return self._list.lines(width, room)
-        question = self._question
-        many = len(self.request.questions)
-        number = f" ({len(self._answers) + 1} of {many})" if many > 1 else ""
-        head = shown_line((Span(f"Question{self.place}{number}: {question.question}", "warning"),))
-        heads: list[SpanLine] = list(islice(wrapped(head, width, at_words=True), HEAD_ROWS))
-        if self.edits:
-            back = "back" if self._own else "skips it"
-            written = (Span(f"Type your answer · Enter sends it · Esc {back}", "dim"),)
-            return [*heads[: max(0, room - 1)], written]
-        listed = self._listed()
-        answers = listed.rows(width, max(min(listed.least(width), room), room - len(heads)))
-        return [*heads[: max(0, room - len(answers))], *answers]
-
-    def _listed(self) -> AnswerList:
-        question = self._question
-        listed = [
-            ListedAnswer(
-                key=str(number) if number <= DIGITS else " ",
-                text=f"{self._mark(number - 1)}{option.label}",
-                short=f"{self._mark(number - 1)}{option.label}",
-                note=option.description,
-            )
-            for number, option in enumerate(question.options, start=1)
-        ]
-        if question.custom:
-            listed.append(ListedAnswer(key="o", text="Type your own answer", short="own"))
-        if question.multiple:
-            text = "Send the answers that are marked [x]; a number or Space marks one"
-            listed.append(ListedAnswer(key="enter", text=text, short="send"))
-        listed.append(ListedAnswer(key="escape", text="Skip the question", short="skip"))
-        found = AnswerList(listed)
-        found.move(self._at)
-        return found
-
-    def _mark(self, place: int) -> str:
-        marks = ("[ ] ", "[x] ") if self._question.multiple else ("", "")
-        return marks[place in self._chosen]
-
-    def press(self, key: str) -> bool:
-        """Choose an answer by its key, or the marked one with Enter."""
-        if self._list is not None and key != "escape":
-            return self._list.press(key)
-        if key == "escape":
-            if self._own:
-                self._own = False
-            else:
-                self._settle(self.request, None)
-        elif self.edits:
-            return False
-        elif key in _STEPS:
-            self._at = (self._at + _STEPS[key]) % len(self._listed().answers)
-        elif key == "enter":
-            self._enter()
-        elif key == "o" and self._question.custom:
-            self._own = True
-        elif key == " " and self._question.multiple:
-            self._number(self._at)
-        elif key.isdecimal() and int(key) > 0:
-            self._number(int(key) - 1)
-        else:
-            return False
-        return True
-
-    def _enter(self) -> None:
-        """Give the marked answer; of several those that are chosen, if there are any."""
-        options = self._question.options
-        marked = self._listed().marked.key
-        if self._chosen and (self._at < len(options) or marked == "enter"):
-            self._take(tuple(options[place].label for place in sorted(self._chosen)))
-        elif self._at < len(options):
-            self._take((options[self._at].label,))
-        elif marked != "enter":
-            self.press(marked)
-
-    def _number(self, place: int) -> None:
-        if place >= len(self._question.options):
-            return
-        if self._question.multiple:
-            self._chosen ^= {place}
-        else:
-            self._take((self._question.options[place].label,))
-
-    def _take(self, answer: tuple[str, ...]) -> None:
-        self._answers.append(answer)
-        if len(self._answers) < len(self.request.questions):
-            self._begin()
-        else:
-            answers, self._answers = self._answers, []
-            self._settle(self.request, answers)
-
-    def submit(self, text: str) -> None:
-        """Take an answer of one's own, or the chosen one of the list."""
-        if self._list is not None:
-            self._list.submit(text)
-            chosen = self._list.answer.result() if self._list.answer.done() else None
-            own = text.strip() if self._question.custom else ""
-            if chosen or own:
-                self._take((chosen or own,))
-        elif text.strip():
-            self._take((text.strip(),))
-
-    def changed(self, text: str) -> None:
-        """Narrow the list; another text counts when it is sent."""
-        if self._list is not None:
-            self._list.changed(text)
-
-    def close(self) -> None:
-        """Nothing: they were answered elsewhere."""
+def _first_row(body: Sequence[SpanLine], space: int) -> int:
+    """Return the row that is seen first: that of the first change, where it would not be seen."""
+    changed = next((n for n, row in enumerate(body) if row_sign(row)[1]), 0)
+    return changed if changed >= space else 0

@@ -12,7 +12,8 @@ from pegboard.schema.session import (
     QuestionRequest,
     Reply,
 )
-from pegboard_plugins.chat.requests import Permission, Questions, Settled, allowed
+from pegboard_plugins.chat.questions import Questions
+from pegboard_plugins.chat.requests import Permission, Settled, allowed
 from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
 from plugins.chat.terminals import WAITING
@@ -94,7 +95,7 @@ def test_the_answers_are_the_last_to_go(width: int, room: int) -> None:
     assert [word for word in ("once", "session", "any edit", "stop") if word not in shown] == []
     assert [word for word in ("Red", "Blue", "own", "kip") if word not in choices] == []
     assert max(len(shown.split("\n")), len(choices.split("\n"))) <= room
-    assert "Allow edit?" in shown or room < 4
+    assert "Allow edit" in shown or room < 4
 
 
 @pytest.mark.parametrize("room", [8, 12, 30, 60])

@@ -54,6 +54,30 @@ def test_of_a_line_whose_variables_decide_the_dialog_shows_all() -> None:
     assert _shown(asked)[1:4] == ["ls $((OSTYPE))", "in the command", line]
 
 
+@pytest.mark.parametrize(
+    ("command", "patterns", "shown"),
+    [
+        ("npm test && npm run build", ("npm test", "npm run build"), []),
+        ("a; b | c || d", ("a", "b", "c", "d"), []),
+        ("ls && git push", ("git push",), ["git push", "in the command"]),
+        ("ls > x && pwd", ("ls", "pwd"), ["ls", "pwd", "in the command"]),
+    ],
+)
+def test_the_parts_of_a_command_are_listed_unless_it_has_nothing_else(
+    command: str, patterns: tuple[str, ...], shown: list[str]
+) -> None:
+    asked = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="bash",
+        patterns=patterns,
+        metadata={"command": command},
+        always=(),
+    )
+
+    assert _shown(asked)[1 : len(shown) + 2] == [*shown, command]
+
+
 def test_a_line_of_the_footer_that_does_not_fit_ends_in_an_ellipsis() -> None:
     assert _plain(cut((Span("  1 Red"), Span("  like the sun")), 12)) == "  1 Red  li…"
     assert _plain(cut((Span("x" * 12 + "  "),), 12)) == "x" * 12

@@ -1,20 +1,61 @@
 """What stays in a small window: the answers, what is asked about, and the row that is marked."""
 
+import re
+from collections.abc import Sequence
+
 import pytest
 
 from pegboard.display import Span, SpanLine, plain_line
-from pegboard.schema.session import PermissionRequest, Question, QuestionOption, QuestionRequest
+from pegboard.schema.part import Running, TimeSpan, ToolPart
+from pegboard.schema.session import (
+    PermissionRequest,
+    Question,
+    QuestionOption,
+    QuestionRequest,
+    Session,
+    SessionTime,
+)
+from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.finished import Asked, rows_of
 from pegboard_plugins.chat.footer import Footing, footer_lines
 from pegboard_plugins.chat.modes import Choice, Item, Menu
-from pegboard_plugins.chat.requests import Permission, Questions
+from pegboard_plugins.chat.questions import Questions
+from pegboard_plugins.chat.requests import Permission
 from pegboard_plugins.shared.terminal import PALETTE, Pen
 
 LONG = "Which of these many colours would you like for the door that opens to the garden?"
 
 
+SESSION = Session(
+    id="ses_1",
+    slug="s",
+    project_id="p",
+    directory="/",
+    title="t",
+    version="1",
+    time=SessionTime(created=1, updated=1),
+)
+
+
 def plain(lines: list[SpanLine]) -> list[str]:
     return [plain_line(line) for line in lines]
+
+
+def footing(
+    course: Course | None = None, *, offered: Sequence[Span] = (), chosen: int = 0
+) -> Footing:
+    return Footing(
+        course=course,
+        mode=None,
+        hint="",
+        queue=(),
+        edit_key="",
+        offered=offered,
+        chosen=chosen,
+        widgets=(),
+        notice="",
+        is_connected=True,
+    )
 
 
 def test_a_question_gives_way_to_its_answers_and_ends_at_words() -> None:
@@ -53,22 +94,86 @@ def test_a_dialog_without_room_for_what_is_asked_names_it_in_its_title() -> None
     assert high[1] == "  calc.py"
 
 
-@pytest.mark.parametrize(("room", "seen"), [(2, 1), (4, 3), (6, 5), (12, 6)])
-def test_the_marked_offer_is_seen_and_its_number(room: int, seen: int) -> None:
-    offered = [Span(f"/{number}") for number in range(30)]
-    footing = Footing(
-        course=None,
-        mode=None,
-        hint="",
-        queue=(),
-        offered=offered,
-        chosen=20,
-        widgets=(),
-        notice="",
-        is_connected=True,
+CHANGE = """\
+--- a/calc.py
++++ b/calc.py
+@@ -12,7 +12,7 @@
+ line 12
+ line 13
+ line 14
+-line 15
++line fifteen
+ line 16
+ line 17
+ line 18
+"""
+
+
+def test_a_dialog_without_room_for_all_of_a_change_begins_with_its_first_changed_row() -> None:
+    request = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="edit",
+        patterns=("calc.py",),
+        metadata={"diff": CHANGE, "agent": "build"},
+        always=("*",),
+    )
+    dialog = Permission(request, lambda *_: None)
+
+    rows = plain([*dialog.lines(79, 4)])
+    dialog.press("pageup")
+    back = plain([*dialog.lines(79, 4)])
+    wide = plain([*Permission(request, lambda *_: None).lines(79, 30)])
+
+    assert rows[0].startswith("Allow edit calc.py? · rows 5-6 of 9 · PgUp PgDn · v shows all")
+    assert [row.split(" ", 4)[3:] for row in rows[1:3]] == [["-", "line 15"], ["+", "line fifteen"]]
+    assert back[0].startswith("Allow edit calc.py? · rows 4-5 of 9")
+    assert wide[:2] == ["Allow edit? · agent build", "  calc.py"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 200])
+def test_the_head_of_a_dialog_names_the_key_that_shows_all_in_any_width(width: int) -> None:
+    request = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="edit",
+        patterns=("a/long/path/to/some/file/calc.py",),
+        metadata={"diff": CHANGE, "agent": "build"},
+        always=("*",),
     )
 
-    rows = [row for row in plain(footer_lines(footing, 40, room)) if row.strip()]
+    for room in (3, 4, 6, 8):
+        head = plain([*Permission(request, lambda *_: None).lines(width, room)])[0]
+        assert len(head) <= width
+        assert "v shows all" in head
+
+
+def test_the_row_of_a_call_has_its_duration_in_any_width() -> None:
+    state = Running(input={"command": "x" * 200}, time=TimeSpan(start=0))
+    part = ToolPart(
+        id="prt_1",
+        session_id="ses_1",
+        message_id="msg_1",
+        call_id="call_1",
+        tool="bash",
+        state=state,
+    )
+
+    course = Course(SESSION)
+    course.calls[part.id] = part
+
+    for width in (40, 60, 80, 200):
+        (row,) = (row for row in plain(footer_lines(footing(course), width, 12)) if "bash" in row)
+        assert re.fullmatch(r"● bash x+…?  \d+\.\d s", row)
+        assert len(row) <= width
+
+
+@pytest.mark.parametrize(("room", "seen"), [(2, 1), (4, 3), (6, 5), (9, 7), (13, 10)])
+def test_the_marked_offer_is_seen_and_its_number(room: int, seen: int) -> None:
+    offered = [Span(f"/{number}") for number in range(30)]
+
+    lines = footer_lines(footing(offered=offered, chosen=20), 40, room)
+    rows = [row for row in plain(lines) if row.strip()]
 
     assert len(rows) == seen + 1
     assert "❯ /20" in rows

@@ -1,5 +1,6 @@
 """What a permission request asks for, as lines of styled text: nothing is hidden or cut."""
 
+import re
 from collections.abc import Iterator
 from itertools import islice
 
@@ -9,6 +10,8 @@ from pegboard.unstable import block_lines, counted, exposed
 
 SEEN_AT_ONCE = 100
 """Letters of one line; how long another text is stands below it."""
+_OPERATORS = re.compile(r" *(?:&&|\|\|?|;) *")
+"""Between the parts of a command, which are patterns of their own."""
 
 
 def permission_lines(
@@ -26,10 +29,13 @@ def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
     facts = request.metadata
     text, diff = facts.get("text"), facts.get("diff")
     path = facts.get("filepath") if "parentDir" in facts else None
-    for pattern in request.patterns:
-        yield from _in_full(pattern)
+    has_all_parts = tuple(_OPERATORS.split(request.line)) == request.patterns
+    if not has_all_parts:
+        for pattern in request.patterns:
+            yield from _in_full(pattern)
     if request.line:
-        yield (Span("in the command", "dim"),)
+        if not has_all_parts:
+            yield (Span("in the command", "dim"),)
         yield from _in_full(request.line)
     if isinstance(path, str):
         yield (Span("for the path", "dim"),)
