@@ -54,6 +54,7 @@ async def test_a_stop_gives_back_what_was_queued_and_what_the_model_has_not_read
         await terminal.until(lambda: _editor(terminal) == ["first", "second", "queued"])
         terminal.press(" at once", "enter")
         await terminal.see("You said: first words")
+        await terminal.until(lambda: terminal.above.count("queued words at once") == 2)
 
     assert terminal.above.count("❯ first words") == 1
     assert terminal.above.count("second words") == 2  # of the one prompt, and of its answer
