@@ -7,7 +7,7 @@ from pegboard_plugins.cli.importing import SURVEYS, survey
 from pegboard_plugins.cli.modelprobe import Finding
 from pegboard_plugins.commandhooks.command import waiting_files
 from pegboard_plugins.foreignfiles.findings import BrokenFile
-from pegboard_plugins.skill.libraries import library_skills
+from pegboard_plugins.skill.libraries import canonical, direct_dependencies, library_skills
 
 _NAMED = 3
 
@@ -19,8 +19,7 @@ def foreign_health(app: App, *, all_libraries: bool) -> tuple[Finding, ...]:
     for path in waiting_files(app):
         text = f"hooks of {path} do not run: `pegboard {command}` shows and trusts them"
         found.append(Finding(what="hooks", state="warns", text=text))
-    if all_libraries:
-        found += _libraries(app)
+    found += _libraries(app) if all_libraries else _changed_skills(app)
     return tuple(found)
 
 
@@ -38,6 +37,19 @@ def _lost(app: App, product: str) -> Iterator[Finding]:
             not each.is_lost and each.reason and each.reason.startswith("`$1`")
         ):
             yield Finding(what=product, state="warns", text=f"{each.file}: {each.reason}")
+
+
+def _changed_skills(app: App) -> Iterator[Finding]:
+    """Yield the skills of direct dependencies that are not as their wheels have them."""
+    root = app.workspace.worktree
+    wanted = set(direct_dependencies(root))
+    for each in library_skills(root, every=True) if wanted else ():
+        if not each.text and canonical(each.library.partition(" ")[0]) in wanted:
+            text = (
+                f"{each.path.parent.name} from library {each.library} is not offered: the file"
+                " differs from its RECORD; install the library again"
+            )
+            yield Finding(what="skill", state="warns", text=text)
 
 
 def _libraries(app: App) -> Iterator[Finding]:

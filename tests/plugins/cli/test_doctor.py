@@ -124,9 +124,16 @@ async def test_a_skill_of_a_library_that_differs_from_its_record_is_named(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
 
+    plain = await pegboard("doctor")
     before = await pegboard("doctor", "--all-libraries")
     (site / name).write_text("Boil me.")
+    changed = await pegboard("doctor")
     after = await pegboard("doctor", "--all-libraries")
+    (pegboard.project / "requirements.txt").write_text("coffee")
+    indirect = await pegboard("doctor")
 
+    assert "library tea" not in plain.out + indirect.out
+    assert "warns  skill" in changed.out
+    assert "tea from library tea 1.0 is not offered: the file differs" in changed.out
     assert "tea from library tea 1.0: offered" in before.out
     assert "tea from library tea 1.0: not offered: the file differs from its RECORD" in after.out
