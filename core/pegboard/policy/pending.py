@@ -232,7 +232,7 @@ def no_rule(because: Verdict) -> str:
         return f"no rule allows it: {who} denies it"
     if because.firm:
         return f"no rule allows it: {who} wants it asked every time"
-    return f"no rule allows it: {who} asks; --auto allows what is asked"
+    return f"no rule allows it: {who} asks; `pegboard run --allow` allows it for a run"
 
 
 def _key(text: str) -> str:

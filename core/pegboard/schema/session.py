@@ -65,7 +65,7 @@ class ToolReference(Rest, frozen=True):
 
 
 class Ruleset(Rest, frozen=True):
-    """Rules of one source: `config` (the user's), `project`, `session`, `parent`."""
+    """Rules of one source: `config` (the user's), `project`, `session`, `parent`, or a plugin's."""
 
     source: str
     rules: tuple[Rule, ...]

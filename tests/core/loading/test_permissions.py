@@ -143,7 +143,9 @@ async def test_what_is_advised_allows_it_or_it_is_said_that_no_rule_does(
             assert isinstance(await closed(app), Completed)
     else:
         who = {"policy": "the plugin Policy", "agent": "a rule of the agent"}[by]
-        assert advice == f"no rule allows it: {who} asks; --auto allows what is asked"
+        assert (
+            advice == f"no rule allows it: {who} asks; `pegboard run --allow` allows it for a run"
+        )
 
 
 @pytest.mark.parametrize(
