@@ -27,6 +27,7 @@ BEYOND = {
     "pegboard_fleet": (
         "pegboard_plugins.cli.export.",  # trajectories are exports of sessions
         "pegboard_plugins.web.",  # the value of its hook for pages
+        "pegboard_postgres.",  # a fleet has tables next to those of sessions, and their leases
     ),
     "pegboard_plugins.cli": (
         "pegboard_plugins.audit.",  # commands read and write its files

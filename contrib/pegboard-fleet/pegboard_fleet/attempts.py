@@ -2,12 +2,17 @@
 
 import asyncio
 import os
+import shutil
 import socket
 import time
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from pegboard import App, AppOptions, Prompt, __version__
-from pegboard.errors import PegboardError
+from pegboard.errors import NotFoundError, PegboardError
 from pegboard.processes import run_program
 from pegboard.schema.message import (
     AbortedFailure,
@@ -22,6 +27,7 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Session
+from pegboard_fleet.checkpoints import Checkpoints
 from pegboard_fleet.folders import (
     OUTPUT_LIMIT_BYTES,
     OUTPUT_TAIL_BYTES,
@@ -39,15 +45,38 @@ COMMAND_LIMIT_S = 1800.0
 """The longest setup or check."""
 _INFRA = (APIFailure, ProviderAuthFailure, UnknownFailure, PluginFailure)
 """Failures of the provider or the machine; any other one is the model's, or a limit's."""
+MOVED = (
+    "The machine that you worked on was lost, and you go on in a new folder. It is as it was "
+    "before your last answer: what the calls of that answer changed is gone, also where they "
+    "ended well, and so are files that git ignores. Look at what is there, then "
+    "go on with the task."
+)
+"""The message to a model whose session goes on elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """What attempts need whose sessions may go on elsewhere.
+
+    `remote` is a bare repository for the checkpoints of folders. `plugins` and `env` are for the
+    App of each attempt; they open the database.
+    """
+
+    remote: str
+    plugins: tuple[object, ...]
+    env: Mapping[str, str]
 
 
 class Attempts:
     """The maker of attempts, each in an App of its own whose sessions are in the batch's folder."""
 
-    def __init__(self, root: Path, ledger: Ledger) -> None:
+    def __init__(
+        self, root: Path, ledger: Ledger, *, folders: Folders, sharing: Sharing | None = None
+    ) -> None:
         self._root = root.absolute()
         self._ledger = ledger
-        self._folders = Folders(root)
+        self._folders = folders
+        self._sharing = sharing
 
     async def make(self, attempt: Attempt) -> JobResult:
         """Make or go on with an attempt, and return its result.
@@ -65,18 +94,23 @@ class Attempts:
         base = attempt.base
         if base is None:
             base = await self._folders.make(attempt)
-        async with App.open(self._folders.of(attempt), self._options()) as app:
+        session_id = self._ledger.state.session_id(attempt)
+        saved = None
+        if self._sharing is not None:
+            saved = Checkpoints(self._folders, self._sharing.remote, attempt, session_id, base)
+        async with App.open(self._folders.of(attempt), self._options(saved)) as app:
             if attempt.base is None:
                 await self._set_up(app, attempt)
                 await self._ledger.note(Ready(base=base, **at))  # type: ignore[arg-type]
-            session_id = self._ledger.state.session_id(attempt)
-            session = await app.create_session(id=session_id, title=attempt.job.id)
+            session = await _session(app, session_id, attempt.job.id)
             steps = len(await app.list_turns(session.id))
+            if saved is not None and steps:
+                await saved.restore()
             await self._ledger.note(Began(steps=steps, **at))  # type: ignore[arg-type]
             if attempt.is_stuck:
                 text = "it was begun four times and never came further"
                 return self._result(attempt, started, "parked", error=text)
-            turn = await self._answered(app, session, attempt, goes_on=steps > 0)
+            turn = await self._answered(app, session, attempt)
             status, error = _outcome(turn)
             check = None
             if status == "done" and attempt.job.check:
@@ -99,14 +133,29 @@ class Attempts:
             model="" if after.model is None else f"{after.model.provider_id}/{after.model.id}",
         )
 
-    async def _answered(
-        self, app: App, session: Session, attempt: Attempt, *, goes_on: bool
-    ) -> Turn | None:
+    async def forget(self, attempt: Attempt) -> None:
+        """Delete the folder and the checkpoints of an attempt that has ended.
+
+        :raises SetupError: when git cannot.
+        """
+        if self._sharing is not None and attempt.begun:
+            session_id = self._ledger.state.session_id(attempt)
+            await Checkpoints(self._folders, self._sharing.remote, attempt, session_id).drop()
+        folder = self._folders.of(attempt)
+        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        await asyncio.to_thread(Path(f"{folder}.index").unlink, missing_ok=True)
+
+    async def _answered(self, app: App, session: Session, attempt: Attempt) -> Turn | None:
         """Return the last answer, None when the time limit came first."""
         settings = self._ledger.state.settings
         limit_s = attempt.job.time_limit_s or settings.time_limit_s
-        prompt = Prompt(attempt.job.text, model=settings.model, agent=settings.agent)
-        working = app.resume(session.id) if goes_on else app.prompt(session, prompt)
+        turns = await app.list_turns(session.id)
+        if turns and (self._sharing is None or _is_complete(turns[-1])):
+            working = app.resume(session.id)
+        else:
+            text = MOVED if turns else attempt.job.text
+            prompt = Prompt(text, model=settings.model, agent=settings.agent)
+            working = app.prompt(session, prompt)
         try:
             async with asyncio.timeout(limit_s):
                 return await working
@@ -134,7 +183,7 @@ class Attempts:
         code = -1 if done.exit_code is None else done.exit_code
         return Check(exit=code, output_tail=f"{tail}\n{reason}" if reason else tail)
 
-    def _options(self) -> AppOptions:
+    def _options(self, saved: Checkpoints | None) -> AppOptions:
         settings = self._ledger.state.settings
         config: dict[str, object] = {"title": "off"}
         if settings.auto:
@@ -143,7 +192,11 @@ class Attempts:
             config["sandbox"] = settings.sandbox
         if settings.job_budget_usd is not None:
             config["budget"] = {"usd": settings.job_budget_usd}
-        return AppOptions(config=config, plugins=(Meter(self._ledger),), data_dir=self._root / DATA)
+        options = AppOptions(config=config, data_dir=self._root / DATA)
+        if saved is None or self._sharing is None:
+            return msgspec.structs.replace(options, plugins=(Meter(self._ledger),))
+        plugins = (*self._sharing.plugins, Meter(self._ledger, before=saved.save))
+        return msgspec.structs.replace(options, plugins=plugins, env=self._sharing.env)
 
     def _result(
         self, attempt: Attempt, started: float, status: Status, **facts: object
@@ -161,6 +214,24 @@ class Attempts:
             meta=dict(attempt.job.meta),
             **facts,  # type: ignore[arg-type]
         )
+
+
+async def _session(app: App, session_id: str, title: str) -> Session:
+    """Return the session, which may be one of another folder."""
+    try:
+        return await app.session(session_id)
+    except NotFoundError:
+        return await app.create_session(id=session_id, title=title)
+
+
+def _is_complete(turn: Turn) -> bool:
+    """Return whether the model has said all that it had to say."""
+    info = turn.info
+    return (
+        isinstance(info, AssistantMessage)
+        and info.error is None
+        and info.finish not in (None, "tool-calls", "unknown")
+    )
 
 
 def is_throttled(result: JobResult) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pegboard.errors import InvalidInputError
 from pegboard_fleet.attempts import Attempts, is_throttled
+from pegboard_fleet.folders import Folders
 from pegboard_fleet.jobs import Job
 from pegboard_fleet.journal import (
     Again,
@@ -18,7 +19,7 @@ from pegboard_fleet.journal import (
     Settings,
     Status,
 )
-from pegboard_fleet.money import Ledger
+from pegboard_fleet.money import JournalLedger
 from pegboard_fleet.progress import Progress
 from pegboard_fleet.results import write_results
 from pegboard_fleet.state import Attempt, BatchState
@@ -37,7 +38,7 @@ async def begin(
     opened = Opened(id=secrets.token_hex(8), settings=settings, jobs=jobs)
     with Journal.create(folder) as journal:
         await asyncio.to_thread(journal.write, opened)
-        return await _run(journal, Ledger(journal, BatchState.new(opened)), progress)
+        return await _run(journal, JournalLedger(journal, BatchState.new(opened)), progress)
 
 
 async def resume(
@@ -49,7 +50,7 @@ async def resume(
     """
     with Journal.open(folder) as journal:
         state = await asyncio.to_thread(BatchState.of, folder)
-        ledger = Ledger(journal, state)
+        ledger = JournalLedger(journal, state)
         if budget_usd is not None:
             if budget_usd < ledger.spent_usd:
                 raise InvalidInputError(
@@ -66,7 +67,7 @@ async def resume(
 class _Batch:
     """The workers of a batch."""
 
-    def __init__(self, ledger: Ledger, attempts: Attempts, progress: Progress) -> None:
+    def __init__(self, ledger: JournalLedger, attempts: Attempts, progress: Progress) -> None:
         self._ledger = ledger
         self._attempts = attempts
         self._progress = progress
@@ -98,9 +99,10 @@ class _Batch:
         self._waiting.append(state.attempts[attempt.job.id, attempt.number])
 
 
-async def _run(journal: Journal, ledger: Ledger, progress: Progress) -> BatchState:
+async def _run(journal: Journal, ledger: JournalLedger, progress: Progress) -> BatchState:
     state = ledger.state
-    batch = _Batch(ledger, Attempts(journal.folder, ledger), progress)
+    folders = Folders(journal.folder)
+    batch = _Batch(ledger, Attempts(journal.folder, ledger, folders=folders), progress)
     drawing = asyncio.create_task(progress.follow(state), name="progress")
     try:
         async with asyncio.TaskGroup() as group:

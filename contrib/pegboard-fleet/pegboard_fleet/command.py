@@ -22,10 +22,9 @@ from pegboard_fleet.jobs import read_jobs
 from pegboard_fleet.journal import JOURNAL, PID, Settings, Status
 from pegboard_fleet.progress import Progress, summary
 from pegboard_fleet.results import NAMES, Form, write_results
+from pegboard_fleet.settings import exit_of, settings_options
 from pegboard_fleet.state import BatchState
 
-BUDGET, INFRA = 3, 4
-"""Exit codes: the money is spent; a provider or the machine has failed."""
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 _RETRIED = frozenset(get_args(Status)) - {"done"}
 
@@ -42,32 +41,8 @@ def batch() -> None:
 @batch.command()
 @click.argument("jobs", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--out", type=_FOLDER, required=True, help="The folder of the batch.")
-@click.option("-m", "--model", metavar="PROVIDER/MODEL", help="The model to ask.")
-@click.option("--agent", metavar="NAME", help="The agent to ask.")
 @click.option("--concurrency", type=click.IntRange(1, 1000), default=4, show_default=True)
-@click.option("--repeat", type=click.IntRange(1, 1000), default=1, help="Attempts at each job.")
-@click.option("--budget-usd", type=click.FloatRange(0), help="What the batch may spend.")
-@click.option("--job-budget-usd", type=click.FloatRange(0), help="What one attempt may spend.")
-@click.option(
-    "--time-limit",
-    "time_limit_s",
-    type=click.FloatRange(0, min_open=True),
-    default=1800.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long the answer of one attempt may take.",
-)
-@click.option(
-    "--pause",
-    "pause_s",
-    type=click.FloatRange(0),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long nothing begins after a provider refused a request as one too many.",
-)
-@click.option("--auto", is_flag=True, help="Allow whatever would be asked; denied stays denied.")
-@click.option("--sandbox", metavar="LEVEL", help="How strictly to sandbox the tools.")
+@settings_options
 @click.pass_context
 def run(ctx: click.Context, /, jobs: Path, out: Path, **settings: Any) -> None:  # noqa: ANN401 - click's own types
     """Run the jobs of the file JOBS, a JSON object a line.
@@ -162,12 +137,7 @@ def _ended(out: Path, working: Coroutine[Any, Any, BatchState], progress: Progre
         click.echo(f"interrupted; `pegboard batch resume {out}` goes on", err=True)
         return Exit.INTERRUPTED
     click.echo(f"{summary(state)}; the results are in {out / NAMES['jsonl']}", err=True)
-    counts = state.counts
-    if counts["stopped_budget"]:
-        return BUDGET
-    if counts["error_infra"] or counts["parked"]:
-        return INFRA
-    return Exit.FAILED if counts["failed"] or counts["timed_out"] else Exit.DONE
+    return exit_of(state)
 
 
 async def _stoppable(working: Coroutine[Any, Any, BatchState]) -> BatchState | None:

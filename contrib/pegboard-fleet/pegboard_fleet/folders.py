@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
 from pegboard.errors import PegboardError
@@ -55,9 +56,9 @@ class Folders:
             return ""
         copy = await self._copy(job.repo)
         async with self._changing(job.repo):
-            await self._git(copy, "worktree", "prune")
-            await self._git(copy, "worktree", "add", "--detach", "-f", str(folder), job.commit)
-        return (await self._git(folder, "rev-parse", "HEAD")).decode().strip()
+            await git(copy, "worktree", "prune")
+            await git(copy, "worktree", "add", "--detach", "-f", str(folder), job.commit)
+        return (await git(folder, "rev-parse", "HEAD")).decode().strip()
 
     async def patch(self, attempt: Attempt, base: str) -> str:
         """Return the changes of an attempt as git's patch; "" without a repository.
@@ -69,14 +70,14 @@ class Folders:
         if not base:
             return ""
         folder = self.of(attempt)
-        await self._git(folder, "add", "-A")
+        await git(folder, "add", "-A")
         words = ("diff", "--cached", "--binary", "--no-ext-diff", base)
         try:
-            return (await self._git(folder, *words)).decode()
+            return (await git(folder, *words)).decode()
         except UnicodeDecodeError:
             attributes = self._root / "binary.gitattributes"
             await asyncio.to_thread(attributes.write_text, "* -diff\n")
-        patch = await self._git(folder, "-c", f"core.attributesFile={attributes}", *words)
+        patch = await git(folder, "-c", f"core.attributesFile={attributes}", *words)
         try:
             return patch.decode()
         except UnicodeDecodeError as error:
@@ -90,7 +91,7 @@ class Folders:
                 await asyncio.to_thread(shutil.rmtree, place, ignore_errors=True)
                 await asyncio.to_thread(place.parent.mkdir, parents=True, exist_ok=True)
                 words = ("clone", "--quiet", "--mirror", "--no-hardlinks", "--", repo, str(place))
-                await self._git(place.parent, *words, limit_s=CLONE_LIMIT_S)
+                await git(place.parent, *words, limit_s=CLONE_LIMIT_S)
                 (place / "complete").touch()
         return place
 
@@ -98,19 +99,36 @@ class Folders:
         """Return the lock for changes of a repository's copy."""
         return self._locks.setdefault(repo, asyncio.Lock())
 
-    @staticmethod
-    async def _git(folder: Path, *words: str, limit_s: float = GIT_LIMIT_S) -> bytes:
-        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        done = await run_program(
-            ("git", *_SAFE, *words),
-            cwd=folder,
-            env=env,
-            timeout_s=limit_s,
-            limit_bytes=OUTPUT_LIMIT_BYTES,
-        )
-        if done.exit_code:
-            errors = done.errors.decode(errors="replace").strip()[-OUTPUT_TAIL_BYTES:]
-            raise SetupError(f"git {' '.join(words[:2])} ended with {done.exit_code}: {errors}")
-        if reason := ending(done, limit_s):
-            raise SetupError(f"git {' '.join(words[:2])} was ended: {reason}")
-        return done.output
+    async def store(self, attempt: Attempt) -> Path:
+        """Return a bare repository of this machine for what is made of an attempt's folder."""
+        if attempt.job.repo:
+            return await self._copy(attempt.job.repo)
+        place = self._root / "repos" / "empty.git"
+        async with self._changing(""):
+            if not place.exists():
+                await asyncio.to_thread(place.parent.mkdir, parents=True, exist_ok=True)
+                await git(place.parent, "init", "--quiet", "--bare", str(place))
+        return place
+
+
+async def git(
+    folder: Path, *words: str, env: Mapping[str, str] | None = None, limit_s: float = GIT_LIMIT_S
+) -> bytes:
+    """Return the output of git in a folder; of the variables of git only those of `env` count.
+
+    :raises SetupError: when it fails.
+    """
+    without = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = await run_program(
+        ("git", *_SAFE, *words),
+        cwd=folder,
+        env=without | dict(env or {}),
+        timeout_s=limit_s,
+        limit_bytes=OUTPUT_LIMIT_BYTES,
+    )
+    if done.exit_code:
+        errors = done.errors.decode(errors="replace").strip()[-OUTPUT_TAIL_BYTES:]
+        raise SetupError(f"git {' '.join(words[:2])} ended with {done.exit_code}: {errors}")
+    if reason := ending(done, limit_s):
+        raise SetupError(f"git {' '.join(words[:2])} was ended: {reason}")
+    return done.output

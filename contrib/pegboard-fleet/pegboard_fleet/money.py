@@ -1,8 +1,9 @@
 """The money of a batch: held before each request, and counted when its answer has come."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from typing import Protocol
 
 from pegboard import hookimpl
 from pegboard.budgets import Need, cost_of
@@ -14,18 +15,45 @@ from pegboard.unstable import tokens_of
 from pegboard_fleet.journal import Entry, Held, Journal, Paid
 from pegboard_fleet.state import BatchState
 
+Before = Callable[[], Awaitable[None]]
 
-class Ledger:
+
+class Ledger(Protocol):
+    """The money of a batch, and the record of its attempts."""
+
+    @property
+    def state(self) -> BatchState:
+        """The batch, with its settings."""
+
+    async def note(self, *entries: Entry) -> None:
+        """Record what happens, before it does."""
+
+    async def hold(self, usd: float) -> int:
+        """Hold money for a request, and return its number.
+
+        :raises BudgetError: when there is not enough.
+        """
+
+    async def pay(self, number: int, usd: float) -> None:
+        """Count the cost of a request."""
+
+
+class JournalLedger:
     """The money of a batch, and the only writer of its journal."""
 
     def __init__(self, journal: Journal, state: BatchState) -> None:
-        self.state = state
+        self._state = state
         self._journal = journal
         self._writing = asyncio.Lock()
         self._freed = asyncio.Condition()
         self._number = state.requests
         self._lost_usd = state.lost_usd
         self._running: dict[int, float] = {}
+
+    @property
+    def state(self) -> BatchState:
+        """The batch, as the journal has it."""
+        return self._state
 
     @property
     def spent_usd(self) -> float:
@@ -70,9 +98,10 @@ class Ledger:
 class Metered:
     """A provider whose requests are paid from a ledger."""
 
-    def __init__(self, inner: Provider, ledger: Ledger) -> None:
+    def __init__(self, inner: Provider, ledger: Ledger, before: Before | None) -> None:
         self._inner = inner
         self._ledger = ledger
+        self._before = before
 
     @property
     def id(self) -> str:
@@ -107,6 +136,8 @@ class Metered:
         :raises BudgetError: when there is not.
         """
         most = self._most_usd(request)
+        if self._before is not None:
+            await self._before()
         number = await self._ledger.hold(most)
         paid: float | None = 0.0
         try:
@@ -132,15 +163,19 @@ class Metered:
 
 
 class Meter:
-    """The plugin of a job's App that has its requests paid from the batch's ledger."""
+    """The plugin of a job's App that has its requests paid from the batch's ledger.
 
-    def __init__(self, ledger: Ledger) -> None:
+    `before` runs before each request.
+    """
+
+    def __init__(self, ledger: Ledger, *, before: Before | None = None) -> None:
         self._ledger = ledger
+        self._before = before
 
     @hookimpl
     async def wrap_providers(self, providers: Mapping[str, Provider]) -> Mapping[str, Provider]:
         """Return the providers, each with a meter."""
-        return {name: Metered(each, self._ledger) for name, each in providers.items()}
+        return {name: Metered(each, self._ledger, self._before) for name, each in providers.items()}
 
 
 def _usd(request: ModelRequest, usage: Usage | None) -> float | None:

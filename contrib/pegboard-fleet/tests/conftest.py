@@ -1,35 +1,55 @@
 """The command is found next to its tests where it is not installed."""
 
-import os
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from forks import environment
 from plugins.cli.commands import CommandLine
 from worktrees import git
 
+if TYPE_CHECKING:
+    from fleets import Fleet
+    from postgres_server import PostgresServer
+
 ROOT = Path(__file__).parents[1]
-for folder in (ROOT, ROOT / "tests"):
+POSTGRES = ROOT.parent / "pegboard-postgres"
+for folder in (ROOT, ROOT / "tests", POSTGRES, POSTGRES / "tests"):
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
+
+import installed  # noqa: E402 - found by the path above
+
+if installed.absent():
+    collect_ignore = ["test_fleet.py", "test_takeover.py"]  # an extra is not installed
 
 
 @pytest.fixture
 def line(tmp_path: Path) -> CommandLine:
-    """`pegboard` with the command `batch`, as an installed distribution brings it."""
-    facts = tmp_path / "installed" / "pegboard_fleet-0.1.0.dist-info"
-    facts.mkdir(parents=True)
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: pegboard-fleet\nVersion: 0.1.0\n")
-    entry = "[pegboard.commands]\nbatch = pegboard_fleet.command:batch\n"
-    (facts / "entry_points.txt").write_text(entry)
-    (tmp_path / "project").mkdir()
-    old = environment().get("PYTHONPATH", "")
-    path = os.pathsep.join(filter(None, (str(ROOT), str(facts.parent), old)))
-    return CommandLine(tmp_path, tmp_path / "project", {"PYTHONPATH": path})
+    """`pegboard` with the commands `batch` and `fleet`, as installed distributions bring them."""
+    return installed.command_line(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def server() -> "Iterator[PostgresServer]":
+    """A server on this machine."""
+    import postgres_server
+
+    if reason := postgres_server.missing():
+        pytest.skip(reason)
+    with postgres_server.postgres_server() as found:
+        yield found
+
+
+@pytest.fixture
+async def fleet(line: CommandLine, server: "PostgresServer") -> "AsyncIterator[Fleet]":
+    """A fleet with a database of its own."""
+    from fleets import fleet_of
+
+    async with fleet_of(line, server.new_url()) as found:
+        yield found
 
 
 @pytest.fixture

@@ -41,7 +41,10 @@ _Value = TypeVar("_Value")
 
 
 class PostgresStorage:
-    """`Storage` in a database of PostgreSQL, which many processes may use; has one event loop."""
+    """`Storage` in a database of PostgreSQL, which many processes may use; has one event loop.
+
+    `own` is the id of this process among those that use the database.
+    """
 
     warnings: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
@@ -50,6 +53,7 @@ class PostgresStorage:
         self, address: Address, *, ids: IdSource, lease: Lease, writer: Writer, base: int
     ) -> None:
         self.ids = ids
+        self.own = lease.own
         self._address = address
         self._lease = lease
         self._writer = writer

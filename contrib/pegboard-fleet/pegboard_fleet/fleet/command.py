@@ -1,0 +1,310 @@
+"""`pegboard fleet`: workers on many machines that take the jobs of batches from one database."""
+
+import asyncio
+import os
+import re
+import secrets
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from pegboard.cli import Exit, Group, run_async
+from pegboard.errors import ConfigError, NotFoundError
+from pegboard.unstable import refuse_within_tool
+from pegboard_fleet.jobs import Job, read_jobs
+from pegboard_fleet.journal import Settings
+from pegboard_fleet.progress import Progress, summary
+from pegboard_fleet.results import NAMES, Form, write_results
+from pegboard_fleet.settings import exit_of, settings_options
+
+if TYPE_CHECKING:
+    from pegboard_fleet.fleet.database import FleetDatabase
+    from pegboard_fleet.fleet.worker import Ending
+
+LOST = 75
+"""The exit code of a worker that was taken for dead (EX_TEMPFAIL): start it again."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_POLL_S = 1.0
+_WAY = "pip install 'pegboard-fleet[postgres]' installs it"
+
+
+class _Name(click.ParamType[str]):
+    """The name of a pool or a batch."""
+
+    name = "name"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, if it is one."""
+        if not _NAME.fullmatch(value):
+            self.fail(f"{value!r} is not 1 to 64 letters, digits, dots, - or _", param, ctx)
+        return value
+
+
+_POOL = click.option(
+    "--pool", type=_Name(), default="default", show_default=True, help="The workers to ask."
+)
+_REMOTE = click.option(
+    "--remote",
+    required=True,
+    metavar="REPOSITORY",
+    help="A bare git repository that all workers can push to, for the folders of sessions.",
+)
+
+
+@click.group(cls=Group)
+def fleet() -> None:
+    """Run batches on workers of many machines, with one PostgreSQL database.
+
+    PEGBOARD_DATABASE is its address. See `pegboard batch` for batches on this machine alone.
+    """
+
+
+@fleet.command()
+@click.option("--role", metavar="ROLE", help="The role of the workers, if it is not this one.")
+def init(role: str | None) -> None:
+    """Make the tables of a fleet, or bring them up to date.
+
+    Run it as the role that owns the tables, once for each role of workers.
+    """
+    run_async(_init(role))
+
+
+async def _init(role: str | None) -> None:
+    async with _database(checked=False) as (database, url):
+        from pegboard_fleet.fleet.queue import Queue, queue_schema  # DBOS is large, and an extra
+
+        await database.migrate()
+        schema, own = await database.schema()
+        queue = Queue(url, queue_schema(schema, role or own))
+        try:
+            await queue.migrate(role or own)
+        finally:
+            await queue.aclose()
+    click.echo(f"the fleet of {role or own} is ready")
+
+
+@fleet.command()
+@click.argument("jobs", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--batch", "name", type=_Name(), help="The name of the batch; by default a new one.")
+@_POOL
+@settings_options
+def submit(jobs: Path, name: str | None, pool: str, **settings: Any) -> None:  # noqa: ANN401 - click's own types
+    """Have a pool of workers run the jobs of the file JOBS, and print the batch's name.
+
+    The file is that of `pegboard batch run`. Said again with the name of a batch, it queues what a
+    first time that was cut off has left.
+    """
+    if settings["auto"]:
+        refuse_within_tool("pegboard fleet submit --auto")
+    found = read_jobs(jobs)
+    click.echo(run_async(_submit(found, name or secrets.token_hex(6), pool, Settings(**settings))))
+
+
+async def _submit(jobs: tuple[Job, ...], name: str, pool: str, settings: Settings) -> str:
+    async with _database() as (database, url):
+        from pegboard_fleet.fleet.jobs import put_batch, queued_of
+        from pegboard_fleet.fleet.queue import Queue
+
+        await put_batch(database, name, pool, settings, jobs)
+        queue = await Queue.of(database, url)
+        try:
+            await queue.put(pool, await queued_of(database, name))
+        finally:
+            await queue.aclose()
+    return name
+
+
+@fleet.command()
+@_POOL
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, 1000),
+    default=4,
+    show_default=True,
+    help="Jobs at once; the newest worker of a pool sets it for all of them.",
+)
+@_REMOTE
+@click.option(
+    "--work",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("fleet-work"),
+    show_default=True,
+    help="The folder in which jobs work.",
+)
+def worker(pool: str, concurrency: int, remote: str, work: Path) -> None:
+    """Take jobs from a pool, until it is drained or stopped; others go on with what it leaves.
+
+    Exit codes: 0 drained or stopped, 75 it was taken for dead and must be started again.
+    """
+    ending = run_async(_worker(pool, concurrency, remote, work.absolute()))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # What the queue still has of this process must not end in it: others have it now.
+    os._exit(LOST if ending == "lost" else Exit.DONE)
+
+
+async def _worker(pool: str, concurrency: int, remote: str, work: Path) -> "Ending":
+    async with _database() as (database, url):
+        from pegboard_fleet.fleet.queue import Queue
+        from pegboard_fleet.fleet.storage import SharedDatabase
+        from pegboard_fleet.fleet.worker import Worker, WorkerSettings
+
+        settings = WorkerSettings(
+            url=url, pool=pool, concurrency=concurrency, remote=remote, root=work
+        )
+        shared = SharedDatabase()
+        storage = await shared.open(url)
+        try:
+            running = Worker(settings, database, await Queue.of(database, url), shared)
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, running.stop)
+            return await running.run()
+        finally:
+            await storage.end()
+
+
+@fleet.command()
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text")
+def status(style: str) -> None:
+    """Show the workers and the batches."""
+
+    async def found() -> list[str]:
+        async with _database() as (database, _):
+            from pegboard_fleet.fleet.status import lines_of, status_of
+
+            stands = await status_of(database)
+            return lines_of(stands) if style == "text" else [msgspec.json.encode(stands).decode()]
+
+    for line in run_async(found()):
+        click.echo(line)
+
+
+@fleet.command()
+@click.argument("worker_id", metavar="WORKER")
+def drain(worker_id: str) -> None:
+    """Have a worker take no more jobs, and end with those that run.
+
+    `pegboard fleet status` shows the names of workers. To have others go on with what runs, send
+    the process SIGTERM.
+    """
+
+    async def ask() -> None:
+        async with _database() as (database, _):
+            from pegboard_fleet.fleet.watch import drain_worker
+
+            if not await drain_worker(database, worker_id):
+                raise NotFoundError("worker", worker_id)
+
+    run_async(ask())
+    click.echo(f"{worker_id} takes no more jobs")
+
+
+@fleet.command()
+@click.argument("name", metavar="BATCH")
+@click.pass_context
+def wait(ctx: click.Context, name: str) -> None:
+    """Wait for the end of a batch, with a line for each attempt.
+
+    The exit codes are those of `pegboard batch`.
+    """
+
+    async def ended() -> int:
+        progress = Progress(sys.stderr)
+        known: set[tuple[str, int]] = set()
+        async with _database() as (database, _):
+            from pegboard_fleet.fleet.jobs import state_of
+
+            while True:  # until a signal, or the end of the batch
+                state, _pool = await state_of(database, name)
+                for result in state.results:
+                    if (result.id, result.attempt) not in known:
+                        known.add((result.id, result.attempt))
+                        progress.end(state, result)
+                if not state.open:
+                    progress.close()
+                    click.echo(summary(state), err=True)
+                    return exit_of(state)
+                await asyncio.sleep(_POLL_S)
+
+    ctx.exit(run_async(ended()))
+
+
+@fleet.command()
+@click.argument("name", metavar="BATCH")
+@click.option(
+    "--out", type=click.Path(path_type=Path, file_okay=False), required=True, help="A folder."
+)
+@click.option("--format", "form", type=click.Choice(list(NAMES)), default="jsonl")
+def results(name: str, out: Path, form: Form) -> None:
+    """Write the results of a batch into a folder, and print the file's name.
+
+    The formats are those of `pegboard batch results`.
+    """
+
+    async def written() -> Path:
+        async with _database() as (database, _):
+            from pegboard_fleet.fleet.jobs import state_of
+
+            state, _pool = await state_of(database, name)
+        await asyncio.to_thread(out.mkdir, parents=True, exist_ok=True)
+        return await write_results(out, state, form)
+
+    click.echo(run_async(written()))
+
+
+@fleet.command()
+@_REMOTE
+@click.pass_context
+def doctor(ctx: click.Context, remote: str) -> None:
+    """Name each thing that is wrong with the fleet, and the way out.
+
+    Run it where a worker runs, as its user. The exit code is 1 when something is wrong.
+    """
+
+    async def found() -> list[str]:
+        url = _url()
+        from pegboard_fleet.fleet.doctor import problems_of
+
+        return [each async for each in problems_of(url, remote)]
+
+    problems = run_async(found())
+    for each in problems:
+        click.echo(f"- {each}")
+    click.echo(f"{len(problems)} problems" if problems else "the fleet is ready")
+    ctx.exit(Exit.FAILED if problems else Exit.DONE)
+
+
+def _url() -> str:
+    """Return the address of the database.
+
+    :raises ConfigError: when it is not one, or what a fleet needs is not installed.
+    """
+    try:
+        import dbos  # noqa: F401 - large, and an extra
+
+        from pegboard_fleet.fleet.database import database_url
+    except ImportError as error:
+        raise ConfigError(f"a fleet needs {error.name}: {_WAY}") from error
+    return database_url(os.environ)
+
+
+@asynccontextmanager
+async def _database(*, checked: bool = True) -> "AsyncIterator[tuple[FleetDatabase, str]]":
+    """Open the database of the fleet; yield it and its address.
+
+    :raises StorageError: when its tables are not those of this version.
+    """
+    url = _url()
+    from pegboard_fleet.fleet.database import FleetDatabase
+
+    async with FleetDatabase(url) as database:
+        if checked:
+            await database.require_tables()
+        yield database, url

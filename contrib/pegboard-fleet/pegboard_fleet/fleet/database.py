@@ -1,0 +1,126 @@
+"""The database of a fleet: its address, its tables and its statements."""
+
+from collections.abc import Mapping
+from importlib.resources import files
+
+from pegboard_postgres.connections import Address, Connection, Readers, until_reached
+from pegboard_postgres.migrations import migrate
+from psycopg import Error
+from psycopg.errors import InsufficientPrivilege
+from psycopg.rows import TupleRow
+
+from pegboard.errors import ConfigError, StorageError
+
+VARIABLE = "PEGBOARD_DATABASE"
+REACHED_WITHIN_S = 30.0
+"""How long a statement waits for a server that restarts."""
+_FILES = ("schema.sql",)
+_KEY = "fleet_version"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('pegboard fleet ' || current_schema(), 0))"
+_HAS_TABLES = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'meta'"
+_VERSION = "SELECT value FROM meta WHERE key = %s"
+_PUT = (
+    "INSERT INTO meta(key, value) VALUES(%s, %s) "
+    "ON CONFLICT(key) DO UPDATE SET value = excluded.value"
+)
+
+
+def database_url(env: Mapping[str, str]) -> str:
+    """Return the URL of the fleet's database.
+
+    :raises ConfigError: when the environment names none, or one of another kind.
+    """
+    url = env.get(VARIABLE, "")
+    if not url.startswith(("postgresql://", "postgres://")):
+        wrong = f"is {url}" if url else "is not set"
+        raise ConfigError(
+            f"{VARIABLE} {wrong}, and a fleet needs PostgreSQL; set it to "
+            "postgresql://user@host/database?passfile=/path/to/the/password",
+            key=VARIABLE,
+        )
+    return url
+
+
+class FleetDatabase:
+    """The statements of a fleet; each waits while the server restarts, and is then repeated."""
+
+    def __init__(self, url: str) -> None:
+        self.address = Address(url)
+        self._connections = Readers(self.address)
+
+    async def __aenter__(self) -> "FleetDatabase":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._connections.aclose()
+
+    async def run(
+        self, statement: str, *values: object, within_s: float = REACHED_WITHIN_S
+    ) -> list[TupleRow]:
+        """Return the rows of a statement, which must be harmless when it is repeated.
+
+        :raises StorageError: when it fails, or the server is away for longer.
+        """
+
+        async def work() -> list[TupleRow]:
+            async with self._connections.one() as db:
+                cursor = await db.execute(statement.encode(), values)
+                return await cursor.fetchall() if cursor.description else []
+
+        try:
+            return await until_reached(work, within_s=within_s)
+        except Error as error:
+            raise self.address.failure(error) from error
+
+    async def schema(self) -> tuple[str, str]:
+        """Return the current schema and the role."""
+        ((schema, role),) = await self.run("SELECT current_schema(), current_user")
+        return schema, role
+
+    async def version(self) -> int:
+        """Return the version of the tables, 0 where there are none."""
+        if not await self.run(_HAS_TABLES):
+            return 0
+        return next((int(value) for (value,) in await self.run(_VERSION, _KEY)), 0)
+
+    async def require_tables(self) -> None:
+        """Return if the tables are those of this version.
+
+        :raises StorageError: when they are not.
+        """
+        if (version := await self.version()) != len(_FILES):
+            way = "run `pegboard fleet init` as the role that owns the tables"
+            if version > len(_FILES):
+                way = "update pegboard-fleet"
+            raise StorageError(
+                f"the fleet's tables in {self.address.place} have version {version}, this Pegboard "
+                f"needs {len(_FILES)}; {way}"
+            )
+
+    async def migrate(self) -> None:
+        """Make the tables of sessions and of the fleet, or bring them up to date.
+
+        :raises StorageError: when the role may not, or a later version made them.
+        """
+        try:
+            db = await self.address.connected()
+            async with db:
+                await migrate(db)
+                await _migrate(db)
+        except InsufficientPrivilege as error:
+            raise StorageError(
+                f"cannot make the fleet's tables in {self.address.place}: "
+                f"{error.diag.message_primary}; use the role that owns the tables"
+            ) from error
+        except Error as error:
+            raise self.address.failure(error, "migrate") from error
+        await self.require_tables()
+
+
+async def _migrate(db: Connection) -> None:
+    async with db.transaction():
+        await db.execute(_LOCK)  # others wait, and find it done
+        row = await (await db.execute(_VERSION, (_KEY,))).fetchone()
+        for name in _FILES[int(row[0]) if row else 0 :]:
+            await db.execute((files(__package__) / name).read_bytes())
+            await db.execute(_PUT, (_KEY, len(_FILES)))

@@ -1,0 +1,80 @@
+"""How a fleet stands: its workers, and its batches with their money."""
+
+import msgspec
+
+from pegboard_fleet.fleet.database import FleetDatabase
+from pegboard_fleet.fleet.jobs import batches_of, state_of
+from pegboard_fleet.progress import summary
+
+_WORKERS = (
+    "SELECT w.owner, pool, host, pid, concurrency, w.state, count(j.id)::int, "
+    "to_char(started AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') "
+    "FROM fleet_worker AS w LEFT JOIN fleet_job AS j ON j.owner = w.owner AND j.state = 'running' "
+    "GROUP BY w.owner ORDER BY pool, started, w.owner"
+)
+
+
+class WorkerStatus(msgspec.Struct, frozen=True):
+    """A worker; its state is `working`, `draining`, `ended`, or `lost` for one that died."""
+
+    id: str
+    pool: str
+    host: str
+    pid: int
+    concurrency: int
+    state: str
+    running: int
+    started: str
+
+
+class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A batch; `summary` is its line for people."""
+
+    id: str
+    pool: str
+    attempts: int
+    open: int
+    ended: dict[str, int]
+    paid_usd: float
+    held_usd: float
+    budget_usd: float | None
+    summary: str
+
+
+class FleetStatus(msgspec.Struct, frozen=True):
+    """The workers of a fleet, and its batches."""
+
+    workers: tuple[WorkerStatus, ...]
+    batches: tuple[BatchStatus, ...]
+
+
+async def status_of(database: FleetDatabase) -> FleetStatus:
+    """Return how the fleet stands."""
+    workers = tuple(WorkerStatus(*row) for row in await database.run(_WORKERS))
+    batches = [await _batch(database, each) for each in await batches_of(database)]
+    return FleetStatus(workers, tuple(batches))
+
+
+async def _batch(database: FleetDatabase, batch: str) -> BatchStatus:
+    state, pool = await state_of(database, batch)
+    return BatchStatus(
+        id=batch,
+        pool=pool,
+        attempts=len(state.attempts),
+        open=len(state.open),
+        ended=dict(state.counts),
+        paid_usd=state.paid_usd,
+        held_usd=state.lost_usd,
+        budget_usd=state.settings.budget_usd,
+        summary=summary(state),
+    )
+
+
+def lines_of(status: FleetStatus) -> list[str]:
+    """Return the lines for people."""
+    workers = [
+        f"{each.id}  pool {each.pool}, {each.state}, {each.running} of {each.concurrency} running"
+        for each in status.workers
+    ]
+    batches = [f"{each.id}  pool {each.pool}, {each.summary}" for each in status.batches]
+    return [*(workers or ["no worker"]), *(batches or ["no batch"])]

@@ -1,0 +1,105 @@
+# ruff: noqa: S608 - conditions are our own words
+"""The watch over the workers of a pool: the jobs of those that died go back into the queue."""
+
+import asyncio
+import os
+import socket
+
+from pegboard_postgres.workers import ALIVE, LEASE_S
+from psycopg.conninfo import make_conninfo
+
+from pegboard_fleet.fleet.database import FleetDatabase
+from pegboard_fleet.fleet.queue import Queue
+
+_NAME_CHARACTERS = 63  # of an application of PostgreSQL
+_SWEEP_S = 10.0
+"""How often the queue is searched for jobs of dead workers although none has died since."""
+_ALIVE = ("working", "draining")
+_LIVING = "pool = %s AND state IN ('working', 'draining')"
+_REGISTER = (
+    "INSERT INTO fleet_worker(owner, pool, host, pid, concurrency) VALUES(%s, %s, %s, %s, %s) "
+    "ON CONFLICT(owner) DO NOTHING"
+)
+_FORGET = (
+    "DELETE FROM fleet_worker WHERE state IN ('lost', 'ended') "
+    "AND started < now() - interval '1 day'"
+)
+# A process that was killed has closed its connections, and has missed a beat of its lease. After a
+# restart of the server all connections are gone, and do not count until workers are back.
+_IS_GONE = (
+    "NOT EXISTS(SELECT 1 FROM pg_stat_activity WHERE application_name = right(owner, 63)) "
+    "AND pg_postmaster_start_time() < clock_timestamp() - interval '10 s' "
+    "AND EXISTS(SELECT 1 FROM worker WHERE id = owner AND "
+    f"lease_until < clock_timestamp() + interval '{LEASE_S - 1.0} s')"
+)
+_LOSE = (
+    f"WITH lost AS (UPDATE fleet_worker SET state = 'lost' WHERE {_LIVING} "
+    f"AND (NOT EXISTS({ALIVE}) OR {_IS_GONE}) RETURNING owner) "
+    "DELETE FROM worker USING lost WHERE worker.id = lost.owner"
+)
+_STATES = f"SELECT owner, state FROM fleet_worker WHERE {_LIVING} OR owner = %s"
+_DRAIN = (
+    "UPDATE fleet_worker SET state = 'draining' WHERE owner = %s "
+    "AND state IN ('working', 'draining') RETURNING 1"
+)
+_LEAVE = "UPDATE fleet_worker SET state = 'ended' WHERE owner = %s AND state <> 'lost'"
+
+
+class Watch:
+    """One worker's watch over its pool; `own` is its id.
+
+    The name of its connection is that of the worker, so that others see when the process is gone.
+    """
+
+    def __init__(self, url: str, queue: Queue, own: str, pool: str) -> None:
+        name = own[-_NAME_CHARACTERS:]
+        self._database = FleetDatabase(make_conninfo(url, application_name=name))
+        self._queue = queue
+        self._own = own
+        self._pool = pool
+        self._seen = frozenset[str]()
+        self._swept_at = float("-inf")
+
+    async def register(self, concurrency: int) -> None:
+        """Store that the worker works."""
+        await self._database.run(_FORGET)
+        facts = (self._own, self._pool, socket.gethostname(), os.getpid(), concurrency)
+        await self._database.run(_REGISTER, *facts)
+
+    async def look(self) -> str:
+        """Queue again what dead workers have not ended, and return the worker's own state.
+
+        A worker is dead once its process is gone or its lease is over, by the clock of the server.
+        """
+        await self._database.run(_LOSE, self._pool)
+        rows = await self._database.run(_STATES, self._pool, self._own)
+        states = {str(own): str(state) for own, state in rows}
+        living = frozenset(own for own, state in states.items() if state in _ALIVE)
+        now = asyncio.get_running_loop().time()
+        if self._own in living and (self._seen - living or now > self._swept_at + _SWEEP_S):
+            await self._sweep()
+            self._swept_at = now
+        self._seen = living
+        return states.get(self._own, "lost")
+
+    async def _sweep(self) -> None:
+        # Who has a job is read before who lives: a worker registers before it takes one.
+        pending = await self._queue.pending(self._pool)
+        rows = await self._database.run(_STATES, self._pool, self._own)
+        living = {own for own, state in rows if state in _ALIVE}
+        for key, executor in pending:
+            if executor not in living:
+                await self._queue.put_back(self._pool, key)
+
+    async def leave(self) -> None:
+        """Store that the worker has ended.
+
+        :raises StorageError: when the database is away.
+        """
+        async with self._database:
+            await self._database.run(_LEAVE, self._own)
+
+
+async def drain_worker(database: FleetDatabase, worker: str) -> bool:
+    """Have a worker take no more jobs; return whether there is one of this id that lives."""
+    return bool(await database.run(_DRAIN, worker))

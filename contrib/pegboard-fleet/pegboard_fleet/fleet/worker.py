@@ -1,0 +1,212 @@
+"""A worker: it takes jobs from its pool's queue, and hands over those of workers that died."""
+
+import asyncio
+import fcntl
+import os
+import shutil
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, TextIO
+
+import msgspec
+
+from pegboard.display import escape_controls
+from pegboard.errors import PegboardError, StorageError
+from pegboard_fleet.attempts import Attempts, Sharing, is_throttled
+from pegboard_fleet.batch import MOST_ROUNDS
+from pegboard_fleet.fleet.database import FleetDatabase
+from pegboard_fleet.fleet.jobs import JobKey, TakenJob, has_ended
+from pegboard_fleet.fleet.ledger import SharedLedger
+from pegboard_fleet.fleet.queue import Queue
+from pegboard_fleet.fleet.storage import SharedAccess, SharedDatabase
+from pegboard_fleet.fleet.watch import Watch
+from pegboard_fleet.folders import Folders
+
+_AGAIN_S = 0.25
+_STOP_LIMIT_S = 15.0
+"""How long the tools of a worker may take to end that ends itself."""
+Ending = Literal["drained", "stopped", "lost"]
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """The settings of a worker; `root` is the folder in which its own folder is.
+
+    `url` is the address of the database, and `remote` the repository of checkpoints.
+    """
+
+    url: str
+    pool: str
+    concurrency: int
+    remote: str
+    root: Path
+
+
+class Worker:
+    """A worker of a fleet; `own` is its id."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        database: FleetDatabase,
+        queue: Queue,
+        shared: SharedDatabase,
+        out: TextIO = sys.stderr,
+    ) -> None:
+        self.own = shared.storage.own
+        self._settings = settings
+        self._database = database
+        self._queue = queue
+        self._shared = shared
+        self._out = out
+        self._root = settings.root / self.own
+        self._folders = Folders(self._root)
+        self._jobs: dict[JobKey, asyncio.Task[None]] = {}
+        self._end: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+
+    async def run(self) -> Ending:
+        """Work until a signal, a drain, or the loss of the lease.
+
+        :raises StorageError: when the database is away for too long.
+        """
+        lock = await asyncio.to_thread(_own_folder, self._root)
+        watch = Watch(self._settings.url, self._queue, self.own, self._settings.pool)
+        await watch.register(self._settings.concurrency)
+        await self._queue.work(
+            self.own, self._settings.pool, self._settings.concurrency, self._work
+        )
+        self._say(f"worker {self.own} takes jobs of the pool {self._settings.pool}")
+        watching = asyncio.create_task(self._watch(watch), name="fleet-watch")
+        ending: Ending = "stopped"
+        try:
+            ending = await asyncio.shield(self._end)
+        finally:
+            watching.cancel()
+            await asyncio.wait({watching})
+            await self._stop_jobs()
+            if ending != "drained":
+                await self._queue.leave()
+            with suppress(StorageError):  # the lease ends by itself
+                await watch.leave()
+            os.close(lock)
+            await asyncio.to_thread(shutil.rmtree, self._root, ignore_errors=True)
+        return ending
+
+    def stop(self) -> None:
+        """End the worker; other workers go on with its jobs."""
+        if not self._end.done():
+            self._end.set_result("stopped")
+
+    async def _watch(self, watch: Watch) -> None:
+        draining: asyncio.Task[None] | None = None
+        try:
+            while not self._end.done():
+                state = await watch.look()
+                if state == "draining" and draining is None:
+                    self._say("draining: no more jobs; it ends with those that run")
+                    draining = asyncio.create_task(self._drain(), name="fleet-drain")
+                elif state not in ("working", "draining"):
+                    self._lose("it was taken for dead, and others have its jobs")
+                await asyncio.sleep(_AGAIN_S)
+        except StorageError as error:
+            self._fail(error)
+        finally:
+            if draining is not None and not draining.done():
+                draining.cancel()
+
+    async def _drain(self) -> None:
+        await self._queue.drain()
+        if not self._end.done():
+            self._end.set_result("drained")
+
+    def _lose(self, reason: str) -> None:
+        self._say(f"the worker ends: {reason}")
+        if not self._end.done():
+            self._end.set_result("lost")
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._end.done():
+            self._end.set_exception(error)
+
+    async def _stop_jobs(self) -> None:
+        """End what runs, with the processes of its tools."""
+        tasks = set(self._jobs.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_STOP_LIMIT_S)
+
+    async def _work(self, key: JobKey) -> None:
+        """Run a job; return only when it has ended for good, so that the queue has it no more.
+
+        One that the queue delivers twice runs once.
+        """
+        if not self._end.done():
+            if (task := self._jobs.get(key)) is None:
+                task = asyncio.create_task(self._run(key), name=f"fleet-job-{key}")
+                self._jobs[key] = task
+            await asyncio.wait({task})
+            self._jobs.pop(key, None)
+            if not task.cancelled():
+                if (error := task.exception()) is None:
+                    return
+                self._fail(error)
+        await asyncio.Event().wait()  # the process ends, and another worker has the job
+
+    async def _run(self, key: JobKey) -> None:
+        while (job := await TakenJob.take(self._database, key, self.own)) is None:
+            if await has_ended(self._database, key):
+                return
+            await asyncio.sleep(_AGAIN_S)  # delivered twice: another worker runs it
+        sharing = Sharing(
+            remote=self._settings.remote,
+            plugins=(SharedAccess(self._shared),),
+            env=SharedAccess.env(os.environ),
+        )
+        attempts = Attempts(self._root, SharedLedger(job), folders=self._folders, sharing=sharing)
+        while True:
+            await self._until_free(job)
+            attempt, result = job.attempt, await attempts.make(job.attempt)
+            again = is_throttled(result) and attempt.round < MOST_ROUNDS
+            if not await (job.again() if again else job.end(result)):
+                self._lose(f"another worker has taken over {key}")
+                await asyncio.Event().wait()  # until it is cancelled
+            reason = escape_controls(result.error.partition("\n")[0])
+            self._say(f"{key}: {result.status}" + (reason and f": {reason}"))
+            try:
+                await attempts.forget(attempt)
+            except PegboardError as error:
+                self._say(f"{key}: its checkpoints stay in {self._settings.remote}: {error}")
+            if not again:
+                return
+
+    async def _until_free(self, job: TakenJob) -> None:
+        """Wait for the end of the batch's pause, and of the lease of the session's old worker."""
+        session_id = job.state.session_id(job.attempt)
+        pause_s = await job.paused_s()
+        while pause_s or await self._shared.storage.is_claimed_elsewhere(session_id):
+            await asyncio.sleep(pause_s or _AGAIN_S)
+            pause_s = await job.paused_s()
+
+    def _say(self, line: str) -> None:
+        self._out.write(f"{line}\n")
+        self._out.flush()
+
+
+def _own_folder(folder: Path) -> int:
+    """Make the folder of a worker, and return its lock; remove those of dead ones; it blocks."""
+    folder.mkdir(parents=True)
+    lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    for other in folder.parent.glob(f"{socket.gethostname()}-*/lock"):
+        if other.parent == folder:
+            continue
+        with suppress(OSError):  # a living worker has it, or it is gone
+            found = os.open(other, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(other.parent, ignore_errors=True)
+            finally:
+                os.close(found)
+    return lock

@@ -1,0 +1,58 @@
+"""The settings of a batch as options of a command, and its state as an exit code."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from pegboard.cli import Exit
+from pegboard_fleet.state import BatchState
+
+BUDGET, INFRA = 3, 4
+"""Exit codes: the money is spent; a provider or the machine has failed."""
+_OPTIONS = (
+    click.option("-m", "--model", metavar="PROVIDER/MODEL", help="The model to ask."),
+    click.option("--agent", metavar="NAME", help="The agent to ask."),
+    click.option("--repeat", type=click.IntRange(1, 1000), default=1, help="Attempts at each job."),
+    click.option("--budget-usd", type=click.FloatRange(0), help="What the batch may spend."),
+    click.option("--job-budget-usd", type=click.FloatRange(0), help="What one attempt may spend."),
+    click.option(
+        "--time-limit",
+        "time_limit_s",
+        type=click.FloatRange(0, min_open=True),
+        default=1800.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long the answer of one attempt may take.",
+    ),
+    click.option(
+        "--pause",
+        "pause_s",
+        type=click.FloatRange(0),
+        default=60.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long nothing begins after a provider refused a request as one too many.",
+    ),
+    click.option(
+        "--auto", is_flag=True, help="Allow whatever would be asked; denied stays denied."
+    ),
+    click.option("--sandbox", metavar="LEVEL", help="How strictly to sandbox the tools."),
+)
+
+
+def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options of a batch's settings, those of its place left out."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def exit_of(state: BatchState) -> int:
+    """Return the exit code for a batch that has ended."""
+    counts = state.counts
+    if counts["stopped_budget"]:
+        return BUDGET
+    if counts["error_infra"] or counts["parked"]:
+        return INFRA
+    return Exit.FAILED if counts["failed"] or counts["timed_out"] else Exit.DONE

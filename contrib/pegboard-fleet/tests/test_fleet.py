@@ -1,0 +1,206 @@
+"""`pegboard fleet`: jobs that workers take from one database, and how they are watched."""
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from batches import Jobs, words_of
+from fleets import REQUEST_USD, Fleet, answer, bash, facts_of, napping, until
+from postgres_server import PostgresServer
+
+from model_server import Answer, ModelServer
+from worktrees import git
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def writer(body: dict[str, Any]) -> Answer:
+    """Write a file, then say so."""
+    if any(message["role"] == "assistant" for message in body["messages"]):
+        return answer("Written.")
+    return bash("echo apple > made.txt")
+
+
+async def test_workers_run_the_jobs_of_a_batch_and_its_results_are_those_of_a_batch(
+    fleet: Fleet, jobs: Jobs, repository: Path, tmp_path: Path
+) -> None:
+    file = jobs(
+        {"id": "good", "prompt": "go", "repo": str(repository), "check": "grep -q apple made.txt"},
+        {"id": "bad", "prompt": "go", "repo": str(repository), "check": "echo no; exit 3"},
+        {"id": "bare", "prompt": "go", "setup": "touch x"},
+        {"id": "ill", "prompt": "go", "setup": "exit 4"},
+    )
+    async with ModelServer(writer) as server:
+        await fleet.ready(server)
+        await fleet.submit(file)
+        await fleet.submit(file)  # once more: each job is there already
+        await fleet.work()
+        await fleet.ended(4)
+        waited = await fleet.line("fleet", "wait", "b")
+        bill = len(server.requests) * REQUEST_USD
+    done = await fleet.line("fleet", "results", "b", "--out", str(tmp_path / "out"))
+    shown = await fleet.line("fleet", "status")
+    (worker,), (batch,) = (await fleet.status()).values()
+
+    lines = (tmp_path / "out" / "results.jsonl").read_text().splitlines()
+    results = {each["id"]: each for each in map(json.loads, lines)}
+    assert {id_: each["status"] for id_, each in results.items()} == {
+        "good": "done",
+        "bad": "failed",
+        "bare": "done",
+        "ill": "error_infra",
+    }
+    assert (waited.code, done.out.strip()) == (4, str(tmp_path / "out" / "results.jsonl"))
+    assert "4 of 4: 2 done, 1 error_infra, 1 failed" in waited.err
+    assert "+apple" in results["good"]["patch"]
+    assert git(repository, "status", "--short") == ""
+    assert (worker["state"], worker["running"], worker["concurrency"]) == ("working", 0, 4)
+    assert (batch["attempts"], batch["open"], batch["held_usd"]) == (4, 0, 0)
+    assert batch["paid_usd"] == pytest.approx(bill)
+    assert worker["id"] in shown.out
+    assert "2 done" in shown.out
+    assert fleet.refs() == []
+    assert not list((tmp_path / "work").rglob("made.txt"))
+
+
+async def test_the_queue_has_the_names_of_jobs_and_nothing_else(fleet: Fleet, jobs: Jobs) -> None:
+    async with ModelServer(writer) as server:
+        await fleet.ready(server)
+        await fleet.submit(jobs({"id": "one", "prompt": "a secret"}))
+        await fleet.work()
+        await fleet.ended(1)
+
+        ((schema,),) = fleet.rows("SELECT current_schema() || '_dbos_keeper'")
+        status = f"SELECT status FROM {schema}.workflow_status"
+        await until(lambda: fleet.rows(status) == [("SUCCESS",)])
+        tables = fleet.rows("SELECT tablename FROM pg_tables WHERE schemaname = %s", schema)
+        read = "SELECT to_jsonb(t)::text FROM {}.{} AS t"
+        every = [fleet.rows(read.format(schema, name)) for (name,) in tables]
+
+    stored = "".join(row for rows in every for (row,) in rows)
+    assert "b/one/1" in stored
+    assert "secret" not in stored
+
+
+async def test_a_fleet_says_what_is_missing_and_how_it_is_made(
+    fleet: Fleet, server: PostgresServer, tmp_path: Path
+) -> None:
+    remote = ("--remote", str(fleet.remote))
+    early = await fleet.line("fleet", "worker", *remote)
+    before = await fleet.line("fleet", "doctor", *remote)
+    made = await fleet.line("fleet", "init")
+    again = await fleet.line("fleet", "init")
+    after = await fleet.line("fleet", "doctor", *remote)
+    absent = await fleet.line("fleet", "doctor", "--remote", str(tmp_path / "absent.git"))
+    schema = server.new_schema()
+    fleet.line.env["PEGBOARD_DATABASE"] = f"{server.url('postgres', schema)}&password=x"
+    secret = await fleet.line("fleet", "status")
+    del fleet.line.env["PEGBOARD_DATABASE"]
+    unset = await fleet.line("fleet", "status")
+
+    assert (early.code, before.code) == (1, 1)
+    assert "`pegboard fleet init`" in early.err
+    assert "`pegboard fleet init`" in before.out
+    assert (made.code, again.code, made.out) == (0, 0, "the fleet of keeper is ready\n")
+    assert (after.code, after.out) == (0, "the fleet is ready\n"), after.out
+    assert absent.code == 1
+    assert "git init --bare" in absent.out
+    assert (secret.code, unset.code) == (3, 3)
+    assert "passfile" in secret.err
+    assert "passfile" in unset.err
+
+
+async def test_the_doctor_names_settings_that_lose_what_was_acknowledged(
+    fleet: Fleet, server: PostgresServer, jobs: Jobs
+) -> None:
+    async with ModelServer(writer) as model:
+        await fleet.ready(model)
+        await fleet.submit(jobs({"id": "one", "prompt": "go"}), "--pool", "gpu")
+    fleet.line.env["PEGBOARD_DATABASE"] += "%20-csynchronous_commit%3Doff"
+    ill = await fleet.line("fleet", "doctor", "--remote", str(fleet.remote))
+
+    assert ill.code == 1
+    assert "synchronous_commit is off" in ill.out
+    assert "1 jobs wait in the pool gpu" in ill.out
+
+
+async def test_a_drained_worker_ends_with_what_it_runs_and_takes_no_more(
+    fleet: Fleet, jobs: Jobs, tmp_path: Path
+) -> None:
+    (facts := tmp_path / "facts").touch()
+    async with ModelServer(napping(facts, 2, 1.0)) as server:
+        await fleet.ready(server)
+        await fleet.submit(
+            jobs(*({"id": f"job-{n:03}", "prompt": f"job-{n:03}"} for n in range(4)))
+        )
+        first = await fleet.work(concurrency=2)
+        await until(lambda: len({each.job for each in facts_of(facts)}) == 2)
+        drained = await fleet.line("fleet", "drain", fleet.owner_of(first))
+        unknown = await fleet.line("fleet", "drain", "nobody")
+        code = await fleet.exit_code(first)
+        begun = {each.job for each in facts_of(facts)}
+        states = {each["id"]: each["state"] for each in (await fleet.status())["workers"]}
+        await fleet.work(concurrency=2)
+        results = await fleet.ended(4)
+
+    assert (drained.code, unknown.code, code) == (0, 2, 0)
+    assert list(states.values()) == ["ended"]
+    assert begun == {"job-000", "job-001"}
+    assert [each["answer"] for each in results] == [f"job-{n:03} is done." for n in range(4)]
+    starts = [(each.job, each.step) for each in facts_of(facts) if each.what == "start"]
+    assert sorted(starts) == [(f"job-{n:03}", step) for n in range(4) for step in range(2)]
+
+
+async def test_others_go_on_with_what_a_stopped_worker_leaves(
+    fleet: Fleet, jobs: Jobs, tmp_path: Path
+) -> None:
+    (facts := tmp_path / "facts").touch()
+    async with ModelServer(napping(facts, 3, 1.0)) as server:
+        await fleet.ready(server)
+        await fleet.submit(jobs({"id": "job-000", "prompt": "job-000"}))
+        first = await fleet.work()
+        await until(lambda: any(each.step == 1 for each in facts_of(facts)))
+        first.send_signal(signal.SIGTERM)
+        code = await fleet.exit_code(first)
+        await fleet.work()
+        (result,) = await fleet.ended(1)
+
+    found = facts_of(facts)
+    assert (code, result["status"], result["answer"]) == (0, "done", "job-000 is done.")
+    assert ("end", 1) not in {(each.what, each.step) for each in found}
+    assert len({each.folder for each in found}) == 2
+
+
+async def test_a_job_that_never_comes_further_is_parked(fleet: Fleet, jobs: Jobs) -> None:
+    async with ModelServer(writer) as server:
+        await fleet.ready(server)
+        await fleet.submit(jobs({"id": "one", "prompt": "go"}))
+        fleet.rows("UPDATE fleet_job SET begun = '{0,0,0}'")
+        await fleet.work()
+        (result,) = await fleet.ended(1)
+
+    assert result["status"] == "parked"
+    assert server.requests == []
+
+
+async def test_workers_hold_one_budget(fleet: Fleet, jobs: Jobs) -> None:
+    def script(body: dict[str, Any]) -> Answer:
+        return answer("Done.") if "job" in words_of(body) else answer("?")
+
+    async with ModelServer(script) as server:
+        await fleet.ready(server)
+        rows = ({"id": f"job-{n:03}", "prompt": "job"} for n in range(12))
+        await fleet.submit(jobs(*rows), "--budget-usd", "0.05")
+        await asyncio.gather(fleet.work(), fleet.work())
+        results = await fleet.ended(12)
+        waited = await fleet.line("fleet", "wait", "b")
+        bill = len(server.requests) * REQUEST_USD
+
+    ((spent, held),) = fleet.rows("SELECT spent_usd::float8, held_usd::float8 FROM fleet_batch")
+    assert {each["status"] for each in results} == {"done", "stopped_budget"}
+    assert waited.code == 3
+    assert bill <= 0.05
+    assert (spent, held) == (pytest.approx(bill), 0)

@@ -1,0 +1,101 @@
+"""What holds when workers are killed or stopped, and when the database restarts meanwhile."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from batches import Jobs
+from fleets import REQUEST_USD, Fleet, answer, facts_of, fleet_of, napping, numbered, until
+from killing import Round, play
+from postgres_server import PostgresServer, postgres_server
+
+from model_server import ModelServer
+from plugins.cli.commands import CommandLine
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.timeout(300)
+async def test_sessions_of_a_worker_that_is_gone_go_on_elsewhere(
+    fleet: Fleet, how: signal.Signals
+) -> None:
+    found = await play(fleet, Round(how=how, workers=2, jobs=3, concurrency=3))
+
+    assert found.problems == []
+    assert found.taken_over > 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.timeout(600)
+async def test_sessions_of_one_of_four_workers_go_on_elsewhere(
+    fleet: Fleet, how: signal.Signals
+) -> None:
+    found = await play(fleet, Round(how=how, workers=4, jobs=16, concurrency=6))
+
+    assert found.problems == []
+    assert found.taken_over > 0
+
+
+@pytest.fixture
+def own_server() -> Iterator[PostgresServer]:
+    """A server that a test may stop."""
+    import postgres_server as servers
+
+    if reason := servers.missing():
+        pytest.skip(reason)
+    with postgres_server() as found:
+        yield found
+
+
+@pytest.fixture
+async def own_fleet(line: CommandLine, own_server: PostgresServer) -> AsyncIterator[Fleet]:
+    """A fleet on that server."""
+    async with fleet_of(line, own_server.new_url()) as found:
+        yield found
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+async def test_a_crash_of_the_database_takes_no_living_worker_over(
+    own_fleet: Fleet, own_server: PostgresServer, jobs: Jobs, tmp_path: Path
+) -> None:
+    fleet = own_fleet
+    (facts := tmp_path / "facts").touch()
+    async with ModelServer(napping(facts, 4, 0.3)) as server:
+        await fleet.ready(server)
+        await fleet.submit(jobs(*numbered(8)))
+        await asyncio.gather(*(fleet.work(4) for _ in range(2)))
+        await until(lambda: any(each.step == 1 for each in facts_of(facts)))
+        await asyncio.to_thread(own_server.stop, signal.SIGQUIT)
+        await asyncio.to_thread(own_server.start)
+        results = await fleet.ended(8)
+        states = [each["state"] for each in (await fleet.status())["workers"]]
+
+    starts = [(each.job, each.step) for each in facts_of(facts) if each.what == "start"]
+    assert [each["status"] for each in results] == ["done"] * 8
+    assert states == ["working"] * 2
+    assert sorted(starts) == [(f"job-{n:03}", step) for n in range(8) for step in range(4)]
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+async def test_four_workers_spend_no_more_than_the_budget_also_when_one_is_killed(
+    fleet: Fleet, jobs: Jobs
+) -> None:
+    async with ModelServer(lambda _: answer("Done.")) as server:
+        await fleet.ready(server)
+        rows = ({"id": f"job-{n:03}", "prompt": "job"} for n in range(60))
+        await fleet.submit(jobs(*rows), "--budget-usd", "0.20")
+        victim, *_ = await asyncio.gather(*(fleet.work(3) for _ in range(4)))
+        await until(lambda: len(server.requests) > 5)
+        victim.kill()
+        results = await fleet.ended(60)
+        bill = len(server.requests) * REQUEST_USD
+
+    ((spent, held),) = fleet.rows("SELECT spent_usd::float8, held_usd::float8 FROM fleet_batch")
+    assert {each["status"] for each in results} == {"done", "stopped_budget"}
+    assert 0.1 < bill <= 0.2
+    assert bill <= spent + held + 1e-9
+    assert spent + held <= 0.2 + 1e-9
