@@ -38,7 +38,7 @@ MOST_WAITING = 16 << 20
 
 _REPLACED = "\ufffd"
 """What stands in ripgrep's list for bytes of a name that are no letters."""
-_FOREIGN = re.compile("[\udc80-\udcff]")
+_FOREIGN = "[\udc80-\udcff]"
 """Bytes of a name that are no letters."""
 _WILD = frozenset("*?[{\\")
 _Aged = tuple[float, str]
@@ -273,7 +273,7 @@ def _walk(context: ToolContext, folder: Path, newest: _Newest) -> bool:
 
 def _is_text(name: str) -> bool:
     """Whether other tools can be given the name."""
-    return name.isascii() or not _FOREIGN.search(name)
+    return name.isascii() or not re.search(_FOREIGN, name)
 
 
 @hookimpl

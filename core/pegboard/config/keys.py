@@ -262,7 +262,7 @@ _RULES = frozenset({"permission", "project_permission"})
 _UNITED = frozenset({("instructions",), ("plugin_paths",)})
 _WHOLE = frozenset({("mcp",), ("project_mcp",)})
 """Tables whose entries replace earlier ones as a whole, but for a switch alone."""
-_PLACE = re.compile(r" - at `\$\.?(.*)`$")
+_PLACE = r" - at `\$\.?(.*)`$"
 _AGENT_KEY_PARTS = 3
 
 KeyPath = tuple[str, ...]
@@ -342,8 +342,8 @@ class Merged:
             return msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
             text = str(error)
-            place = _PLACE.search(text)
-            message = _PLACE.sub("", text).replace("`", "")
+            place = re.search(_PLACE, text)
+            message = re.sub(_PLACE, "", text).replace("`", "")
             deeper = place[1].partition("[")[0].split(".") if place else ()
             where = (*path, *filter(None, deeper))
             raise self.error(message[:1].lower() + message[1:], where) from error

@@ -292,8 +292,8 @@ def _invalid(
 
 _FOLDERS = {"agent": ("agent", "agents"), "command": ("command", "commands")}
 _BODY = {"agent": "prompt", "command": "template"}
-_FRONT = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-_UNQUOTED = re.compile(r"^(\w+):[ \t]+([^\s\"'\[{|>&*!#].*:.*)$", re.MULTILINE)
+_FRONT = r"(?sm)\A---[ \t]*\n(.*?)^---[ \t]*(?:\n|\Z)"
+_UNQUOTED = r"(?m)^(\w+):[ \t]+([^\s\"'\[{|>&*!#].*:.*)$"
 # A file's name says the table and the entry; its text only has the keys below them.
 _IMPLIED = 2
 # The settings start below the opening dashes, and YAML counts lines from 0.
@@ -321,7 +321,7 @@ def read_markdown(
     :raises ConfigError: when the file cannot be read, or its settings are not YAML.
     """
     text = config_text(file, content)
-    front = _FRONT.match(text)
+    front = re.match(_FRONT, text)
     entry = _settings(front[1], file) if front else {}
     check_value(entry, file)
     body = text[front.end() :].strip() if front else text.strip()
@@ -348,7 +348,7 @@ def _settings(front: str, file: Path) -> dict[str, Any]:
         value = yaml.safe_load(front)
     except failures as error:
         # An unquoted text with a colon is no YAML, and it is how people write descriptions.
-        quoted = _UNQUOTED.sub(lambda match: f"{match[1]}: {json.dumps(match[2])}", front)
+        quoted = re.sub(_UNQUOTED, lambda match: f"{match[1]}: {json.dumps(match[2])}", front)
         try:
             value = yaml.safe_load(quoted)
         except failures:

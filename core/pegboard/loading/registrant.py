@@ -252,7 +252,7 @@ def quoted(name: str) -> str:
 
 
 MISSING = "is required, and missing"
-_MISSING = re.compile("Object missing required field `(.+)`")
+_MISSING = "Object missing required field `(.+)`"
 _EXAMPLES = {
     "Invalid RFC3339 encoded time": "09:30:00",
     "Invalid RFC3339 encoded date": "2026-03-01",
@@ -376,7 +376,7 @@ def _with_msgspec(model: type, table: Mapping[str, Any]) -> tuple[object, tuple[
     except msgspec.ValidationError as error:
         text, _, path = str(error).partition(" - at `")
         key = path.rstrip("`").lstrip("$").lstrip(".")
-        if missing := _MISSING.fullmatch(text):
+        if missing := re.fullmatch(_MISSING, text):
             return None, (Flaw(f"{key}.{missing[1]}".lstrip("."), MISSING),)
         example = _EXAMPLES.get(text)
         return None, (Flaw(key, f"{text}: write it as {example}" if example else text),)

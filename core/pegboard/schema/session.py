@@ -178,7 +178,7 @@ class QuestionRequest(Wire, frozen=True):
 TITLE_LENGTH = 60
 SHORTEST_TITLE = 12
 """Letters of a sentence that says something: not "Hi." alone."""
-_SENTENCE_END = re.compile(r"[.!?…]+(?=\s+[^\sa-z])|[\u3002\uff01\uff1f]")
+_SENTENCE_END = r"[.!?…]+(?=\s+[^\sa-z])|[\u3002\uff01\uff1f]"
 """"e.g. this" ends none."""
 NEW_TITLE = "New session - "
 """A title that begins so was given by nobody; clients know it by that."""
@@ -370,7 +370,7 @@ def title_from(text: str) -> str | None:
     line = next((line.strip() for line in text.splitlines() if line.strip()), None)
     if line is None:
         return None
-    ends = (found.end() for found in _SENTENCE_END.finditer(line))
+    ends = (found.end() for found in re.finditer(_SENTENCE_END, line))
     line = line[: next((end for end in ends if end >= SHORTEST_TITLE), None)]
     if len(line) <= TITLE_LENGTH:
         return line

@@ -21,7 +21,7 @@ _OWN_TOOL_FOLDER = "tool"
 _PACKAGE = "__init__.py"
 LIMIT_BYTES = 16 << 20
 """More than anybody writes by hand; a project must not fill the memory before it is trusted."""
-_IMPORTS_US = re.compile(rb"^[ \t]*(from|import)[ \t]+pegboard\b", re.MULTILINE)
+_IMPORTS_US = rb"(?m)^[ \t]*(from|import)[ \t]+pegboard\b"
 
 
 class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +89,7 @@ def imports_pegboard(source: bytes) -> bool:
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return _IMPORTS_US.search(source) is not None
+        return re.search(_IMPORTS_US, source) is not None
     return any(module.partition(".")[0] == "pegboard" for module in imported(tree))
 
 

@@ -5,7 +5,6 @@ import base64
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -189,6 +188,8 @@ def _near_names(path: Path) -> list[str]:
         return []
     wanted = path.name.lower()
     containing = [name for name in names if wanted in name.lower() or name.lower() in wanted]
+    from difflib import get_close_matches  # 1 ms, for a name that is wrong
+
     close = get_close_matches(path.name, names, n=3)
     near = [
         name

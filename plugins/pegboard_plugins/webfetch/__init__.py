@@ -6,7 +6,6 @@ import codecs
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -40,9 +39,7 @@ CONVERSION_S = 30.0
 """How long the conversion of a page may take, in a process of its own."""
 _PROBE_BYTES = 1024
 """Where a page has to say its encoding (WHATWG HTML 4.2.5.4)."""
-_DECLARED = re.compile(
-    rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE
-)
+_DECLARED = rb"(?i)<meta[^>]{0,200}charset\s*=\s*[\"']?([A-Za-z0-9_:.-]{1,40})"
 _BOMS = {
     codecs.BOM_UTF8: "utf-8-sig",
     codecs.BOM_UTF16_LE: "utf-16",
@@ -53,7 +50,7 @@ _NO_CHARSETS = frozenset(
 )
 """Python's encodings of other things than pages (WHATWG Encoding 4.2 has none of them)."""
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
-_LIKE_HTML = re.compile(rb"\s*<(!doctype html|html|head|body)\b", re.IGNORECASE)
+_LIKE_HTML = rb"(?i)\s*<(!doctype html|html|head|body)\b"
 _SHOWN = {
     "image/png": b"\x89PNG",
     "image/jpeg": b"\xff\xd8\xff",
@@ -62,7 +59,7 @@ _SHOWN = {
     "application/pdf": b"%PDF",
 }
 """What is attached, and how it begins: a provider refuses a request with anything else."""
-_TEXTUAL = re.compile(
+_TEXTUAL = (
     r"text/.*|.*[+/](json|xml|yaml|x-yaml|toml|javascript|ecmascript|x-sh|sql|graphql|csv)"
     r"|application/(x-ndjson|jsonl|x-javascript|x-www-form-urlencoded)"
 )
@@ -137,7 +134,7 @@ async def _result(context: ToolContext, page: "Page", format: Format) -> ToolRes
     title = f"{page.url} ({page.mime or 'unknown type'})"
     if page.mime in _SHOWN:
         return _attached(page, title)
-    if page.mime and not _TEXTUAL.fullmatch(page.mime):
+    if page.mime and not re.fullmatch(_TEXTUAL, page.mime):
         raise ToolError(f"{page.url} is {page.mime}, which cannot be read as text")
     charset = _charset(page)
     if _is_html(page) and format != "html":
@@ -167,7 +164,7 @@ def _attached(page: "Page", title: str) -> ToolResult:
 
 def _is_html(page: "Page") -> bool:
     """Whether it is, by its type, or by its beginning where it has none."""
-    return page.mime in _HTML or (not page.mime and _LIKE_HTML.match(page.content) is not None)
+    return page.mime in _HTML or (not page.mime and re.match(_LIKE_HTML, page.content) is not None)
 
 
 def _charset(page: "Page") -> str:
@@ -175,7 +172,7 @@ def _charset(page: "Page") -> str:
     for bom, charset in _BOMS.items():
         if page.content.startswith(bom):
             return charset
-    declared = _DECLARED.search(page.content[:_PROBE_BYTES]) if _is_html(page) else None
+    declared = re.search(_DECLARED, page.content[:_PROBE_BYTES]) if _is_html(page) else None
     for name in (page.charset, declared[1].decode("ascii") if declared else ""):
         if charset := _known(name):
             return charset
@@ -202,8 +199,10 @@ def _known(name: str) -> str:
 
 async def _converted(context: ToolContext, page: "Page", format: Format, charset: str) -> str:  # noqa: A002 - as above
     """Convert the page in a process of its own, with limits of time and memory."""
+    from tempfile import TemporaryDirectory  # 1 ms, for a page
+
     program = str(Path(__file__).with_name("reading.py"))
-    folder = await asyncio.to_thread(tempfile.TemporaryDirectory, prefix="pegboard-page-")
+    folder = await asyncio.to_thread(TemporaryDirectory, prefix="pegboard-page-")
     try:
         file = Path(folder.name, "page")
         await asyncio.to_thread(file.write_bytes, page.content)
