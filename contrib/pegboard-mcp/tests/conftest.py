@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, ExitStack, asynccontextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,10 +72,12 @@ def served_app(
         *script: object,
         reply: object = "once",
         config: Mapping[str, object] | None = None,
+        plugins: Iterable[object] = (),
         **facts: Any,
     ) -> AsyncIterator[ScriptedApp]:
         async with pegboard_app(
             pegboard_mcp,
+            *plugins,
             script=[*script, "done"],
             reply=reply,
             config={"mcp": servers, **(config or {})},

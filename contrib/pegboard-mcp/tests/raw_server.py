@@ -61,7 +61,7 @@ def tools(page):
             return {"tools": [TOOL], "ttlMs": json.loads(sys.argv[2]), "cacheScope": "private"}
         case "instructed":
             return {"tools": [TOOL], "ttlMs": 0}
-        case "file" | "change":
+        case "file" | "change" | "stale":
             return {"tools": json.loads(Path(sys.argv[2]).read_text())}
     return {"tools": [TOOL]}
 
@@ -112,6 +112,11 @@ def called(number, arguments):
             content += b'{"content":[{"type":"text","text":"\xff"}]}}\n'
             sys.stdout.buffer.write(content % number)
             sys.stdout.buffer.flush()
+            return
+        case "stale" if (newer := Path(sys.argv[2]).with_suffix(".new")).exists():
+            newer.replace(sys.argv[2])
+            error = {"code": -32020, "message": "HeaderMismatch"}
+            out({"jsonrpc": "2.0", "id": number, "error": error})
             return
         case "error":
             error = {"code": -32000, "message": "no such table"}
