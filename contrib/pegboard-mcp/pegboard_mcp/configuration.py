@@ -158,6 +158,11 @@ def server_of(source: Source, name: str, entry: Table) -> ServerConfig:
         raise _error(source, name, "needs either a `command` or a `url`")
     if server.url:
         _check_url(source, server)
+    if server.oauth is not None and (document := server.oauth.client_metadata_url):
+        parts = urlsplit(document)
+        if parts.scheme != "https" or parts.path in ("", "/"):
+            text = f"{document} must begin with https:// and have a path; the document is there"
+            raise _error(source, f"{name}.oauth.client_metadata_url", text)
     return _tightened(server) if source.is_project else server
 
 
@@ -180,13 +185,23 @@ def _facts(source: Source, name: str, entry: Table) -> Iterator[tuple[str, objec
         yield "transport", "http"
     for key, value in entry.items():
         if key in _TRANSLATED:
-            yield from _TRANSLATED[key](entry, value)
+            found = dict(_TRANSLATED[key](entry, value))
+            if isinstance(oauth := found.get("oauth"), Mapping):
+                _check_keys(source, f"{name}.oauth", oauth, OAuthConfig.__struct_fields__)
+            yield from found.items()
         elif key in known:
             yield key, value
-        elif source.is_strict:
-            meant = nearest_names(key, {*known, *_TRANSLATED}, limit=1)
+        else:
+            _check_keys(source, name, (key,), (*known, *_TRANSLATED))
+
+
+def _check_keys(source: Source, place: str, keys: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse an unknown key, where there are none of other programs."""
+    for key in keys if source.is_strict else ():
+        if key not in known:
+            meant = nearest_names(key, known, limit=1)
             hint = f"did you mean {meant[0]}?" if meant else f"known are {', '.join(sorted(known))}"
-            raise _error(source, f"{name}.{key}", f"unknown key; {hint}")
+            raise _error(source, f"{place}.{key}", f"unknown key; {hint}")
 
 
 _TRANSLATED: Mapping[str, Callable[[Table, Any], Iterable[tuple[str, object]]]] = {

@@ -14,6 +14,7 @@ from pegboard.errors import InvalidInputError
 
 HERE = Path(__file__).parent
 CALL = ("far_add", {"a": 2, "b": 3})
+DOCUMENT = "https://example.com/pegboard.json"
 
 
 class World:
@@ -118,13 +119,31 @@ async def test_no_client_and_no_token_of_one_issuer_goes_to_another(world) -> No
 
 
 async def test_a_client_is_known_by_its_document_where_the_issuer_takes_one(world) -> None:
-    document = "https://example.com/pegboard.json"
-
-    async with world("documents", client_metadata_url=document) as scripted:
+    async with world("documents", client_metadata_url=DOCUMENT) as scripted:
         address = await sign_in(scripted)
 
     assert "client_id=https%3A%2F%2Fexample.com%2Fpegboard.json" in address
     assert not [line for line in log_of(world) if "register" in line]
+
+
+@pytest.mark.parametrize(("words", "way"), [((), "auto"), (("documents",), "dcr")])
+async def test_a_client_registers_where_no_document_is_taken_or_wanted(world, words, way) -> None:
+    oauth = {"client_metadata_url": DOCUMENT, "client_registration": way}
+    async with world(*words, **oauth) as scripted:
+        address = await sign_in(scripted)
+
+    assert "example.com" not in address
+    assert [line for line in log_of(world) if " register " in line]
+
+
+async def test_a_client_that_insists_on_its_document_is_not_registered_without(world) -> None:
+    oauth = {"client_metadata_url": DOCUMENT, "client_registration": "cimd"}
+    async with world(**oauth) as scripted:
+        servers = scripted.app.stash.get(SERVERS)
+        with pytest.raises(InvalidInputError, match="does not take a client by"):
+            await act(servers, "far", "auth", {})
+
+    assert not (world.folder / "tokens").exists()
 
 
 async def test_an_issuer_that_registers_nobody_needs_a_client_in_the_settings(world) -> None:

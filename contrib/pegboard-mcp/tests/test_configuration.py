@@ -59,6 +59,11 @@ def test_an_entry_of_each_program_becomes_a_server(entry, expected) -> None:
         ({"command": ["a"], "timeout": "soon"}, "cannot be used"),
         ({"command": 7}, "cannot be used"),
         ({"url": "http://x.org/m"}, "must begin with https://"),
+        ({"url": "https://x.org/m", "oauth": {"client_idd": "me"}}, "did you mean client_id?"),
+        (
+            {"url": "https://x.org/m", "oauth": {"client_metadata_url": "https://x.org"}},
+            "https://x.org must begin with https:// and have a path",
+        ),
     ],
 )
 def test_an_entry_that_cannot_be_used_is_named_with_its_key(entry, words) -> None:

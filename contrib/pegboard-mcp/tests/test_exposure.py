@@ -12,7 +12,7 @@ SERVERS = 4
 TOOLS = 50
 PLUGIN_TOOLS = 60
 MOST_TOKENS = 2000
-"""More than a request without these tools."""
+"""More than a request without these tools; measured: 310."""
 BYTES_PER_TOKEN = 4
 PROPERTIES = {f"argument_{at}": {"type": "string", "description": "d" * 60} for at in range(6)}
 SCHEMA = {"type": "object", "properties": PROPERTIES}
@@ -51,9 +51,9 @@ async def test_many_tools_add_little_to_a_request_and_are_found_and_called(
 ) -> None:
     async with served_app({}) as scripted:
         without = tokens((await scripted.turn()).requests[0])
-    script = (("tool_search", FOUND), [("s1_t7", {"a": "x"}), ("plugin_9", {})])
+    calls: list[object] = [("s1_t7", {"a": "x"}), ("plugin_9", {})]
 
-    async with served_app(servers, *script, plugins=(Plugin(),)) as scripted:
+    async with served_app(servers, ("tool_search", FOUND), calls, plugins=(Plugin(),)) as scripted:
         turn = await scripted.turn()
         known = [each for each in scripted.app.tools.values() if each.id[0] in "sp"]
 
@@ -68,10 +68,10 @@ async def test_many_tools_add_little_to_a_request_and_are_found_and_called(
 
 
 async def test_hidden_tools_are_neither_found_nor_called(served_app, servers) -> None:
-    script = (("tool_search", {"query": "select:s1_t7,s2_t7"}), ("s1_t7", {}))
+    search = ("tool_search", {"query": "select:s1_t7,s2_t7"})
     config = {"exposure": {"s1_*": "hidden"}}
 
-    async with served_app(servers, *script, config=config) as scripted:
+    async with served_app(servers, search, ("s1_t7", {}), config=config) as scripted:
         turn = await scripted.turn()
 
     assert "s2_t7" in turn.calls[0].output
