@@ -88,11 +88,13 @@ def _parsed(text: str, action: Action, anchors: Anchors) -> tuple[Rule, ...]:
             f"--{action}: {text}: {found.reason}; write a rule as `Bash(git *)`, `Edit(src/**)`,"
             " `WebFetch(domain:example.org)` or `NAME` of a tool"
         )
-    return found.rules
+    return tuple(evolve(rule, by="") for rule in found.rules)
 
 
 def check_names(app: "App") -> None:
-    """Check that each rule of the run is about something that is asked for.
+    """Check that each permission that a rule of the run names is one that a tool asks for.
+
+    A rule in Claude Code's form is not checked: it may be about a server that does not run here.
 
     :raises InvalidInputError: for a permission that no tool has.
     """

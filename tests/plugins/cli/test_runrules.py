@@ -111,10 +111,11 @@ async def test_nothing_loosens_a_deny_of_the_run(pegboard: CommandLine, option: 
 async def test_a_denied_tool_is_not_offered(pegboard: CommandLine) -> None:
     async with ModelServer(by_step(say("Done."))) as server:
         pegboard.use_model(server.url)
-        await pegboard("run", "--deny", "Bash,webfetch", "go")
+        done = await pegboard("run", "--deny", "Bash,webfetch,mcp__clock__*", "go")
     (body,) = [each for each in server.requests if each.get("tools")]
 
     names = {tool["function"]["name"] for tool in body["tools"]}  # type: ignore[attr-defined]
+    assert done.code == 0
     assert names & {"bash", "webfetch", "read"} == {"read"}
 
 
