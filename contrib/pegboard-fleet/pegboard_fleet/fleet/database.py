@@ -103,7 +103,7 @@ class FleetDatabase:
         :raises StorageError: when the role may not, or a later version made them.
         """
         try:
-            db = await self.address.connected()
+            db = await self.address.connect()
             async with db:
                 await migrate(db)
                 await _migrate(db)
