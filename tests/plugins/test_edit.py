@@ -61,7 +61,7 @@ async def test_an_edit_goes_to_few_threads(context):
             submitted.append(args)
             return super().submit(*args, **kwargs)
 
-    submitted = []
+    submitted: list[object] = []
     asyncio.get_running_loop().set_default_executor(Counting())
 
     await change(context, "elm", "fir")
