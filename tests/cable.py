@@ -1,6 +1,7 @@
 """A cable between a client and a server: it can be cut, and stay cut for a while."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
@@ -18,7 +19,11 @@ class Cable:
         self._ends: set[asyncio.StreamWriter] = set()
         self._work: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
-        self.port = 0
+        self._place = socket.socket()
+        """Has the port also while the cable is cut: else another program could get it."""
+        self._place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._place.bind(("127.0.0.1", 0))
+        self.port: int = self._place.getsockname()[1]
         self.connections = 0
         self.events_flow = asyncio.Event()
         """While it is not set, what an event stream tells stays on the way."""
@@ -32,7 +37,6 @@ class Cable:
     async def plug(self) -> None:
         """Let connections through; the port stays the same."""
         self._server = await asyncio.start_server(self._passed, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
 
     async def unplug(self) -> None:
         """Cut all connections, and take no new ones."""
@@ -42,6 +46,10 @@ class Cable:
         self.cut()
         await asyncio.gather(*self._work, return_exceptions=True)
         await self._server.wait_closed()
+
+    def give_back(self) -> None:
+        """Give the port back."""
+        self._place.close()
 
     def cut(self) -> None:
         """Break all connections at once, as a network does."""
@@ -95,3 +103,4 @@ async def cable(url: str) -> AsyncIterator[Cable]:
         yield found
     finally:
         await found.unplug()
+        found.give_back()

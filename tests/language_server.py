@@ -4,7 +4,7 @@ FAULT is how it misbehaves: `none`, `crash` (ends at a hover), `dead` (ends at o
 (never publishes), `mute` (never answers a hover), `noise` (writes what is no message), `huge`
 (announces an endless message), `headless` (answers a hover with header lines without end), `early`
 (writes them before it is asked), `flood` (answers a hover with 200 MB), `half` (ends within an
-answer), `chatty` (fills its stderr), `slow` (starts after four seconds), `many`
+answer), `chatty` (fills its stderr), `slow` (starts once a file `go` is next to its log), `many`
 (publishes thirty errors), `odd` (says what is not in the protocol), `long` (answers with 128 KiB),
 `wide` (finds `wrong` where it stands in a line, and a definition where it is asked), `lie` (says
 that a thing is defined at the first line of each file of `LSP_NAMED`).
@@ -195,8 +195,8 @@ ANSWERS = {
 def main():
     if FAULT == "dead":
         sys.exit(1)
-    if FAULT == "slow":
-        time.sleep(4)
+    while FAULT == "slow" and not Path(LOG).with_name("go").exists():
+        time.sleep(0.05)
     if FAULT == "early":
         sys.stdout.buffer.write(GARBAGE["headless"])
     if FAULT == "chatty":

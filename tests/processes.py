@@ -48,7 +48,8 @@ def is_asleep(pid: int) -> bool:
 
 def _states(pid: int) -> list[str]:
     states = []
-    for thread in Path(f"/proc/{pid}/task").glob("*/status"):
-        with suppress(OSError):  # it has just ended
-            states.append(thread.read_text())
+    with suppress(OSError):  # it has just ended
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(OSError):
+                states.append((thread / "status").read_text())
     return states

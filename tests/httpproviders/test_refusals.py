@@ -3,7 +3,7 @@
 import json
 import socket
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -29,27 +29,32 @@ def in_lines(text: str) -> str:
     return "\n  ".join(text[at : at + 6] for at in range(0, len(text), 6))
 
 
-def _unused_port() -> int:
+@pytest.fixture
+def unused_port() -> Iterator[int]:
+    """A port that is taken, so that nothing can listen there."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
-        port: int = unused.getsockname()[1]
-        return port
+        yield unused.getsockname()[1]
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_p1_a_port_of_this_machine_that_nobody_listens_on_is_told_at_once(host: str) -> None:
-    port = _unused_port()
-    provider = provider_at(f"http://{host}:{port}/v1", start="serve it")
+async def test_p1_a_port_of_this_machine_that_nobody_listens_on_is_told_at_once(
+    host: str, unused_port: int
+) -> None:
+    provider = provider_at(f"http://{host}:{unused_port}/v1", start="serve it")
 
     with pytest.raises(ProviderError) as caught:
         await events_of(provider, request_for(provider.resolve("m")))
 
     assert not caught.value.retryable
-    assert str(caught.value) == f"test: nothing listens at {host}:{port}; start it with `serve it`"
+    place = f"{host}:{unused_port}"
+    assert str(caught.value) == f"test: nothing listens at {place}; start it with `serve it`"
 
 
-async def test_p1_another_machine_that_refuses_can_be_tried_again_and_is_named() -> None:
-    proxy = f"http://127.0.0.1:{_unused_port()}"
+async def test_p1_another_machine_that_refuses_can_be_tried_again_and_is_named(
+    unused_port: int,
+) -> None:
+    proxy = f"http://127.0.0.1:{unused_port}"
     provider = provider_at("http://model.example/v1", {"http_proxy": proxy})
 
     with pytest.raises(ProviderError, match=r"cannot reach model\.example") as caught:

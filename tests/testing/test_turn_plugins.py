@@ -87,7 +87,10 @@ async def wash(context: ToolContext) -> str:
     return "never"
 
 
-def test_a_call_is_cancelled_once_it_has_told_of_its_progress(run_turn) -> None:
+def test_a_call_is_cancelled_once_it_has_told_of_its_progress(
+    run_turn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pegboard.testing.scriptedapp.SILENT_S", 30)
     turn = run_turn(wash, script=[[("wash", {}), CANCEL]])
 
     assert turn.cancelled

@@ -20,6 +20,7 @@ from pegboard.processes import process as process_module
 from pegboard.processes.limits import Bounds, Groups, Machine, Watch, machine
 from pegboard.processes.process import run_process, service_process
 from pegboard.schema.config import ProcessLimits
+from processes import alive, remaining
 
 NUMBER = str(73_000_000 + os.getpid())
 CROWD = f"for n in $(seq 60); do sleep {NUMBER} & done; wait"
@@ -34,11 +35,6 @@ async def ran(command: str, folder: Path, *, env: dict[str, str] | None = None, 
         limit_bytes=100_000,
         bounds=Bounds(ProcessLimits(**limits)),
     )
-
-
-def alive() -> list[str]:
-    found = (path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists())
-    return [line.decode() for line in found if NUMBER.encode() in line]
 
 
 async def test_a_command_starts_with_its_limits(tmp_path: Path) -> None:
@@ -73,7 +69,7 @@ async def test_too_many_processes_are_ended_and_said_to_be(tmp_path: Path, left:
     assert (result.exceeded, result.exit_code) == ("more than 30 processes", None)
     assert not result.timed_out
     assert not result.background_ended
-    assert alive() == []
+    assert remaining(NUMBER) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="there is no /proc to find processes in")
@@ -86,7 +82,7 @@ async def test_a_daemon_that_hides_is_found_without_a_control_group(
     result = await ran(f"{daemon}; echo begun", tmp_path)
 
     assert (result.output, result.background_ended) == ("begun\n", True)
-    assert alive() == []
+    assert remaining(NUMBER) == []
 
 
 async def test_memory_is_counted_over_all_processes(tmp_path: Path) -> None:
@@ -96,7 +92,7 @@ async def test_memory_is_counted_over_all_processes(tmp_path: Path) -> None:
     result = await ran(script, tmp_path, memory_mb=200)
 
     assert result.exceeded == "more than 200 MB of memory"
-    assert alive() == []
+    assert remaining(NUMBER) == []
 
 
 async def served(script: str, folder: Path, **limits: int) -> AsyncIterator[str]:
@@ -117,9 +113,9 @@ async def test_of_a_service_nothing_is_left(tmp_path: Path) -> None:
     script = f"setsid -f env -i sleep {NUMBER}; setsid -f sleep {NUMBER}; echo x; sleep {NUMBER}"
 
     async for line in served(script, tmp_path):
-        assert (line, len(alive()) > 1) == ("x\n", True)
+        assert (line, len(alive(NUMBER)) > 1) == ("x\n", True)
 
-    assert alive() == []
+    assert remaining(NUMBER) == []
 
 
 async def test_a_service_that_takes_too_much_memory_is_ended(
@@ -130,7 +126,7 @@ async def test_a_service_that_takes_too_much_memory_is_ended(
     script = f"echo x; for n in 1 2 3; do '{sys.executable}' -c \"{hog}\" & done; wait"
 
     assert [line async for line in served(script, tmp_path, memory_mb=200)] == ["x\n", "-9"]
-    assert alive() == []
+    assert remaining(NUMBER) == []
 
 
 async def test_memory_that_others_give_back_hides_nothing(

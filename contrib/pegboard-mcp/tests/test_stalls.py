@@ -17,7 +17,7 @@ from pegboard_mcp.remote import http_streams
 from pegboard_mcp.stdio import process_streams
 from pegboard_mcp.traffic import Traffic
 
-STALL_S = 0.05
+STALL_S = 0.25
 PART = 0.25
 """Of the time that parsing takes: reading and the look at the head; measured: 0.02."""
 REFUSING = 0.5

@@ -86,7 +86,7 @@ async def test_a_collector_that_does_not_answer_holds_up_no_turn_and_no_end(
     await context.__aexit__(None, None, None)
     took_s = time.monotonic() - started
 
-    assert took_s < 5, "1 s for the flush, and time for a busy machine"
+    assert took_s < 9, "1 s for the flush, and time for a busy machine"
 
 
 async def test_two_apps_share_the_export_and_the_last_one_sends_the_rest(

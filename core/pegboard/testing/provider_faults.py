@@ -290,10 +290,10 @@ def _request(provider: Provider, model: str) -> ModelRequest:
 
 async def _refused(place: _Place) -> None:
     with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
+        unused.bind(("127.0.0.1", 0))  # and so nothing else listens there
         port = unused.getsockname()[1]
-    async with _open(place, f"http://127.0.0.1:{port}") as provider:
-        outcome = await _ask(provider, place.model)
+        async with _open(place, f"http://127.0.0.1:{port}") as provider:
+            outcome = await _ask(provider, place.model)
     must(isinstance(outcome.error, ProviderError), f"{outcome.error!r} is no ProviderError")
     must(str(port) in str(outcome.error), f"the error does not name the host: {outcome.error}")
 

@@ -1,6 +1,5 @@
 """Other models answer where one cannot: which, when, and never behind what was shown."""
 
-import socket
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -118,9 +117,7 @@ async def test_it_is_said_which_model_answers_instead_and_why(tmp_path: Path) ->
 async def test_another_model_is_asked_where_the_first_refuses_the_connection(
     tmp_path: Path, own: list[str], cost: ModelCost | None
 ) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    house = {"api": f"http://127.0.0.1:{port}/v1", "fallback": own}
+    house = {"api": "http://127.0.0.1:1/v1", "fallback": own}
     settings = config("other/m") | {"model": "house/m", "provider": {"house": house}}
     other = Other("other", text("done"), cost=cost)
     async with opened(

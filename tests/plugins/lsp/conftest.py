@@ -4,7 +4,18 @@ import pytest
 
 from lsp_project import config
 from pegboard_plugins import lsp as plugin
+from pegboard_plugins.lsp import server
 from tool_context import Context
+
+PATIENT_S = 30.0
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A slow machine has time to start a server and to hear it."""
+    monkeypatch.setattr(plugin, "WAIT_S", PATIENT_S)
+    monkeypatch.setattr(server, "PATIENCE_S", PATIENT_S)
+    monkeypatch.setattr(server, "_PATIENCE_S", PATIENT_S)
 
 
 @pytest.fixture

@@ -47,7 +47,8 @@ async def test_of_many_errors_twenty_are_shown(project):
     assert "... and 10 more" in answer
 
 
-async def test_a_silent_server_delays_edits_less_and_less(project):
+async def test_a_silent_server_delays_edits_less_and_less(project, monkeypatch):
+    monkeypatch.setattr(server, "PATIENCE_S", client.PATIENCE_S)
     context = project("silent")
     waits = []
 
@@ -63,10 +64,9 @@ async def test_an_edit_does_not_wait_for_a_slow_start(project, monkeypatch):
     monkeypatch.setattr(plugin, "WAIT_S", 0.2)
     context = project("slow")
 
-    started = time.monotonic()
     assert not await edited(context, "wrong\n")
-    assert time.monotonic() - started < 4
 
+    (context.directory / "go").touch()
     assert "at " in await asked(context)
 
 

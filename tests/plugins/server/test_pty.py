@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from websockets.sync.client import ClientConnection, connect
 from served import Served, served
 
 LIMIT_S = 30.0
+NAP = 79_000_000 + os.getpid()
+"""A number of seconds that no other process sleeps."""
 PLAIN = {"command": "bash", "args": ["--norc"], "env": {"PS1": "$ "}}
 
 
@@ -77,7 +80,7 @@ def test_a_terminal_lives_from_its_making_to_its_end(server, client):
     assert removed is True
     gone = client.get(path)
     assert (gone.status_code, gone.json()["_tag"]) == (404, "PtyNotFoundError")
-    assert not Path(f"/proc/{made['pid']}/cwd").exists()
+    wait_for(lambda: not Path(f"/proc/{made['pid']}/cwd").exists())
 
 
 def test_what_is_typed_is_run(server, client, pty):
@@ -140,7 +143,7 @@ def test_the_end_of_the_program_ends_the_connection_and_is_told(server, client, 
             socket.send("exit 3\n")
             with pytest.raises(ConnectionClosedOK):
                 until(socket, "never shown")
-        told = [each for each in (next(lines), next(lines)) if each["type"].startswith("pty")]
+        told = list(islice((each for each in lines if each["properties"].get("id") == pty), 2))
 
     assert [(each["type"], each["properties"]) for each in told] == [
         ("pty.exited", {"id": pty, "exitCode": 3}),
@@ -151,27 +154,27 @@ def test_the_end_of_the_program_ends_the_connection_and_is_told(server, client, 
 
 def test_removing_a_terminal_ends_the_whole_tree(server, client, pty):
     with at(server, pty) as socket:
-        socket.send("trap '' HUP; setsid sleep 8811 & sleep 8811 & echo up-$((1+1))\n")
+        socket.send(f"trap '' HUP; setsid sleep {NAP}.1 & sleep {NAP}.1 & echo up-$((1+1))\n")
         until(socket, "up-2")
-    wait_for(lambda: len(_sleeping("8811")) == 2)
+    wait_for(lambda: len(_sleeping(f"{NAP}.1")) == 2)
 
     client.delete(f"/pty/{pty}")
 
-    assert _sleeping("8811") == []
+    wait_for(lambda: not _sleeping(f"{NAP}.1"))
 
 
 def test_a_stop_ends_terminals_and_their_connections(model_port, tmp_path):
     with served(tmp_path, model_port) as own, own.client() as client:
         made = client.post("/pty", json=PLAIN).json()["id"]
         with at(own, made) as socket:
-            socket.send("sleep 8822\n")
-            wait_for(lambda: _sleeping("8822"))
+            socket.send(f"sleep {NAP}.2\n")
+            wait_for(lambda: _sleeping(f"{NAP}.2"))
             own.process.terminate()
             with pytest.raises(ConnectionClosed):
                 until(socket, "never shown")
         assert own.process.wait(LIMIT_S) == 0
 
-    assert _sleeping("8822") == []
+    wait_for(lambda: not _sleeping(f"{NAP}.2"))
 
 
 def test_a_disposed_directory_has_no_terminals(client, tmp_path):
@@ -183,7 +186,7 @@ def test_a_disposed_directory_has_no_terminals(client, tmp_path):
 
     assert elsewhere.status_code == 404
     assert client.get("/pty", params=where).json() == []
-    assert not Path(f"/proc/{made['pid']}/cwd").exists()
+    wait_for(lambda: not Path(f"/proc/{made['pid']}/cwd").exists())
 
 
 def test_a_terminal_has_no_keys_of_providers(model_port, tmp_path):
@@ -285,14 +288,14 @@ def test_a_connection_without_an_upgrade_is_told_so(client, pty):
 
 def test_there_are_only_so_many_terminals(client, tmp_path):
     where = {"directory": str(tmp_path)}
-    body = {"command": "sleep", "args": ["8833"]}
+    body = {"command": "sleep", "args": [f"{NAP}.3"]}
 
     answers = [client.post("/pty", json=body, params=where) for _ in range(33)]
     client.post("/instance/dispose", params=where)
 
     assert {answer.status_code for answer in answers[:32]} == {200}
     assert answers[32].status_code == 429
-    assert _sleeping("8833") == []
+    wait_for(lambda: not _sleeping(f"{NAP}.3"))
 
 
 def test_the_shells_of_the_machine_are_listed(client):
