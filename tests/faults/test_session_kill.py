@@ -29,7 +29,7 @@ from worktrees import git
 
 CHILD = Path(__file__).parents[1] / "session_child.py"
 KILLS = int(os.environ.get("PEGBOARD_KILLS", "25"))
-ROUND_LIMIT_S = 20
+ROUND_LIMIT_S = 60
 LIFE_LINES, LIFE_S = 120, 0.05
 """The longest that a child lives after it has begun to work: so many lines, and so long then."""
 START_S = 0.2

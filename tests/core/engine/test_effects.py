@@ -13,8 +13,8 @@ from pegboard.schema.part import Completed, ToolPart
 from played import Played, ToolsPlugin, call, calls, opened, text
 from written import ask, full_repository, patches
 
-HELD_S = 3
-"""How long git waits for a file that only the tool makes."""
+HELD_S = {"reads": 40, "runs": 3}
+"""How long git waits for a file that only the tool makes: with `runs` in vain."""
 
 
 async def state_of_the_call(folder: Path, effect: Effect) -> bool:
@@ -22,7 +22,7 @@ async def state_of_the_call(folder: Path, effect: Effect) -> bool:
     shim, go, held = folder / "bin/git", folder / "go", folder / "held"
     shim.parent.mkdir()
     shim.write_text(
-        f"#!/bin/sh\ni=0\nwhile [ ! -e {go} ] && [ $i -lt {HELD_S * 50} ]; do sleep 0.02; "
+        f"#!/bin/sh\ni=0\nwhile [ ! -e {go} ] && [ $i -lt {HELD_S[effect] * 50} ]; do sleep 0.02; "
         f'i=$((i+1)); done\n[ -e {go} ] || touch {held}\nexec {shutil.which("git")} "$@"\n'
     )
     shim.chmod(0o755)

@@ -134,9 +134,9 @@ async def test_hostile_text_neither_moves_the_cursor_nor_leaves_its_block(
         terminal.press("c-c")
         await terminal.until(lambda: terminal.editor == "❯")
         await terminal.say("/sessions")
-        await terminal.see_now("Session")
+        await terminal.see_now("type to filter")
         terminal.press("escape")
-        await asyncio.sleep(0.5)
+        await terminal.gone("type to filter")
         await sound(terminal)
         everything, raw = terminal.everything, terminal.raw
 
