@@ -140,7 +140,7 @@ async def test_a_request_s_span_ends_with_its_answer_and_not_with_its_tools(
     chat = next(each for each in collector.spans if each.name == "chat m")
     resting = next(each for each in collector.spans if each.name == "execute_tool rest")
     assert chat.end_ns < resting.end_ns
-    assert resting.end_ns - resting.start_ns >= 300_000_000
+    assert resting.end_ns - resting.start_ns >= 290_000_000  # by another clock than the wait
 
 
 async def test_measurements_count_calls_tokens_and_seconds(
