@@ -194,7 +194,7 @@ class AttachedBackend(Attachment):
         :raises ServerError: when the server refuses, or is away for too long.
         """
         self._session_id, self._before = session_id, await self._newest_id(session_id)
-        self._posting = posting = asyncio.create_task(self._answered(session_id, prompt))
+        self._posting = posting = asyncio.create_task(self._answer(session_id, prompt))
         try:
             either: set[asyncio.Future[Any]] = {posting, self._hearing}
             await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -290,7 +290,7 @@ class AttachedBackend(Attachment):
                 told = PartUpdated(session_id=session_id, part=part, time=turn.info.time.created)
                 self._tell(Event(properties=told))
 
-    async def _answered(self, session_id: str, prompt: PromptRequest) -> Turn:
+    async def _answer(self, session_id: str, prompt: PromptRequest) -> Turn:
         if prompt.resumes:
             return await self._client.sessions.resume(session_id)
         said = prompt.command
@@ -306,9 +306,9 @@ class AttachedBackend(Attachment):
         try:
             return await self._posted(session_id, chosen, command=command, mentions=prompt.typed)
         except ServerUnreachableError as error:
-            return await self._found_again(session_id, error)
+            return await self._find_answer(session_id, error)
 
-    async def _found_again(self, session_id: str, lost: ServerUnreachableError) -> Turn:
+    async def _find_answer(self, session_id: str, lost: ServerUnreachableError) -> Turn:
         """Return the answer to a prompt whose connection broke off, once the session is idle.
 
         The wait ends with the event stream, which gives up when the server stays away.

@@ -134,10 +134,10 @@ async def try_state(app: App, trial: Trial, states: Mapping[Path, str]) -> Trial
             timeout_s=trial.limit_s,
             limit_bytes=_PRINTED_BYTES,
         )
-        return _judged(done, trial, _end_of(log))
+        return _judge(done, trial, _end_of(log))
 
 
-def _judged(done: ProgramResult, trial: Trial, printed: str) -> TrialRun:
+def _judge(done: ProgramResult, trial: Trial, printed: str) -> TrialRun:
     if done.timed_out:
         return TrialRun("fails", f"no end within {trial.limit_s:g} s", printed)
     reason = f"exit code {done.exit_code}"
@@ -165,7 +165,7 @@ async def _copy(worktree: Path, root: Path) -> None:
     :raises InvalidInputError: when a file cannot be read, or the copy has no room.
     """
     stopped = threading.Event()
-    copying = asyncio.create_task(asyncio.to_thread(_copied, worktree, root, stopped))
+    copying = asyncio.create_task(asyncio.to_thread(_copy_tree, worktree, root, stopped))
     try:
         await asyncio.wait({copying})
     except asyncio.CancelledError:
@@ -178,7 +178,7 @@ async def _copy(worktree: Path, root: Path) -> None:
         raise InvalidInputError(f"cannot copy {worktree}: {error}") from error
 
 
-def _copied(worktree: Path, root: Path, stopped: threading.Event) -> None:
+def _copy_tree(worktree: Path, root: Path, stopped: threading.Event) -> None:
     def left_out(folder: str, names: list[str]) -> set[str]:
         if stopped.is_set():
             return set(names)

@@ -66,7 +66,7 @@ def _help(text: str) -> str | None:
 def _values(kind: Kind, directory: Path) -> Mapping[str, str]:
     try:
         with _silence():
-            return run_async(asyncio.wait_for(_found(kind, directory), LIMIT_S))
+            return run_async(asyncio.wait_for(_complete(kind, directory), LIMIT_S))
     except (PegboardError, OSError, ValueError):  # the time is over, the configuration not valid
         return {}
 
@@ -89,7 +89,7 @@ def _silence() -> Iterator[None]:
         os.close(nothing)
 
 
-async def _found(kind: Kind, directory: Path) -> Mapping[str, str]:
+async def _complete(kind: Kind, directory: Path) -> Mapping[str, str]:
     if kind == "session":
         return await _sessions(directory)
     from pegboard import App, AppOptions

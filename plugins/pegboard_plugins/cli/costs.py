@@ -29,7 +29,7 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
     """
     from pegboard_plugins.shared.frontend import by_agent
 
-    session, answers = run_async(_paid(directory, session_id))
+    session, answers = run_async(_read_answers(directory, session_id))
     costs = by_agent(session, answers)
     if style == "json":
         _write_json(session, costs)
@@ -63,7 +63,7 @@ def _write_json(session: "Session", costs: "tuple[AgentCost, ...]") -> None:
     click.echo(schema_json(value))
 
 
-async def _paid(
+async def _read_answers(
     directory: Path, session_id: str | None
 ) -> "tuple[Session, list[AssistantMessage]]":
     from pegboard_plugins.cli.foundsession import find_session

@@ -99,13 +99,13 @@ class Asker:
         once = bool(request.metadata.get("once"))
         for line in (*request_lines(request), *always_lines(request)):
             self._screen.line(line)
-        typed = await self._pressed(once=once)
+        typed = await self._read_reply(once=once)
         if typed.reply == "always":
             await self._backend.approve(request.id, typed.scope, agent_only=typed.agent_only)
         else:
             await self._backend.reply(request.id, typed.reply, typed.message)
 
-    async def _pressed(self, *, once: bool) -> Typed:
+    async def _read_reply(self, *, once: bool) -> Typed:
         """Wait for a key that has a meaning, and return its reply."""
         terminal = self._terminal.fileno()
         typed, key = None, ""
@@ -128,13 +128,13 @@ class Asker:
             for line in question_lines(question):
                 self._screen.line(line)
             prompt = SEVERAL_NUMBERS if question.multiple else ONE_NUMBER
-            answers.append(await self._typed(prompt, partial(read_answer, question=question)))
+            answers.append(await self._read_value(prompt, partial(read_answer, question=question)))
         if any(answers):
             await self._backend.answer(request.id, answers)
         else:
             await self._backend.reject_question(request.id)
 
-    async def _typed(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
+    async def _read_value(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
         """Wait for a line that has a meaning, and return its value."""
         with _key_by_key(self._terminal.fileno()):
             await _pause(self._terminal.fileno())

@@ -23,7 +23,7 @@ def entries(group: str = GROUP) -> tuple[Entry, ...]:
     """Return the entry points of a group in all distributions, the first of each name."""
     found: dict[str, list[Entry]] = {}
     for each in metadata.distributions():
-        name = _normalised(each.metadata["Name"] or "")
+        name = _normalise(each.metadata["Name"] or "")
         if name and name not in found:
             found[name] = [
                 Entry(group, point.name, point.value.partition(":")[0], name, each.version)
@@ -44,10 +44,10 @@ def brings(name: str) -> str:
         if each.name == name and each.distribution != OWN:
             return each.distribution
     try:
-        return _normalised(metadata.distribution(name).metadata["Name"])
+        return _normalise(metadata.distribution(name).metadata["Name"])
     except metadata.PackageNotFoundError:
         return ""
 
 
-def _normalised(name: str) -> str:
+def _normalise(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -49,7 +49,7 @@ def model(directory: Path, name: str | None, *, as_json: bool) -> None:
 
     This costs a few cents at most.
     """
-    _report(run_async(_probed(directory, name)), as_json=as_json, failed=Exit.PROVIDER)
+    _report(run_async(_probe(directory, name)), as_json=as_json, failed=Exit.PROVIDER)
 
 
 def _report(findings: Sequence[Finding], *, as_json: bool, failed: Exit = Exit.FAILED) -> None:
@@ -66,15 +66,15 @@ def _report(findings: Sequence[Finding], *, as_json: bool, failed: Exit = Exit.F
         sys.exit(failed)
 
 
-async def _probed(directory: Path, name: str | None) -> tuple[Finding, ...]:
+async def _probe(directory: Path, name: str | None) -> tuple[Finding, ...]:
     from pegboard import App
     from pegboard_plugins.cli.modelprobe import probe
 
     async with App.open(directory) as app:
-        return await probe(app, name or await _picked(app))
+        return await probe(app, name or await _pick(app))
 
 
-async def _picked(app: "App") -> str:
+async def _pick(app: "App") -> str:
     """Let the user choose the model, or return the configuration's without a terminal.
 
     :raises click.UsageError: when there is none.

@@ -38,7 +38,7 @@ def explain(  # noqa: PLR0913, PLR0917 - a command's options
     another tool, use --tool NAME --args JSON.
     """
     args = _arguments(command, arguments)
-    found = run_async(_explained(directory, tool_id, args, agent))
+    found = run_async(_explain_call(directory, tool_id, args, agent))
     if style == "json":
         click.echo(as_json(facts(found), indent=2))
         return
@@ -66,7 +66,7 @@ def _arguments(command: str | None, arguments: str | None) -> dict[str, Any]:
     return found
 
 
-async def _explained(
+async def _explain_call(
     directory: Path, tool_id: str | None, args: dict[str, Any], agent: str | None
 ) -> "Explanation":
     """Explain a call of a tool."""

@@ -63,7 +63,7 @@ def export_session(  # noqa: PLR0913 - its options
     form, target = named[0] if named else ("jsonl", None)
     wanted = Wanted(form=form, redacted=not no_redact, with_reasoning=with_reasoning, last=last)
     with answer_stream() as out:  # what plugins print is no line of the export
-        exported = run_async(_exported(directory, session_id, wanted))
+        exported = run_async(_export(directory, session_id, wanted))
         if target is None:
             out.buffer.write(exported.content)
         else:
@@ -73,7 +73,7 @@ def export_session(  # noqa: PLR0913 - its options
     )
 
 
-async def _exported(directory: Path, session_id: str | None, wanted: "Wanted") -> "Exported":
+async def _export(directory: Path, session_id: str | None, wanted: "Wanted") -> "Exported":
     from pegboard_plugins.cli.export.exporting import export_session as export
     from pegboard_plugins.cli.foundsession import find_session
 
@@ -90,10 +90,10 @@ def import_session(directory: Path, file: BinaryIO) -> None:
     The session joins this project, and its new id is printed. A FILE with any mistake is refused
     as a whole; `-` is standard input.
     """
-    click.echo(run_async(_imported(directory, file)).id)
+    click.echo(run_async(_import(directory, file)).id)
 
 
-async def _imported(directory: Path, file: BinaryIO) -> "Session":
+async def _import(directory: Path, file: BinaryIO) -> "Session":
     from pegboard_plugins.cli.export.sessionfile import LINE_LIMIT_BYTES, imported
 
     lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")

@@ -14,7 +14,7 @@ _NAMED = 3
 
 def foreign_health(app: App, *, all_libraries: bool) -> tuple[Finding, ...]:
     """Return the findings; it blocks."""
-    found = [each for product in SURVEYS for each in _lost(app, product)]
+    found = [each for product in SURVEYS for each in _list_losses(app, product)]
     command = "hooks trust" if app.trust.trusted_by_user else "trust allow"
     for path in waiting_files(app):
         text = f"hooks of {path} do not run: `pegboard {command}` shows and trusts them"
@@ -23,7 +23,7 @@ def foreign_health(app: App, *, all_libraries: bool) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _lost(app: App, product: str) -> Iterator[Finding]:
+def _list_losses(app: App, product: str) -> Iterator[Finding]:
     """Yield what of a product's files has no effect here, or another one."""
     found = survey(product, app.workspace)
     names = [each.found for each in found if not isinstance(each, BrokenFile) and each.is_lost]

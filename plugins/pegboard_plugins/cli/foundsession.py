@@ -19,7 +19,7 @@ _SEARCHED = 500
 """The newest sessions, among which a misspelt id is looked for."""
 
 
-def _chosen(found: Sequence[Session]) -> Session:
+def _choose(found: Sequence[Session]) -> Session:
     """Return the session used last, or the one that the user chooses from the newest."""
     if not found:
         raise InvalidInputError("there is no session in this project yet")
@@ -41,7 +41,7 @@ async def find_session(app: "App", session_id: str | None, *, whole: bool = Fals
     :raises InvalidInputError: when several begin so, or the project has none at all.
     """
     if session_id is None:
-        return _chosen(await app.sessions(limit=_SEARCHED))
+        return _choose(await app.sessions(limit=_SEARCHED))
     try:
         return await app.session(session_id)
     except NotFoundError as error:

@@ -37,15 +37,15 @@ def as_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401 - 
     Every program reads the same text from it: `\u202e` for the mark that turns the direction of
     writing round. A date or time, as TOML has them, is its text.
     """
-    return _escaped(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
+    return _escape(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
 
 
 def schema_json(value: object) -> str:
     """Values of the schema as indented JSON, in the protocol's names, with the same escapes."""
     import msgspec  # `--help` does without it
 
-    return _escaped(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+    return _escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return re.sub(_UNSEEN, lambda found: json.dumps(found[0])[1:-1], text)

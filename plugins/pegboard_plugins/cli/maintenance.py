@@ -34,7 +34,7 @@ def repair() -> int:
     from pegboard.display import escape_controls
     from pegboard.unstable import counted
 
-    warnings, interrupted, problems, sessions = run_async(_repaired())
+    warnings, interrupted, problems, sessions = run_async(_repair())
     for text in warnings:
         click.echo(escape_controls(f"warning: {text}"))
     for session_id in interrupted:
@@ -48,16 +48,16 @@ def repair() -> int:
     return 0
 
 
-async def _repaired() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
-    before = await _looked_at()
+async def _repair() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
+    before = await _inspect()
     if not before[2]:
         return before
     # What the look has found in the file itself is what the next opening mends.
-    warnings, interrupted, problems, sessions = await _looked_at()
+    warnings, interrupted, problems, sessions = await _inspect()
     return (*before[0], *warnings), (*before[1], *interrupted), problems, sessions
 
 
-async def _looked_at() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
+async def _inspect() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
     from pegboard.app import IdSource, open_storage
     from pegboard.schema.event import SessionIdle
 
@@ -81,12 +81,12 @@ def gc(directory: Path) -> None:
     These are tool outputs older than 7 days, snapshots that are too old or that no session can
     return to, and empty database pages.
     """
-    freed = run_async(_collected(directory, _places()))
+    freed = run_async(_collect(directory, _places()))
     for name, size in freed.items():
         click.echo(f"{shown(size):>10}  {name}")
 
 
-async def _collected(directory: Path, places: "UserFolders") -> dict[str, int]:
+async def _collect(directory: Path, places: "UserFolders") -> dict[str, int]:
     from pegboard import AppOptions
     from pegboard.app import IdSource, open_storage
 

@@ -118,7 +118,7 @@ class MessageCommand(click.Command):
             )
 
             if error.option_name in ALIASES:
-                return self.parse_args(ctx, [_renamed(each, ALIASES) for each in args])
+                return self.parse_args(ctx, [_rename(each, ALIASES) for each in args])
             if error.option_name in PRINT.intersection(args):
                 return self.parse_args(ctx, [each for each in args if each not in PRINT])
             if error.option_name not in FOREIGN:
@@ -127,7 +127,7 @@ class MessageCommand(click.Command):
             raise click.UsageError(text, ctx) from error
 
 
-def _renamed(word: str, names: Mapping[str, str]) -> str:
+def _rename(word: str, names: Mapping[str, str]) -> str:
     name, equals, value = word.partition("=")
     return f"{names.get(name, name)}{equals}{value}"
 

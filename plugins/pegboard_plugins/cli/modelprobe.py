@@ -40,13 +40,13 @@ async def probe(app: "App", name: str) -> tuple[Finding, ...]:
     """
     model = await app.resolve_model(name)
     findings = [await _text(app, model), await _call(app, model), await _picture(app, model)]
-    return (*findings, *_known(model))
+    return (*findings, *_list_facts(model))
 
 
 async def _text(app: "App", model: "Model") -> Finding:
     began = monotonic()
-    events = await _asked(app, model, "Answer with the one word: ready")
-    text, usage = _said(events), _usage(events)
+    events = await _ask(app, model, "Answer with the one word: ready")
+    text, usage = _answer_text(events), _usage(events)
     seconds = monotonic() - began
     if not text:
         return Finding(what="text", state="fails", text="the answer has no text")
@@ -68,7 +68,7 @@ async def _call(app: "App", model: "Model") -> Finding:
     )
     question = "Call the tool `add` with a = 2 and b = 3. Do not work it out yourself."
     try:
-        events = await _asked(app, model, question, tools=(tool,))
+        events = await _ask(app, model, question, tools=(tool,))
     except ProviderError as error:
         return Finding(what="tools", state="fails", text=f"refused with tools: {error}")
     calls = [event for event in events if isinstance(event, ToolCall)]
@@ -92,7 +92,7 @@ async def _picture(app: "App", model: "Model") -> Finding:
     media = Media(mime="image/png", url=url, filename="square.png")
     question = "Which colour is the square? Answer with one word."
     try:
-        text = _said(await _asked(app, model, question, media=(media,)))
+        text = _answer_text(await _ask(app, model, question, media=(media,)))
     except ProviderError as error:
         return Finding(what="pictures", state="fails", text=f"refused with a picture: {error}")
     if "red" not in text.lower():
@@ -100,7 +100,7 @@ async def _picture(app: "App", model: "Model") -> Finding:
     return Finding(what="pictures", state="ok", text="saw the colour of a square")
 
 
-def _known(model: "Model") -> Iterator[Finding]:
+def _list_facts(model: "Model") -> Iterator[Finding]:
     limit = model.limit
     window = limit.input or limit.context
     if window is None:
@@ -118,7 +118,7 @@ def _known(model: "Model") -> Iterator[Finding]:
         yield Finding(what="status", state="warns", text="its provider will take it away")
 
 
-async def _asked(app: "App", model: "Model", text: str, **more: Any) -> "list[StreamEvent]":  # noqa: ANN401 - tools or media
+async def _ask(app: "App", model: "Model", text: str, **more: Any) -> "list[StreamEvent]":  # noqa: ANN401 - tools or media
     """Return the events of an answer.
 
     :raises ProviderError: when there is none.
@@ -146,7 +146,7 @@ async def _asked(app: "App", model: "Model", text: str, **more: Any) -> "list[St
         ) from error
 
 
-def _said(events: "list[StreamEvent]") -> str:
+def _answer_text(events: "list[StreamEvent]") -> str:
     from pegboard.providers import TextDelta
 
     return "".join(event.text for event in events if isinstance(event, TextDelta)).strip()

@@ -90,21 +90,21 @@ def _pip(verb: str, prefix: Path) -> tuple[str, ...]:
         return (_program("uv"), "pip", verb, *here)
     if find_spec("pip") is not None:
         return (sys.executable, "-P", "-m", "pip", verb)
-    if found := _found("uv"):
+    if found := _find_program("uv"):
         return (found, "pip", verb, *here)
-    if found := _found("pip") or _found("pip3"):
+    if found := _find_program("pip") or _find_program("pip3"):
         return (found, *here, verb)
     text = f"this environment has no pip: put pip or uv on the PATH, or make it with `{_ENSURE}`"
     raise click.UsageError(text)
 
 
-def _found(name: str) -> str | None:
+def _find_program(name: str) -> str | None:
     """Find the user's program of this name, never one of the current project."""
     return find_program(name, os.environ, root=open_workspace(Path.cwd()).worktree)
 
 
 def _program(name: str) -> str:
-    found = _found(name)
+    found = _find_program(name)
     if found is None:
         text = f"this environment is {name}'s, and there is no {name} on the PATH"
         raise click.UsageError(text)

@@ -62,7 +62,7 @@ def new(
     name = name.removeprefix("pegboard-")
     if not _NAME.fullmatch(name):
         raise click.UsageError(f"{name!r} is not a package name: use a-z, 0-9 and single dashes")
-    if name in _taken(kind):
+    if name in _builtin_names(kind):
         what = "command" if kind == "command" else "plugin"
         raise click.UsageError(f"{name} is the name of a built-in {what}: choose another")
     folder = (into or directory) / f"pegboard-{name}"
@@ -79,7 +79,7 @@ def new(
         click.echo(folder / path)
 
 
-def _taken(kind: str) -> set[str]:
+def _builtin_names(kind: str) -> set[str]:
     """Return the names of the built-in plugins, or commands."""
     from pegboard_plugins.cli.distributions import COMMANDS, GROUP, OWN, entries
 
@@ -114,11 +114,11 @@ def written(name: str, kind: str) -> dict[str, str]:
         f"{module}/__init__.py": f"{kind}.py",
         f"tests/test_{function}.py": f"test_{kind}.py",
     }
-    files = {path: _filled(source, words) for path, source in sources.items()}
+    files = {path: _fill(source, words) for path, source in sources.items()}
     return {**files, f"{module}/py.typed": ""}
 
 
-def _filled(source: str, words: Mapping[str, str]) -> str:
+def _fill(source: str, words: Mapping[str, str]) -> str:
     text = (_TEMPLATES / f"{source}.txt").read_text(encoding="utf-8")
     pattern = re.compile("|".join(words))
     while (filled := pattern.sub(lambda found: words[found[0]], text)) != text:

@@ -35,8 +35,8 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
     """
     from pegboard_plugins.shared.frontend import store_secret
 
-    places, plugin = _known(directory, plugin, key)
-    store_secret(places, plugin, key, _typed(plugin, key))
+    places, plugin = _find_plugin(directory, plugin, key)
+    store_secret(places, plugin, key, _read_secret(plugin, key))
     click.echo(f"{plugin} has the secret {key}")
 
 
@@ -49,7 +49,7 @@ def unset_secret(plugin: str, key: str) -> None:
     from pegboard_plugins.shared.frontend import store_secret
 
     places = _places()
-    plugin, names = _kept(places, plugin)
+    plugin, names = _stored_secrets(places, plugin)
     if key not in names:
         near = ", ".join(nearest_names(key, names)) or ", ".join(names)
         raise InvalidInputError(
@@ -63,12 +63,12 @@ def unset_secret(plugin: str, key: str) -> None:
 @click.argument("plugin", shell_complete=live("plugin"))
 def list_secrets(plugin: str) -> None:
     """List the names of the saved secrets of PLUGIN."""
-    _, names = _kept(_places(), plugin)
+    _, names = _stored_secrets(_places(), plugin)
     for name in names:
         click.echo(name)
 
 
-def _kept(places: "UserFolders", plugin: str) -> tuple[str, tuple[str, ...]]:
+def _stored_secrets(places: "UserFolders", plugin: str) -> tuple[str, tuple[str, ...]]:
     """Return a plugin's own name, also for one named with its distribution, and its secrets."""
     from pegboard_plugins.shared.frontend import kept_names
 
@@ -78,7 +78,7 @@ def _kept(places: "UserFolders", plugin: str) -> tuple[str, tuple[str, ...]]:
     return own, kept_names(places, own)
 
 
-def _known(directory: Path, plugin: str, key: str) -> "tuple[UserFolders, str]":
+def _find_plugin(directory: Path, plugin: str, key: str) -> "tuple[UserFolders, str]":
     """Return the user's folders and the plugin's own name, for a secret that it can have."""
     from pegboard.unstable import find_plugins
     from pegboard_plugins.cli.pluginswitch import named
@@ -94,7 +94,7 @@ def _places() -> "UserFolders":
     return UserFolders.of(os.environ)
 
 
-def _typed(plugin: str, key: str) -> str:
+def _read_secret(plugin: str, key: str) -> str:
     if sys.stdin.isatty():
         text = click.prompt(f"{key} of {plugin} (hidden)", hide_input=True, err=True)
     else:

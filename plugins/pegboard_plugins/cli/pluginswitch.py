@@ -27,7 +27,7 @@ STYLE = format_option("text")
 @click.pass_obj
 def enable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     """Enable the plugin NAME again in all your projects."""
-    _switched(directory, name, style, enabled=True)
+    _switch(directory, name, style, enabled=True)
 
 
 @click.command()
@@ -39,7 +39,7 @@ def disable(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 
     A disabled plugin is not imported.
     """
-    _switched(directory, name, style, enabled=False)
+    _switch(directory, name, style, enabled=False)
 
 
 @click.command()
@@ -63,13 +63,13 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
                 click.echo(escape_controls(f"{'' if number else key:<14}{text}".rstrip()))
 
 
-def _switched(directory: Path, name: str, style: Literal["text", "json"], *, enabled: bool) -> None:
+def _switch(directory: Path, name: str, style: Literal["text", "json"], *, enabled: bool) -> None:
     from pegboard.unstable import find_plugins
 
     refuse_within_tool(f"pegboard plugins {'enable' if enabled else 'disable'}")
     # No plugin is imported: its import may be what goes wrong.
     (found, *_) = named(run_async(find_plugins(directory)), name)
-    file = _written(directory, found.table, enabled=enabled)
+    file = _write(directory, found.table, enabled=enabled)
     (now, *_) = [p for p in run_async(find_plugins(directory)) if p.table == found.table]
     state, by = not now.blocked, now.error
     if style == "json":
@@ -81,7 +81,7 @@ def _switched(directory: Path, name: str, style: Literal["text", "json"], *, ena
         raise SystemExit(Exit.CONFIG)
 
 
-def _written(directory: Path, table: str, *, enabled: bool) -> Path:
+def _write(directory: Path, table: str, *, enabled: bool) -> Path:
     """Write the switch into the user's file that had it before, else into `pegboard.toml`."""
     from pegboard_plugins.cli.configkeys import config_file, set_in, source
     from pegboard_plugins.shared.frontend import update_user_config

@@ -32,7 +32,7 @@ def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text"
     prompt with the plugins that wrote them, each hook that changed something, and the time of each.
     A second prompt shows which plugin changes the beginning of a request, which a provider caches.
     """
-    found = run_async(_traced(directory, prompt, agent))
+    found = run_async(_trace(directory, prompt, agent))
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
@@ -55,15 +55,15 @@ def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text"
         )
     click.echo("")
     names = ("plugin", "hook", "calls", "failures", "ms", "max_ms")
-    rows = [[_shown(row[name]) for name in names] for row in found["timings"]]
+    rows = [[_format_value(row[name]) for name in names] for row in found["timings"]]
     click.echo(table(names, rows), nl=False)
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return f"{value:.1f}" if isinstance(value, float) else str(value)
 
 
-async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, Any]:
+async def _trace(directory: Path, prompt: str, agent: str | None) -> dict[str, Any]:
     from pegboard import App, AppOptions, Prompt
     from pegboard.testing import ScriptedModel
     from pegboard_plugins.cli.tool import Scripted
@@ -85,14 +85,14 @@ async def _traced(directory: Path, prompt: str, agent: str | None) -> dict[str, 
             await app.delete_session(session.id)
         loss = (getattr(again.info, "metadata", None) or {}).get("prefixLoss")
         return {
-            "system": [*_written(system, steps)],
+            "system": [*_list_authors(system, steps)],
             "changes": [*_changes(steps)],
             "timings": timings,
             "prefix": [loss] if loss else [],
         }
 
 
-def _written(system: str, steps: "Sequence[Any]") -> "Iterator[dict[str, str]]":
+def _list_authors(system: str, steps: "Sequence[Any]") -> "Iterator[dict[str, str]]":
     """Yield the lines of the system prompt, each with its last author; "" is the agent."""
     writers: dict[str, str] = {}
     for step in steps:

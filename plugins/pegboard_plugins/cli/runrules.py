@@ -69,12 +69,12 @@ class RunRules:
             worktree=workspace.worktree,
             home=home,
         )
-        allowed = (rule for text in self._allow for rule in _parsed(text, "allow", anchors))
-        denied = (rule for text in self._deny for rule in _parsed(text, "deny", anchors))
+        allowed = (rule for text in self._allow for rule in _parse(text, "allow", anchors))
+        denied = (rule for text in self._deny for rule in _parse(text, "deny", anchors))
         return tuple(allowed), tuple(denied)
 
 
-def _parsed(text: str, action: Action, anchors: Anchors) -> tuple[Rule, ...]:
+def _parse(text: str, action: Action, anchors: Anchors) -> tuple[Rule, ...]:
     own = _OWN.fullmatch(text)
     if own and own[1] not in _LIKE_CLAUDES and not own[1].startswith("mcp__"):
         return (Rule(own[1], own[2] or "*", action, by=f"--{action}"),)

@@ -70,7 +70,7 @@ def rename(directory: Path, session_id: str, title: str) -> None:
     """Rename a session."""
     if not title.strip():
         raise InvalidInputError("the title is empty; give one")
-    session = run_async(_updated(directory, session_id, title=title))
+    session = run_async(_update(directory, session_id, title=title))
     click.echo(_line(session))
 
 
@@ -83,11 +83,11 @@ def archive(directory: Path, session_id: str, *, undo: bool) -> None:
 
     `session list --all` still shows it.
     """
-    session = run_async(_updated(directory, session_id, archived=not undo))
+    session = run_async(_update(directory, session_id, archived=not undo))
     click.echo(_line(session))
 
 
-async def _updated(
+async def _update(
     directory: Path, session_id: str, *, title: str | None = None, archived: bool | None = None
 ) -> "Session":
     from pegboard_plugins.cli.foundsession import find_session
@@ -106,10 +106,10 @@ def fork(directory: Path, session_id: str | None, message_id: str | None) -> Non
 
     The new id is printed.
     """
-    click.echo(run_async(_forked(directory, session_id, message_id)).id)
+    click.echo(run_async(_fork(directory, session_id, message_id)).id)
 
 
-async def _forked(directory: Path, session_id: str | None, message_id: str | None) -> "Session":
+async def _fork(directory: Path, session_id: str | None, message_id: str | None) -> "Session":
     from pegboard_plugins.cli.foundsession import find_session
     from pegboard_plugins.shared.frontend import forked
 
@@ -125,11 +125,11 @@ def adopt(directory: Path, old_folder: Path) -> None:
 
     OLD_FOLDER is the path that no longer exists.
     """
-    for session in run_async(_adopted(directory, old_folder)):
+    for session in run_async(_adopt(directory, old_folder)):
         click.echo(_line(session))
 
 
-async def _adopted(directory: Path, old_folder: Path) -> "tuple[Session, ...]":
+async def _adopt(directory: Path, old_folder: Path) -> "tuple[Session, ...]":
     from pegboard_plugins.shared.frontend import adopt_folder
 
     async with open_app(directory) as app:

@@ -72,13 +72,13 @@ class TerminalScreen:
         from rich.text import Text
 
         text = Text("  " * line.indent)
-        style = self._styled(_STYLES[line.style])
+        style = self._style(_STYLES[line.style])
         if line.head:
-            text.append(line.head, style=self._styled(f"bold {style}"))
+            text.append(line.head, style=self._style(f"bold {style}"))
             text.append(f" {line.text}" if line.text else "")
         elif line.spans:
             for span in line.spans:
-                text.append(span.text, style=self._styled(PALETTE[span.style]))
+                text.append(span.text, style=self._style(PALETTE[span.style]))
         else:
             text.append(line.text, style=style)
         self._open_console().print(text, soft_wrap=True)
@@ -96,7 +96,7 @@ class TerminalScreen:
             return
         if self._status is None:
             console = self._open_console()
-            self._status = console.status(escape_controls(text), spinner_style=self._styled("dim"))
+            self._status = console.status(escape_controls(text), spinner_style=self._style("dim"))
             self._status.start()
         else:
             self._status.update(escape_controls(text))
@@ -107,7 +107,7 @@ class TerminalScreen:
         self._write_blocks(self._markdown.flush())
         self._end_line()
 
-    def _styled(self, style: str) -> str:
+    def _style(self, style: str) -> str:
         return style if self._colours else ""
 
     def _turn_to(self, *, is_answer: bool) -> None:

@@ -34,7 +34,7 @@ def tool() -> None:
 @click.pass_obj
 def list_tools(directory: Path, style: Literal["text", "json"]) -> None:
     """List the tools and their plugins."""
-    rows = run_async(_listed(directory))
+    rows = run_async(_list_tools(directory))
     if style == "json":
         click.echo(as_json(rows, indent=2))
         return
@@ -110,7 +110,7 @@ def _object(written: str) -> dict[str, Any]:
     return found
 
 
-async def _listed(directory: Path) -> list[dict[str, str]]:
+async def _list_tools(directory: Path) -> list[dict[str, str]]:
 
     async with open_app(directory) as app:
         owners = {name: info.name for info in app.plugins.infos for name in info.tools}
@@ -139,7 +139,7 @@ def _exposure(app: "App", tool: "Tool") -> str:
 async def _schema(directory: Path, name: str) -> dict[str, Any]:
 
     async with open_app(directory) as app:
-        tool = _found(app, name)
+        tool = _find_tool(app, name)
         found = next((each for each in await app.policy.offered() if each.name == tool.id), tool)
         return {
             "name": tool.id,
@@ -149,7 +149,7 @@ async def _schema(directory: Path, name: str) -> dict[str, Any]:
         }
 
 
-def _found(app: "App", name: str) -> "Tool":
+def _find_tool(app: "App", name: str) -> "Tool":
     """Return the tool of this name.
 
     :raises click.UsageError: with the nearest names, when there is none.
@@ -204,7 +204,7 @@ class _Call:
             finally:
                 if not self._keep:
                     await app.delete_session(session.id)
-        return _told(part, session.id if self._keep else None)
+        return _call_result(part, session.id if self._keep else None)
 
     def _checked(self, app: "App") -> dict[str, Any]:
         """Return the arguments under the tool's own names, once they fit it.
@@ -213,7 +213,7 @@ class _Call:
         """
         from pegboard import ToolError
 
-        found = _found(app, self._name)
+        found = _find_tool(app, self._name)
         own = dict(found.own_names(self._args))
         try:
             found.validate(own)
@@ -228,7 +228,7 @@ class _Call:
 
         model = ScriptedModel([]).models()[0]
         text = f"{TITLE} {self._name} {as_json(self._args)}"
-        asking = asyncio.create_task(_answered(app))
+        asking = asyncio.create_task(_ask_user(app))
         try:
             name = f"{model.provider_id}/{model.id}"
             await app.prompt(session_id, Prompt(text, agent=self._agent, model=name))
@@ -261,7 +261,7 @@ class Scripted:
         self.register_providers = hookimpl(lambda: (script,))
 
 
-async def _answered(app: "App") -> None:
+async def _ask_user(app: "App") -> None:
     """Ask the user at the terminal; without a terminal, ask nothing."""
     from os import environ
 
@@ -278,7 +278,7 @@ async def _answered(app: "App") -> None:
                 await asker.ask(asked.request)
 
 
-def _told(part: "ToolPart", session_id: str | None) -> tuple[dict[str, Any], Exit]:
+def _call_result(part: "ToolPart", session_id: str | None) -> tuple[dict[str, Any], Exit]:
     """Return the call's result for people and programs, and its exit code."""
     from pegboard.schema.part import Completed, Failed
     from pegboard.schema.wire import to_json

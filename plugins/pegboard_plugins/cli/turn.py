@@ -92,7 +92,7 @@ def _end_in_time(reason: Exit, limit_s: float = END_LIMIT_S) -> None:
     signal.setitimer(signal.ITIMER_REAL, limit_s)
 
 
-def _interrupted(*_: object) -> None:
+def _interrupt(*_: object) -> None:
     """Handle a signal: the loop stops if it turns, and the second signal ends the process."""
     if signal.getitimer(signal.ITIMER_REAL)[0]:
         _leave_at_once()
@@ -130,7 +130,7 @@ async def take_turn(
     asking = _Asking(ask, prompting, replies) if ask else None
     drawing = _Drawing(backend, view)
     watching = asyncio.create_task(_watch(subscription, drawing, tally, asking))
-    with _stopped_by(stop, prompt.limit_s):
+    with _stop_on(stop, prompt.limit_s):
         try:
             await asyncio.wait({prompting, watching}, return_when=asyncio.FIRST_COMPLETED)
             if not prompting.done():
@@ -294,17 +294,17 @@ async def _end(*tasks: asyncio.Task[Any]) -> None:
 
 
 @contextmanager
-def _stopped_by(stop: Stop, limit_s: float | None) -> Iterator[None]:
+def _stop_on(stop: Stop, limit_s: float | None) -> Iterator[None]:
     """Ctrl-C, SIGTERM, a closed terminal and the time limit stop the turn."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
     for number in signals:
         loop.add_signal_handler(number, stop, Exit.INTERRUPTED)
-        signal.signal(number, _interrupted)
+        signal.signal(number, _interrupt)
 
     def hang_up() -> None:
         if stop.reason is None:
-            _interrupted()
+            _interrupt()
             loop.call_soon_threadsafe(stop, Exit.INTERRUPTED)
 
     timers: list[asyncio.TimerHandle | threading.Timer] = []

@@ -31,7 +31,7 @@ def revert(
 
     The exit code is 1 if a file could not be restored.
     """
-    return _shown(directory, run_async(_reverted(directory, session_id, message_id)), style)
+    return _show(directory, run_async(_revert(directory, session_id, message_id)), style)
 
 
 @click.command()
@@ -43,10 +43,10 @@ def unrevert(directory: Path, session_id: str | None, style: Literal["text", "js
 
     This is possible until the next prompt. The exit code is 1 if a file could not be restored.
     """
-    return _shown(directory, run_async(_unreverted(directory, session_id)), style)
+    return _show(directory, run_async(_unrevert(directory, session_id)), style)
 
 
-async def _reverted(directory: Path, session_id: str | None, message_id: str | None) -> "Reverted":
+async def _revert(directory: Path, session_id: str | None, message_id: str | None) -> "Reverted":
     async with open_app(directory) as app:
         session = await _here(app, session_id)
         return await reverted(app, session.id, message_id or await _last_prompt(app, session.id))
@@ -78,12 +78,12 @@ async def _last_prompt(app: "App", session_id: str) -> str:
     return prompts[-1]
 
 
-async def _unreverted(directory: Path, session_id: str | None) -> "Reverted":
+async def _unrevert(directory: Path, session_id: str | None) -> "Reverted":
     async with open_app(directory) as app:
         return await unreverted(app, (await _here(app, session_id)).id)
 
 
-def _shown(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
+def _show(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
     from pegboard.display import escape_controls
     from pegboard.unstable import open_workspace, stored_name
     from pegboard_plugins.shared.frontend import copies_of, reason_of, shown_path

@@ -21,12 +21,12 @@ def takes_gzip(headers: Sequence[str]) -> bool:
 
     `headers` are the lines of `Accept-Encoding`; without one nothing is compressed.
     """
-    weights = dict(_weighed(entry) for line in headers for entry in line.split(","))
+    weights = dict(_parse_weight(entry) for line in headers for entry in line.split(","))
     weight = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
     return weight > 0 and weight >= weights.get("identity", 0.0)
 
 
-def _weighed(entry: str) -> tuple[str, float]:
+def _parse_weight(entry: str) -> tuple[str, float]:
     """Return a coding and its weight, which is 0 where it cannot be read."""
     name, *parameters = (word.strip().lower() for word in entry.split(";"))
     weight = next((word[2:] for word in parameters if word.startswith("q=")), "1")

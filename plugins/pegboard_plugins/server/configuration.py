@@ -48,7 +48,7 @@ async def global_config(state: Served) -> Response:
 @routes.patch("/config", **operation("config.update", gives=dict[str, Any], takes=dict[str, Any]))
 async def update(request: Request, state: Served) -> Response:
     """Change the user's own file, and return the configuration of the directory."""
-    return answer(await _updated(request, state, asked_directory(request, state)))
+    return answer(await _update(request, state, asked_directory(request, state)))
 
 
 @routes.patch(
@@ -57,17 +57,17 @@ async def update(request: Request, state: Served) -> Response:
 )
 async def update_global(request: Request, state: Served) -> Response:
     """Change the user's own file, and return the configuration of the server's own directory."""
-    return answer(await _updated(request, state, state.directory))
+    return answer(await _update(request, state, state.directory))
 
 
-async def _updated(request: Request, state: ServerState, directory: Path) -> dict[str, Any]:
+async def _update(request: Request, state: ServerState, directory: Path) -> dict[str, Any]:
     """Change the configuration; an unusable file is set back to its old text.
 
     Masks that a client has read and sends back change nothing.
     """
     body = await body_of(request, dict[str, Any])
     try:
-        changes = unmasked(body)
+        changes = drop_masks(body)
     except RecursionError as error:
         raise BodyError("the settings are nested too deeply") from error
     async with state.changing:
@@ -108,7 +108,7 @@ def _lists(said: Config) -> dict[str, Any]:
 def _provider(said: ProviderConfig) -> dict[str, Any]:
     values: dict[str, Any] = to_json(said)
     if said.api:
-        values["api"] = masked_address(said.api)
+        values["api"] = mask_address(said.api)
     models = {name: _model(each) for name, each in said.models.items()}
     return {**values, "options": masked(said.options), "models": models}
 
@@ -156,22 +156,22 @@ def masked(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any sha
         return [masked(each, name) for each in value]
     if not isinstance(value, str):
         return value
-    return MASK if value and _is_secret(name) else masked_address(value)
+    return MASK if value and _is_secret(name) else mask_address(value)
 
 
-def masked_address(text: str) -> str:
+def mask_address(text: str) -> str:
     """Mask the secrets in the addresses of a text."""
     return _IN_URL.sub(lambda found: (found["name"] or "") + MASK, text)
 
 
-def unmasked(changes: Mapping[str, Any]) -> dict[str, Any]:
+def drop_masks(changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a client's changes without the masks that stand for secrets."""
     found: dict[str, Any] = {}
     for name, value in changes.items():
         if MASK in name:
             continue
         if isinstance(value, Mapping):
-            rest = unmasked(value)
+            rest = drop_masks(value)
             if rest or not value:
                 found[name] = rest
         elif not _has_mask(value):

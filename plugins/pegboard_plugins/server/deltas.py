@@ -97,9 +97,9 @@ class JoinedDeltas:
                 async with asyncio.timeout_at(self._due()):
                     taken = await self._events.batch()
             except TimeoutError:
-                told = tuple(self._told_when_due())
+                told = tuple(self._pass_on_due())
             else:
-                told = tuple(self._told(taken) if taken else self._joined())
+                told = tuple(self._pass_on(taken) if taken else self._join_texts())
                 if not taken:
                     return told
             if told:
@@ -108,7 +108,7 @@ class JoinedDeltas:
     def _due(self) -> float | None:
         return min((text.due for text in self._texts.values()), default=None)
 
-    def _told(self, events: Iterable[Event]) -> Iterator[Event]:
+    def _pass_on(self, events: Iterable[Event]) -> Iterator[Event]:
         for event in events:
             match event.properties:
                 case PartDelta(part_id=part_id, delta=added) as delta:
@@ -121,14 +121,14 @@ class JoinedDeltas:
                         self._texts[part_id] = _Text(delta, self._later())
                         yield event
                 case other:
-                    yield from self._joined(event.session_id)
+                    yield from self._join_texts(event.session_id)
                     if isinstance(other, PartUpdated):
                         self._texts.pop(other.part.id, None)
                     elif isinstance(other, PartRemoved):
                         self._texts.pop(other.part_id, None)
                     yield event
 
-    def _told_when_due(self) -> Iterator[Event]:
+    def _pass_on_due(self) -> Iterator[Event]:
         """Yield the texts that are due; a part without one has just begun."""
         now = self._loop.time()
         for part_id, text in tuple(self._texts.items()):
@@ -139,7 +139,7 @@ class JoinedDeltas:
             else:
                 del self._texts[part_id]
 
-    def _joined(self, session_id: str | None = None) -> Iterator[Event]:
+    def _join_texts(self, session_id: str | None = None) -> Iterator[Event]:
         """Yield the joined texts of a session, or of all, before the events that follow."""
         for text in self._texts.values():
             if text.pieces and session_id in (None, text.delta.session_id):

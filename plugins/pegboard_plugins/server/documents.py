@@ -102,19 +102,19 @@ def with_plugins(
             # It is what a plugin's annotations come to.
             _log.exception("plugin %s: its routes cannot be described", plugin)
             continue
-        said = _renamed(said, plugin)
+        said = _prefix_references(said, plugin)
         paths |= said["paths"]
         own = said.get("components", {}).get("schemas", {})
         schemas |= {f"{plugin}.{name}": schema for name, schema in own.items()}
     return {**whole, "paths": paths, "components": {**whole["components"], "schemas": schemas}}
 
 
-def _renamed(value: Any, plugin: str) -> Any:  # noqa: ANN401 - JSON of any shape
+def _prefix_references(value: Any, plugin: str) -> Any:  # noqa: ANN401 - JSON of any shape
     """Prefix the references to schemas in a value with the plugin's name."""
     if isinstance(value, dict):
-        return {key: _renamed(each, plugin) for key, each in value.items()}
+        return {key: _prefix_references(each, plugin) for key, each in value.items()}
     if isinstance(value, list):
-        return [_renamed(each, plugin) for each in value]
+        return [_prefix_references(each, plugin) for each in value]
     start = _REFERENCE.format(name="")
     if isinstance(value, str) and value.startswith(start):
         return f"{start}{plugin}.{value.removeprefix(start)}"

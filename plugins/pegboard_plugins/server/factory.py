@@ -81,7 +81,7 @@ def application(state: ServerState) -> FastAPI:
     app.state.plugins = {}
     for router in app.state.routers:
         app.include_router(router)
-    app.add_exception_handler(PegboardError, _told)
+    app.add_exception_handler(PegboardError, _answer_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _unknown)
     app.add_exception_handler(ClientDisconnect, _broken_off)
@@ -89,7 +89,7 @@ def application(state: ServerState) -> FastAPI:
     return app
 
 
-async def _told(_request: Request, error: Exception) -> Response:
+async def _answer_error(_request: Request, error: Exception) -> Response:
     assert isinstance(error, PegboardError)
     return failure(error)
 

@@ -70,7 +70,7 @@ async def find_file(
 ) -> Response:
     """List the paths nearest to a text; those of folders end with a slash."""
     chosen = kind or ("file" if dirs == "false" else None)
-    return answer(await asyncio.to_thread(_found, app, query, chosen, limit))
+    return answer(await asyncio.to_thread(_find_names, app, query, chosen, limit))
 
 
 @routes.get("/api/fs/find", **operation("v2.fs.find", gives=dict[str, Any]))
@@ -81,7 +81,7 @@ async def find_for_completion(
     kind: Annotated[str | None, Query(alias="type")] = None,
 ) -> Response:
     """List the paths nearest to a text, in the form of the newer terminal interface."""
-    found = await asyncio.to_thread(_found, app, query, kind, limit)
+    found = await asyncio.to_thread(_find_names, app, query, kind, limit)
     workspace = app.workspace
     where = {
         "directory": str(workspace.directory),
@@ -155,10 +155,10 @@ def _content(path: Path) -> FileContent:
         raise PermissionDeniedError(f"{path.name} cannot be read: {error.strerror}") from error
     if len(raw) > LONGEST_BYTES:
         raise InvalidInputError(f"{path.name} has more than {LONGEST_BYTES:,} bytes")
-    return _shown(path, raw)
+    return _file_content(path, raw)
 
 
-def _shown(path: Path, raw: bytes) -> FileContent:
+def _file_content(path: Path, raw: bytes) -> FileContent:
     kind = mimetypes.guess_type(path.name)[0] or ""
     if b"\0" not in raw and not kind.startswith("image/"):
         return FileContent(type="text", content=raw.decode("utf-8", "replace"))
@@ -166,7 +166,7 @@ def _shown(path: Path, raw: bytes) -> FileContent:
     return FileContent(type="binary", content=encoded, encoding="base64", mime_type=kind or None)
 
 
-def _found(app: App, query: str, kind: str | None, limit: int) -> list[str]:
+def _find_names(app: App, query: str, kind: str | None, limit: int) -> list[str]:
     """Return the names of the project nearest to a text, all or those of one kind."""
     files, _ = _files(app.workspace.directory)
     names = [*_folders(files), *files]

@@ -148,12 +148,12 @@ def main(pattern: str) -> int:
         return 2
     for path in walk_files(Path.cwd()):
         of_system = any(path.startswith(f"{folder}/") for folder in OF_THE_SYSTEM)
-        for line in () if of_system else _found(path, expression):
+        for line in () if of_system else _file_matches(path, expression):
             sys.stdout.buffer.write(msgspec.json.encode({"type": "match", "data": line}) + b"\n")
     return 0
 
 
-def _found(path: str, expression: re.Pattern[bytes]) -> list[dict[str, object]]:
+def _file_matches(path: str, expression: re.Pattern[bytes]) -> list[dict[str, object]]:
     place = Path(path)
     try:
         if not place.is_file() or place.stat().st_size > LONGEST_FILE_BYTES:

@@ -36,8 +36,8 @@ async def changes(app: App, base: str = "HEAD") -> tuple[FileChange, ...]:
     counts = await _git(root, env, *_DIFF, "--numstat", "-z", base)
     states = await _git(root, env, *_DIFF, "--name-status", "-z", base)
     known = _states(states)
-    found = [_counted(line, known) for line in counts.split("\0") if line.count("\t") == 2]  # noqa: PLR2004 - added, removed, path
-    new = await _untracked(root, env)
+    found = [_parse_counts(line, known) for line in counts.split("\0") if line.count("\t") == 2]  # noqa: PLR2004 - added, removed, path
+    new = await _list_untracked(root, env)
     lines = await asyncio.to_thread(lambda: [_lines(root / name) for name in new])
     added = (
         FileChange(path=name, added=count, removed=0, status="added")
@@ -52,7 +52,7 @@ async def default_branch(app: App) -> str | None:
     return None if ref is None else ref.removeprefix(_REMOTE)
 
 
-async def branched_at(app: App) -> str | None:
+async def find_branch_point(app: App) -> str | None:
     """Return the commit at which this branch left the default one; None on the default one."""
     ref = await _start(app)
     here = await asyncio.to_thread(lambda: branch(app.workspace))
@@ -103,7 +103,7 @@ async def differences(app: App, context: int, base: str = "HEAD") -> tuple[FileP
     """Return each changed file with its patch."""
     root = app.workspace.worktree
     env = await _environment(root)
-    new = set(await _untracked(root, env)) if app.workspace.git_dir is not None else set()
+    new = set(await _list_untracked(root, env)) if app.workspace.git_dir is not None else set()
     found = []
     for change in await changes(app, base):
         if change.path in new:
@@ -135,7 +135,7 @@ async def make_repository(directory: Path) -> None:
         raise InvalidInputError(f"no repository was made in {directory}: {reason}")
 
 
-async def _untracked(root: Path, env: Mapping[str, str]) -> list[str]:
+async def _list_untracked(root: Path, env: Mapping[str, str]) -> list[str]:
     told = await _git(root, env, "ls-files", "-z", "--others", "--exclude-standard")
     return [name for name in told.split("\0") if name]
 
@@ -145,7 +145,7 @@ def _states(text: str) -> dict[str, str]:
     return dict(zip(words[1::2], words[::2], strict=False))
 
 
-def _counted(line: str, states: dict[str, str]) -> FileChange:
+def _parse_counts(line: str, states: dict[str, str]) -> FileChange:
     added, removed, path = line.split("\t")
     kinds: dict[str, Literal["added", "deleted"]] = {"A": "added", "D": "deleted"}
     return FileChange(

@@ -105,7 +105,7 @@ class Guard:
             return _preflight()
         known = self._policy.credentials.accepts(headers.get("authorization"))
         if not (known or self._has_ticket(scope) or self._is_page(scope, headers)):
-            return _unauthorized(asks=PROOF_HEADER not in headers)
+            return _unauthorized_response(asks=PROOF_HEADER not in headers)
         return _bad_body(scope, headers) if scope["type"] == "http" else None
 
     def _is_link(self, scope: Scope, headers: Headers) -> bool:
@@ -218,7 +218,7 @@ def _text(word: bytes) -> str:
     return word.decode("utf-8", "replace")
 
 
-def _unauthorized(*, asks: bool) -> Response:
+def _unauthorized_response(*, asks: bool) -> Response:
     """Return the answer to a client that is not known; a page is not to ask for a password."""
     refusal = problem(
         401, "UnauthorizedError", "the server's token or password is missing or wrong"

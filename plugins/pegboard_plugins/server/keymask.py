@@ -15,19 +15,19 @@ MASK = "•••"
 
 def without_keys(app: App, value: object) -> Any:  # noqa: ANN401 - JSON leaves here
     """Return the value as JSON, with each key masked."""
-    return _masked(to_json(value), app.keys.values())
+    return _mask(to_json(value), app.keys.values())
 
 
-def masked_text(text: str) -> str:
+def mask_text(text: str) -> str:
     """Mask each key of the environment in the text of an error."""
-    return str(_masked(text, secret_values(os.environ)))
+    return str(_mask(text, secret_values(os.environ)))
 
 
-def _masked(value: Any, secrets: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON of any shape
+def _mask(value: Any, secrets: tuple[str, ...]) -> Any:  # noqa: ANN401 - JSON of any shape
     if isinstance(value, dict):
-        return {_masked(key, secrets): _masked(each, secrets) for key, each in value.items()}
+        return {_mask(key, secrets): _mask(each, secrets) for key, each in value.items()}
     if isinstance(value, list):
-        return [_masked(each, secrets) for each in value]
+        return [_mask(each, secrets) for each in value]
     if isinstance(value, str):
         for secret in secrets:
             value = value.replace(secret, MASK)

@@ -42,7 +42,7 @@ async def messages(
     if not limit:
         if before:
             raise InvalidInputError("`before` needs a `limit`: the size of the page")
-        return _listed(await opened.app.storage.turns_json(opened.session.id), {})
+        return _list_response(await opened.app.storage.turns_json(opened.session.id), {})
     if before:
         await opened.app.storage.turn(opened.session.id, check_id("message", before))
     rows = await opened.app.storage.turns_json(
@@ -50,7 +50,7 @@ async def messages(
     )
     page = msgspec.json.decode(rows, type=tuple[msgspec.Raw, ...])
     if len(page) <= limit:
-        return _listed(rows, {})
+        return _list_response(rows, {})
     cursor = msgspec.json.decode(page[1], type=_Place).info.id
     address = request.url.include_query_params(before=cursor)
     headers = {
@@ -58,7 +58,7 @@ async def messages(
         "link": f'<{address}>; rel="next"',
         "access-control-expose-headers": "Link, X-Next-Cursor",
     }
-    return _listed(b"[%b]" % b",".join(map(bytes, page[1:])), headers)
+    return _list_response(b"[%b]" % b",".join(map(bytes, page[1:])), headers)
 
 
 class _Id(msgspec.Struct):
@@ -73,7 +73,7 @@ class _Place(msgspec.Struct):
     info: _Id
 
 
-def _listed(rows: bytes, headers: Mapping[str, str]) -> Response:
+def _list_response(rows: bytes, headers: Mapping[str, str]) -> Response:
     if _SUMMARY in rows or UNPRICED in rows:
         turns = msgspec.json.decode(rows, type=tuple[Turn, ...])
         rows = encode(tuple(map(wire_turn, turns)))

@@ -15,10 +15,10 @@ from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.gitdiff import (
     FilePatch,
     FileStatus,
-    branched_at,
     changes,
     default_branch,
     differences,
+    find_branch_point,
     make_repository,
     status_of,
 )
@@ -141,7 +141,7 @@ async def vcs_diff(app: Here, mode: str = "git", context: int = PATCH_CONTEXT) -
     """Return the diff to the last commit, or to where the branch began, file by file."""
     if mode not in {"git", "branch"} or not 0 <= context <= MOST_CONTEXT:
         raise InvalidInputError(f"mode is git or branch, context is at most {MOST_CONTEXT} lines")
-    base = "HEAD" if mode == "git" else await branched_at(app)
+    base = "HEAD" if mode == "git" else await find_branch_point(app)
     return answer([] if base is None else await differences(app, context, base))
 
 
@@ -151,7 +151,7 @@ async def _current(app: App) -> Project:
     for each in await app.storage.projects():
         if each.id == workspace.project_id:
             return each
-    made = await asyncio.to_thread(_made_at, workspace.worktree)
+    made = await asyncio.to_thread(_creation_ms, workspace.worktree)
     return Project(
         id=workspace.project_id,
         worktree=str(workspace.worktree),
@@ -161,7 +161,7 @@ async def _current(app: App) -> Project:
     )
 
 
-def _made_at(folder: Path) -> int:
+def _creation_ms(folder: Path) -> int:
     """Milliseconds since 1970, 0 for a folder that has gone meanwhile."""
     try:
         return int(folder.stat().st_ctime * 1000)

@@ -14,7 +14,7 @@ from pegboard.errors import ModelNotFoundError
 from pegboard.providers import Provider
 from pegboard.schema.model import Model
 from pegboard.schema.wire import Rest, to_json
-from pegboard_plugins.server.configuration import masked, masked_address
+from pegboard_plugins.server.configuration import mask_address, masked
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import without_keys
 from pegboard_plugins.server.responses import UnsupportedError, answer, body_of
@@ -81,7 +81,7 @@ async def sign_in(providerID: str) -> Response:
 async def put_key(request: Request, providerID: str, state: Served) -> Response:
     """Store the key or token; idle projects use it from then on."""
     body: Auth = await body_of(request, Auth)  # type: ignore[arg-type] # a union is no class
-    await asyncio.to_thread(state.keys.put, _named(providerID), to_json(body))
+    await asyncio.to_thread(state.keys.put, _provider_name(providerID), to_json(body))
     await state.pool.renew()
     return answer(value=True)
 
@@ -89,12 +89,12 @@ async def put_key(request: Request, providerID: str, state: Served) -> Response:
 @routes.delete("/auth/{providerID}", **operation("auth.remove", gives=bool))
 async def drop_key(providerID: str, state: Served) -> Response:
     """Drop the provider's key."""
-    await asyncio.to_thread(state.keys.drop, _named(providerID))
+    await asyncio.to_thread(state.keys.drop, _provider_name(providerID))
     await state.pool.renew()
     return answer(value=True)
 
 
-def _named(provider_id: str) -> str:
+def _provider_name(provider_id: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", provider_id):
         raise InvalidInputError(f"not the name of a provider: {provider_id[:80]!r}")
     return provider_id
@@ -127,7 +127,7 @@ def _listing(app: App, provider: Provider, models: dict[str, Model]) -> Provider
 def _without_secrets(model: Model) -> Model:
     return replace(
         model,
-        api=replace(model.api, url=masked_address(model.api.url)),
+        api=replace(model.api, url=mask_address(model.api.url)),
         headers=masked(model.headers, "headers"),
         options=masked(model.options),
         variants=masked(model.variants),

@@ -82,12 +82,12 @@ async def ask(request: Request, opened: AtSession, state: Served) -> Response:
     body = await body_of(request, QuestionsBody)
     if not body.questions:
         raise InvalidInputError("there is no question to ask")
-    asking = state.start(_asked(state, opened, body.questions), f"question {opened.session.id}")
+    asking = state.start(_ask(state, opened, body.questions), f"question {opened.session.id}")
     await wait_while_connected(request, state, asking)
     return answer(None if asking.cancelled() else asking.result())
 
 
-async def _asked(
+async def _ask(
     state: ServerState, opened: OpenSession, questions: tuple[Question, ...]
 ) -> Answers | None:
     with state.pool.held(opened.app):

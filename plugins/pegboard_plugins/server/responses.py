@@ -20,7 +20,7 @@ from pegboard.errors import (
     SessionBusyError,
 )
 from pegboard.schema.wire import encode
-from pegboard_plugins.server.keymask import masked_text
+from pegboard_plugins.server.keymask import mask_text
 from pegboard_plugins.shared.frontend import for_client
 
 JSON = "application/json"
@@ -90,12 +90,12 @@ def problem(status: int, name: str, message: str, **facts: object) -> Response:
 
 def failure(error: PegboardError) -> Response:
     """Return the answer for an error."""
-    message = masked_text(str(error))
+    message = mask_text(str(error))
     if isinstance(error, NotFoundError) and error.kind in _TAGGED:
         tag, place = _TAGGED[error.kind]
-        return _tagged(404, tag, message, {place: error.name}, name="NotFoundError")
+        return _tagged_response(404, tag, message, {place: error.name}, name="NotFoundError")
     if isinstance(error, SessionBusyError):
-        return _tagged(409, "SessionBusyError", message, {"sessionID": error.session_id})
+        return _tagged_response(409, "SessionBusyError", message, {"sessionID": error.session_id})
     facts = _facts(error)
     for kind, status, name in _STATUS:
         if isinstance(error, kind):
@@ -117,7 +117,7 @@ def _facts(error: PegboardError) -> dict[str, object]:
             return {}
 
 
-def _tagged(
+def _tagged_response(
     status: int, tag: str, message: str, facts: Mapping[str, str], *, name: str | None = None
 ) -> Response:
     """Return an error with the tag that newer clients read, and the name that others read."""
@@ -138,7 +138,7 @@ async def body_of(request: Request, kind: type[_Body]) -> _Body:
         else:
             _refuse_twins(raw)
     except msgspec.ValidationError as error:
-        raise BodyError(_placed(str(error))) from error
+        raise BodyError(_break_before_place(str(error))) from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise BodyError(f"Malformed JSON in request body: {error}") from error
     except RecursionError as error:
@@ -160,7 +160,7 @@ def _refuse_twins(raw: bytes) -> None:
     json.loads(raw, object_pairs_hook=unique, parse_int=str, parse_float=str)
 
 
-def _placed(text: str) -> str:
+def _break_before_place(text: str) -> str:
     """Put the place onto a line of its own, as the protocol's clients show it."""
     message, found, place = text.partition(" - at `$")
     return f"{message}\n  at {place.removesuffix('`')}" if found else message

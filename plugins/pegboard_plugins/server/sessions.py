@@ -60,7 +60,7 @@ class Filters:
     search: Annotated[str | None, Query(max_length=1000)] = None
     limit: Limit = None
 
-    def known(self, app: App) -> dict[str, Any]:
+    def for_storage(self, app: App) -> dict[str, Any]:
         """Return what the storage filters by; a `directory` is the one that the App works in."""
         return {
             "search": self.search or None,
@@ -82,7 +82,7 @@ async def sessions(
     A `directory` selects its own, unless the `scope` is the project, or a `path` selects those of
     one folder of the worktree and of all folders below it.
     """
-    known = filters.known(app)
+    known = filters.for_storage(app)
     if scope is not None or path is not None:
         known["directory"] = None
     project, limit = app.workspace.project_id, filters.limit
@@ -122,7 +122,7 @@ async def all_sessions(
     """
     found = [
         each
-        for each in await app.storage.sessions(**filters.known(app))
+        for each in await app.storage.sessions(**filters.for_storage(app))
         if (cursor is None or each.time.updated < cursor)
         and (archived == "true" or each.time.archived is None)
     ]

@@ -89,7 +89,7 @@ class Terminal:
         words = ("/bin/sh", "-c", _AT_TERMINAL, os.ttyname(self._far_end), *self.command)
         self._family = Family(env.get(MARK, ""))
         self._transport, _ = await self._loop.subprocess_exec(
-            lambda: _Watch(self._ended),
+            lambda: _Watch(self._finish),
             *words,
             cwd=str(self.cwd),
             env={**env, MARK: self._family.mark},
@@ -141,9 +141,9 @@ class Terminal:
             self._family.signal(signal.SIGHUP)
             self._family.signal(signal.SIGTERM)
         await asyncio.wait({self._gone}, timeout=GRACE_S)
-        await self._reaped()
+        await self._reap()
 
-    async def _reaped(self) -> None:
+    async def _reap(self) -> None:
         """Wait until nothing is left of it."""
         for _ in range(KILL_ROUNDS):
             if not self._family.kill(thorough=True):
@@ -168,14 +168,14 @@ class Terminal:
             self._loop.add_reader(self._master, self._read)
 
     def _read(self) -> None:
-        heard = self._heard()
+        heard = self._read_output()
         if heard is None:
             self._loop.remove_reader(self._master)
         elif len(heard) == READ_BYTES:
             self._loop.remove_reader(self._master)
             self._loop.call_later(PAUSE_S, self._listen)
 
-    def _heard(self) -> bytes | None:
+    def _read_output(self) -> bytes | None:
         """Read the waiting output and pass it on; None when the terminal is closed."""
         try:
             content = os.read(self._master, READ_BYTES)
@@ -187,10 +187,10 @@ class Terminal:
             self._on_output(content)
         return content or None
 
-    def _ended(self) -> None:
+    def _finish(self) -> None:
         """Pass on the last output of an ended program, and then its exit code."""
         assert self._transport is not None
-        while not self._closed and self._heard():
+        while not self._closed and self._read_output():
             pass
         _settle(self._gone)
         code = self._transport.get_returncode() or 0
@@ -209,11 +209,11 @@ class _Watch(asyncio.SubprocessProtocol):
     """Tells that the program has ended."""
 
     def __init__(self, ended: Callable[[], None]) -> None:
-        self._ended = ended
+        self._finish = ended
 
     def process_exited(self) -> None:
         # It may have ended before its start has returned.
-        asyncio.get_running_loop().call_soon(self._ended)
+        asyncio.get_running_loop().call_soon(self._finish)
 
 
 def _check(size: TerminalSize) -> None:

@@ -65,14 +65,14 @@ async def states(app: Here) -> Response:
 )
 async def resources(app: Here) -> Response:
     """Return the resources of all servers, by `server:name`."""
-    return answer(without_keys(app, await _asked(app, "", "resources") or {}))
+    return answer(without_keys(app, await _ask_plugin(app, "", "resources") or {}))
 
 
 @routes.post("/mcp", **operation("mcp.add", takes=McpBody, absent=True))
 async def add(request: Request, app: Here) -> Response:
     """Connect a server until the App closes, and return the states of all."""
     body = await body_of(request, McpBody)
-    if await _asked(app, body.name, "add", body.config) is None:
+    if await _ask_plugin(app, body.name, "add", body.config) is None:
         name = body.name[:LONGEST_NAME]
         text = f"MCP server {name} cannot be connected: there is no MCP client"
         raise UnsupportedError(f"{text}; `pip install pegboard-mcp` adds one")
@@ -82,27 +82,27 @@ async def add(request: Request, app: Here) -> Response:
 @routes.post("/mcp/{name}/connect", **operation("mcp.connect", gives=bool))
 async def connect(name: str, app: Here) -> Response:
     """Start or reach the server now."""
-    await _done(app, name, "connect")
+    await _act(app, name, "connect")
     return answer(True)  # noqa: FBT003 - the body
 
 
 @routes.post("/mcp/{name}/disconnect", **operation("mcp.disconnect", gives=bool))
 async def disconnect(name: str, app: Here) -> Response:
     """End the server, or the connection to it, until a client connects it again."""
-    await _done(app, name, "disconnect")
+    await _act(app, name, "disconnect")
     return answer(True)  # noqa: FBT003 - the body
 
 
 @routes.post("/mcp/{name}/auth", **operation("mcp.auth.start", gives=dict[str, str]))
 async def start_sign_in(name: str, app: Here) -> Response:
     """Return the address at which the user signs in."""
-    return answer(await _done(app, name, "auth"))
+    return answer(await _act(app, name, "auth"))
 
 
 @routes.delete("/mcp/{name}/auth", **operation("mcp.auth.remove", gives=McpSuccess))
 async def sign_out(name: str, app: Here) -> Response:
     """Forget what the user signed in with."""
-    await _done(app, name, "logout")
+    await _act(app, name, "logout")
     return answer(McpSuccess())
 
 
@@ -113,7 +113,7 @@ async def sign_out(name: str, app: Here) -> Response:
 async def finish_sign_in(name: str, request: Request, app: Here) -> Response:
     """Take the code that the browser was sent back with."""
     body = await body_of(request, McpCode)
-    await _done(app, name, "auth_callback", {"code": body.code})
+    await _act(app, name, "auth_callback", {"code": body.code})
     return await _state(app, name)
 
 
@@ -123,7 +123,7 @@ async def finish_sign_in(name: str, request: Request, app: Here) -> Response:
 )
 async def sign_in(name: str, app: Here) -> Response:
     """Open the browser, and return the state once the user has signed in."""
-    await _done(app, name, "authenticate")
+    await _act(app, name, "authenticate")
     return await _state(app, name)
 
 
@@ -142,20 +142,20 @@ def _as_protocol(service: Service) -> dict[str, str]:
     return {"status": status, **error}
 
 
-async def _done(
+async def _act(
     app: App, name: str, action: str, data: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
     """Return the answer of the plugin that has the server.
 
     :raises NotFoundError: when none has it.
     """
-    found = await _asked(app, name, action, data)
+    found = await _ask_plugin(app, name, action, data)
     if found is None:
         raise NotFoundError("MCP server", name[:LONGEST_NAME])
     return found
 
 
-async def _asked(
+async def _ask_plugin(
     app: App, name: str, action: str, data: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any] | None:
     return await app.hooks.first(

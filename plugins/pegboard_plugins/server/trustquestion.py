@@ -30,7 +30,7 @@ def ask_once(state: ServerState, opened: OpenSession) -> None:
 
 async def _ask(state: ServerState, opened: OpenSession) -> None:
     app, directory = opened.app, opened.app.workspace.directory
-    described = await asyncio.to_thread(lambda: "\n".join(_described(app)))
+    described = await asyncio.to_thread(lambda: "\n".join(_describe(app)))
     request = _request(state, opened, described)
     told = to_json(request)
     state.feed.say("question.asked", told, directory=directory)
@@ -56,7 +56,7 @@ async def _reopen(state: ServerState, app: App) -> None:
     await state.pool.close(app.workspace.directory)
 
 
-def _described(app: App) -> Iterator[str]:
+def _describe(app: App) -> Iterator[str]:
     """Yield each file with its capabilities by its syntax, or with its settings that wait.
 
     It parses all of the code, which takes its time.

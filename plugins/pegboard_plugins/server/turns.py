@@ -15,7 +15,7 @@ from pegboard.schema.message import JsonFormat, Prompt, Turn, UserMessage
 from pegboard.schema.wire import encode
 from pegboard.unstable import check_id
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.keymask import masked_text
+from pegboard_plugins.server.keymask import mask_text
 from pegboard_plugins.server.responses import (
     BodyError,
     TooManyError,
@@ -57,7 +57,7 @@ Work = Coroutine[Any, Any, Turn]
 Shape = Callable[[Turn], bytes]
 
 
-def _shown(turn: Turn) -> bytes:
+def _to_json(turn: Turn) -> bytes:
     return encode(wire_turn(turn))
 
 
@@ -68,7 +68,7 @@ async def prompt(request: Request, opened: AtFolder, state: Served) -> Response:
     """Send a prompt and return the last answer, without a time limit."""
     body = await body_of(request, PromptBody)
     ask_once(state, opened)
-    return await _outcome(request, state, opened, _prompted(opened, body))
+    return await _outcome(request, state, opened, _prompt(opened, body))
 
 
 @routes.post(
@@ -80,9 +80,9 @@ async def prompt_async(request: Request, opened: AtFolder, state: Served) -> Res
     body = await body_of(request, PromptBody)
     ask_once(state, opened)
     async with opened.app.subscribe() as events:
-        task = _started(state, opened, _prompted(opened, body))
+        task = _start(state, opened, _prompt(opened, body))
         running = state.pool.member(opened.app).statuses
-        told = _stored(events, opened.session.id, running)
+        told = _wait_until_stored(events, opened.session.id, running)
         stored = state.start(told, "wait for a prompt")
         await asyncio.wait(
             {task, stored}, timeout=STORED_WITHIN_S, return_when=asyncio.FIRST_COMPLETED
@@ -157,7 +157,7 @@ async def resume(request: Request, opened: AtSession, state: Served) -> Response
     return await _outcome(request, state, opened, opened.app.resume(opened.session.id))
 
 
-async def _prompted(opened: OpenSession, body: PromptBody) -> Turn:
+async def _prompt(opened: OpenSession, body: PromptBody) -> Turn:
     app, session_id = opened.app, opened.session.id
     await app.reload_project_code()
     agent = known_agent(app, body.agent)  # before anything of the prompt is stored
@@ -195,25 +195,25 @@ def _message_id(text: str | None) -> str | None:
 
 
 async def _outcome(
-    request: Request, state: ServerState, opened: OpenSession, work: Work, shape: Shape = _shown
+    request: Request, state: ServerState, opened: OpenSession, work: Work, shape: Shape = _to_json
 ) -> Response:
     """Return the work's answer; the work goes on when the client does not wait for it."""
-    task = _started(state, opened, work)
+    task = _start(state, opened, work)
     await wait_for(request, task)
     turn = task.result()
     await state.feed.read(opened.app.workspace.directory)
     return as_json(shape(turn))
 
 
-def _started(state: ServerState, opened: OpenSession, work: Work) -> "asyncio.Task[Turn]":
+def _start(state: ServerState, opened: OpenSession, work: Work) -> "asyncio.Task[Turn]":
     name = f"turn {opened.session.id}"
     if sum(task.get_name() == name for task in state.work) >= MOST_WAITING:
         work.close()
         raise TooManyError(f"{MOST_WAITING} prompts of session {opened.session.id} wait already")
-    return state.start(_held(state, opened, work), name)
+    return state.start(_hold(state, opened, work), name)
 
 
-async def _held(state: ServerState, opened: OpenSession, work: Work) -> Turn:
+async def _hold(state: ServerState, opened: OpenSession, work: Work) -> Turn:
     """Await the work and return its answer; a refusal is published as an event, too.
 
     The terminal interfaces read no answer, and a prompt that runs by itself has none.
@@ -226,13 +226,13 @@ async def _held(state: ServerState, opened: OpenSession, work: Work) -> Turn:
         if not (error.told or isinstance(error, AbortedError)):
             told = {
                 "sessionID": opened.session.id,
-                "error": {"name": "UnknownError", "data": {"message": masked_text(str(error))}},
+                "error": {"name": "UnknownError", "data": {"message": mask_text(str(error))}},
             }
             state.feed.say("session.error", told, directory=opened.app.workspace.directory)
         raise
 
 
-async def _stored(events: Any, session_id: str, running: Container[str]) -> None:  # noqa: ANN401 - a Subscription, which is not public
+async def _wait_until_stored(events: Any, session_id: str, running: Container[str]) -> None:  # noqa: ANN401 - a Subscription, which is not public
     """Wait until a prompt of the session is stored, and the session counts as running."""
     stored = False
     async for event in events:

@@ -112,7 +112,7 @@ async def panels(opened: AtSession) -> Response:
         (each.plugin, each.value, each.value.draw(app, session_id))
         for each in await app.hooks.collect(web_panels)
     ]
-    drawn = await asyncio.gather(*(_drawn(*each) for each in found))
+    drawn = await asyncio.gather(*(_draw(*each) for each in found))
     return _fresh(without_keys(app, [each for each in drawn if each.nodes or each.error]))
 
 
@@ -165,12 +165,12 @@ async def page(app: Here, plugin: str, name: str) -> Response:
     """
     for each in await app.hooks.collect(web_pages):
         if (each.plugin, each.value.name) == (plugin, name):
-            drawn = await _drawn(plugin, each.value, each.value.draw(app))
+            drawn = await _draw(plugin, each.value, each.value.draw(app))
             return _fresh(without_keys(app, drawn))
     raise NotFoundError("page", f"{plugin}/{name}")
 
 
-async def _drawn(plugin: str, of: _Titled, drawing: Awaitable[Sequence[Block]]) -> Drawing:
+async def _draw(plugin: str, of: _Titled, drawing: Awaitable[Sequence[Block]]) -> Drawing:
     try:
         async with asyncio.timeout(DRAWN_WITHIN_S):
             nodes = block_nodes(await drawing)

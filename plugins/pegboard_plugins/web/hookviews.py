@@ -123,7 +123,7 @@ def prompt_lines(steps: Sequence[TraceStep]) -> tuple[PromptLine, ...]:
     """
     lines: list[PromptLine] = []
     for step in _last_request(steps):
-        lines = _patched(lines, step)
+        lines = _patch(lines, step)
     return tuple(lines)
 
 
@@ -135,7 +135,7 @@ def _last_request(steps: Sequence[TraceStep]) -> Iterable[TraceStep]:
     return steps[starts[-1] :]
 
 
-def _patched(lines: list[PromptLine], step: TraceStep) -> list[PromptLine]:
+def _patch(lines: list[PromptLine], step: TraceStep) -> list[PromptLine]:
     """Return the lines after a step; context of its diff that is not known yet is the agent's."""
     found: list[PromptLine] = []
     place = 0

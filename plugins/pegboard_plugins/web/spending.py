@@ -60,9 +60,9 @@ async def spending(app: App, days: int) -> Spending:
         sessions=_largest(
             Amount(each.title, each.known_cost, 1, _count(each.tokens), each.id) for each in roots
         ),
-        models=_grouped((f"{each.provider_id}/{each.model_id}", each) for each in answers),
-        agents=_grouped((each.agent, each) for each in answers),
-        plugins=_grouped(_by_plugin(owners, turns)),
+        models=_group_costs((f"{each.provider_id}/{each.model_id}", each) for each in answers),
+        agents=_group_costs((each.agent, each) for each in answers),
+        plugins=_group_costs(_by_plugin(owners, turns)),
         by_day=_by_day(answers, unread),
         unread=len(found) - len(read),
     )
@@ -75,7 +75,7 @@ def _count(tokens: Tokens | None) -> int:
     return tokens.input + cache + tokens.output + tokens.reasoning
 
 
-def _grouped(answers: Iterable[tuple[str, AssistantMessage]]) -> tuple[Amount, ...]:
+def _group_costs(answers: Iterable[tuple[str, AssistantMessage]]) -> tuple[Amount, ...]:
     groups: dict[str, list[AssistantMessage]] = {}
     for name, answer in answers:
         groups.setdefault(name, []).append(answer)

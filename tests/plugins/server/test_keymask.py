@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pegboard_plugins.server.configuration import unmasked
+from pegboard_plugins.server.configuration import drop_masks
 from served import served
 
 KEY = "acme-0123456789"
@@ -39,4 +39,4 @@ def test_a_key_of_the_environment_is_masked_wherever_settings_name_it(
 def test_nothing_that_was_masked_is_written_back() -> None:
     read = {"username": "eve •••", "agent": {"•••": {"prompt": "x"}, "a": {"prompt": "y"}}}
 
-    assert unmasked(read) == {"agent": {"a": {"prompt": "y"}}}
+    assert drop_masks(read) == {"agent": {"a": {"prompt": "y"}}}

@@ -42,7 +42,7 @@ class Redaction:
 
     def apply(self, value: _Value) -> _Value:
         """Return the value without secrets."""
-        changes = {name: self._redacted(getattr(value, name)) for name in _free_fields(type(value))}
+        changes = {name: self._redact(getattr(value, name)) for name in _free_fields(type(value))}
         return replace(value, **changes)
 
     def text(self, text: str) -> str:
@@ -64,27 +64,29 @@ class Redaction:
             self._count(kind, number)
         return homeless
 
-    def _redacted(self, value: Any) -> Any:  # noqa: ANN401 - JSON, or a struct of the schema
+    def _redact(self, value: Any) -> Any:  # noqa: ANN401 - JSON, or a struct of the schema
         match value:
             case str():
                 return self.text(value)
             case msgspec.Struct():
                 return self.apply(value)
             case dict():
-                return {self.text(name): self._named(name, each) for name, each in value.items()}
+                return {
+                    self.text(name): self._redact_at(name, each) for name, each in value.items()
+                }
             case list():
-                return [self._redacted(each) for each in value]
+                return [self._redact(each) for each in value]
             case tuple():
-                return tuple(self._redacted(each) for each in value)
+                return tuple(self._redact(each) for each in value)
             case _:
                 return value
 
-    def _named(self, name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
+    def _redact_at(self, name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
         """Return a value of a table; the string of `password` is hidden whatever its form is."""
         if isinstance(value, str) and secret_values({name: value}):
             self._count(FORMED, 1)
             return HIDDEN
-        return self._redacted(value)
+        return self._redact(value)
 
     def _data_url(self, head: str, body: str) -> str:
         """Return the URL of a file; one of text is read, because base64 hides what it says."""

@@ -91,8 +91,8 @@ def exported_lines(conversations: Iterable[Conversation]) -> Iterator[bytes]:
     for each in conversations:
         for line in _lines_of(each):
             lines += 1
-            yield _encoded(line)
-    yield _encoded(EndLine(lines=lines))
+            yield _encode(line)
+    yield _encode(EndLine(lines=lines))
 
 
 def _lines_of(conversation: Conversation) -> Iterator[Line]:
@@ -103,7 +103,7 @@ def _lines_of(conversation: Conversation) -> Iterator[Line]:
         yield TodosLine(todos=conversation.todos)
 
 
-def _encoded(line: Line) -> bytes:
+def _encode(line: Line) -> bytes:
     return encode(line) + b"\n"
 
 
