@@ -294,7 +294,7 @@ def _check(app: "pegboard.App", options: Options) -> None:
     if options.allow or options.deny:
         from pegboard_plugins.cli.runrules import check_names
 
-        check_names(app)
+        check_names(app, allow=options.allow, deny=options.deny)
 
 
 def _config(options: Options) -> dict[str, object]:

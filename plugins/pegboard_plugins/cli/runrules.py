@@ -88,26 +88,24 @@ def _parse(text: str, action: Action, anchors: Anchors) -> tuple[Rule, ...]:
             f"--{action}: {text}: {found.reason}; write a rule as `Bash(git *)`, `Edit(src/**)`,"
             " `WebFetch(domain:example.org)` or `NAME` of a tool"
         )
-    return tuple(evolve(rule, by="") for rule in found.rules)
+    return tuple(evolve(rule, by=f"--{action}") for rule in found.rules)
 
 
-def check_names(app: "App") -> None:
+def check_names(app: "App", *, allow: Sequence[str], deny: Sequence[str]) -> None:
     """Check that each permission that a rule of the run names is one that a tool asks for.
 
-    A rule in Claude Code's form is not checked: it may be about a server that does not run here.
+    A rule about a server of tools is not checked: the server may not run here.
 
     :raises InvalidInputError: for a permission that no tool has.
     """
-    denied = [
-        rule for each in app.config.rulesets if each.source == "--deny" for rule in each.rules
-    ]
     known = {tool.permission for tool in app.tools.values()} | {*_WITHOUT_TOOL}
-    for rule in (*app.config.approvals, *denied):
-        if not rule.by or any(matches_pattern(rule.permission, each) for each in known):
+    given = [("--allow", text) for text in allow] + [("--deny", text) for text in deny]
+    for option, text in given:
+        name = text.partition("(")[0]
+        if not _OWN.fullmatch(text) or name.startswith("mcp__"):
             continue
-        tool = app.tools.get(rule.permission)
-        near = [tool.permission] if tool else nearest_names(rule.permission, known)
-        hint = f"did you mean {near[0]}?" if near else "`pegboard tool list` shows the tools"
-        raise InvalidInputError(
-            f"{rule.by}: no tool asks for the permission {rule.permission}; {hint}"
-        )
+        if not any(matches_pattern(name, each) for each in known):
+            tool = app.tools.get(name)
+            near = [tool.permission] if tool else nearest_names(name, known)
+            hint = f"did you mean {near[0]}?" if near else "`pegboard tool list` shows the tools"
+            raise InvalidInputError(f"{option}: no tool asks for the permission {name}; {hint}")

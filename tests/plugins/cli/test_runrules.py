@@ -1,6 +1,7 @@
 """`--allow` and `--deny`: rules of one run."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -106,6 +107,29 @@ async def test_nothing_loosens_a_deny_of_the_run(pegboard: CommandLine, option: 
 
     assert 'denied by rule bash "echo *" (--deny)' in found
     assert "denied by rule read" in read
+
+
+async def test_the_rules_of_a_run_hold_in_its_subagents(pegboard: CommandLine) -> None:
+    task = {"description": "x", "prompt": "child-work", "subagent_type": "general"}
+    results: list[str] = []
+
+    def answer(body: dict[str, Any]) -> Answer:
+        asked = [str(each["content"]) for each in body["messages"] if each["role"] == "user"]
+        found = [each["content"] for each in body["messages"] if each["role"] == "tool"]
+        if not any("child-work" in each for each in asked):
+            return say("Done.") if found else call("task", task)
+        results[:] = found
+        return say("Done.") if found else bash("echo hello")
+
+    async with ModelServer(answer) as server:
+        pegboard.use_model(server.url, permission={**ASK, "task": "allow"})
+        await pegboard("run", "--allow", "Bash(echo *)", "go")
+        allowed = results[0]
+        pegboard.use_model(server.url, permission="allow")
+        await pegboard("run", "--deny", "Bash(echo *)", "go")
+
+    assert allowed.startswith("hello\n")
+    assert 'denied by rule bash "echo *" (--deny)' in results[0]
 
 
 async def test_a_denied_tool_is_not_offered(pegboard: CommandLine) -> None:
