@@ -117,14 +117,19 @@ def _marked(old: _Row | None, new: _Row | None) -> tuple[SpanLine, SpanLine]:
     if old is None or new is None or max(len(before), len(after)) > COMPARED_LETTERS:
         return whole
     left, right = _WORD.findall(before), _WORD.findall(after)
-    match = SequenceMatcher(None, left, right, autojunk=False)
-    if match.ratio() < ALIKE:
+    codes = SequenceMatcher(None, left, right, autojunk=False).get_opcodes()
+    common = [word for kind, start, end, *_ in codes if kind == "equal" for word in left[start:end]]
+    if 2 * _seen(common) < ALIKE * _seen([*left, *right]):
         return whole
-    codes = match.get_opcodes()
     return (
         tuple(_words(left, [(code[0], code[1], code[2]) for code in codes], "removed")),
         tuple(_words(right, [(code[0], code[3], code[4]) for code in codes], "added")),
     )
+
+
+def _seen(words: Iterable[str]) -> int:
+    """Return how many of the words are more than blanks."""
+    return sum(not word.isspace() for word in words)
 
 
 def _words(

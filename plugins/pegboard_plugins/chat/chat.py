@@ -65,7 +65,9 @@ class Chat:
         self.failed = ""
         self.models: Sequence[Model] = ()
         self.draft = Draft(private_file(env, "chat-history"), self._changed)
-        self.offers = Offers(self.draft, self._slash_items, self._look_up, self.touch)
+        self.offers = Offers(
+            self.draft, lambda: slash.items(self.slashes), self._look_up, self.touch
+        )
         self.draft.on_placed = self.offers.close
         self.theme = ThemeChoice(self._draw_in)
         self.window = Window(self)
@@ -279,23 +281,24 @@ class Chat:
 
     async def choose(self, title: str, items: Sequence[Item], *, current: str = "") -> str | None:
         """Let the person choose an item, and return its value."""
-        return await self._asked_by(Choice(title, items, current=current))
+        return await self.answer_of(Choice(title, items, current=current))
 
     async def pick(
         self, title: str, items: Sequence[Item], *, is_called: bool = False
     ) -> str | None:
         """Return the item whose letter is pressed; `is_called` gives the list the keys at once."""
-        return await self._asked_by(Menu(title, items), is_called=is_called)
+        return await self.answer_of(Menu(title, items), is_called=is_called)
 
     async def ask(self, title: str) -> str | None:
         """Ask the person for a short text."""
-        return await self._asked_by(Line(title))
+        return await self.answer_of(Line(title))
 
     async def confirm(self, question: str) -> bool:
         """Whether the person says yes; no comes first."""
         return await self.choose(question, [Item(value="no"), Item(value="yes")]) == "yes"
 
-    async def _asked_by(self, mode: Choice | Line, *, is_called: bool = False) -> str | None:
+    async def answer_of(self, mode: Choice | Line, *, is_called: bool = False) -> str | None:
+        """Show a list or a line until it is answered."""
         self.modes.append(mode)
         self.touch()
         if is_called:
@@ -377,9 +380,6 @@ class Chat:
         if not await self.outside.page(rows):
             self.warn("`less` is not installed, so the page is here:")
             self.window.frames.commit(rows)
-
-    def _slash_items(self) -> Sequence[Item]:
-        return slash.items(self.slashes)
 
     async def _look_up(self, sign: str, letters: str) -> Sequence[Item]:
         if self.talk is None:

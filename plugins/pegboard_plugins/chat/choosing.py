@@ -10,7 +10,8 @@ from pegboard import PegboardError
 from pegboard.plugins import nearest_names
 from pegboard.schema.model import Model
 from pegboard_plugins.chat import short_count
-from pegboard_plugins.chat.modes import Item
+from pegboard_plugins.chat.modes import Choice, Item
+from pegboard_plugins.chat.recentmodels import recent_models, remember_model
 from pegboard_plugins.chat.themes import AUTO
 from pegboard_plugins.shared.frontend import newest_first
 
@@ -43,7 +44,10 @@ async def choose_model(chat: "Chat", argument: str) -> None:
     if argument and "/" not in argument:
         named = [item for item in items if argument.lower() in item.value.lower()]
         items, argument = (named, "") if named else (items, argument)
-    chosen = argument or await chat.choose("Model", items, current=chat.state.model)
+    can_save = not talk.feed.facts.server
+    save_key = chat.window.key_of("queue") if can_save else ""
+    listed = Choice("Model", items, current=chat.state.model, save_key=save_key)
+    chosen = argument or await chat.answer_of(listed)
     if chosen is None:
         return
     known, before = _names(chat), talk.choices
@@ -57,10 +61,10 @@ async def choose_model(chat: "Chat", argument: str) -> None:
         near = nearest_names(chosen, known)
         hint = f"; the nearest are {', '.join(near)}" if near else ""
         chat.warn(f"{chosen} is in no list of models, and may not exist{hint}")
-    if talk.feed.facts.model or talk.feed.facts.server:
-        talk.say(f"Model: {chosen} (this chat only)")
-    else:
-        talk.say(f"Model: {chosen} ({await saved(chat, 'model', chosen)})")
+    remember_model(chat.env, chosen)
+    is_saved = can_save and (listed.is_saved or not talk.feed.facts.model)
+    scope = await saved(chat, "model", chosen) if is_saved else "this chat only"
+    talk.say(f"Model: {chosen} ({scope})")
 
 
 async def saved(chat: "Chat", setting: str, value: str) -> str:
@@ -71,11 +75,13 @@ async def saved(chat: "Chat", setting: str, value: str) -> str:
 
 
 def _names(chat: "Chat") -> Sequence[str]:
-    """Return the known models, newest first, and unknown ones that were used."""
+    """Return the models that are known, those chosen last first, then the newest."""
     course = _talk(chat).course
     used = (_talk(chat).feed.facts.model, course.model if course else "", chat.state.model)
     known = sorted(map(name_of, chat.models), key=newest_first)
-    return tuple(dict.fromkeys([*known, *filter(None, used)]))
+    every = dict.fromkeys([*known, *filter(None, used)])
+    recent = [name for name in recent_models(chat.env) if name in every]
+    return tuple(dict.fromkeys([*recent, *every]))
 
 
 def _item(model: Model) -> Item:

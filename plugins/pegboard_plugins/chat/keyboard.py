@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from pegboard_plugins.chat import takingback
-from pegboard_plugins.chat.modes import Item
+from pegboard_plugins.chat.modes import SAVE, Item
 from pegboard_plugins.chat.outside import clipboard_picture
 from pegboard_plugins.chat.requests import Permission
 
@@ -98,8 +98,8 @@ class Keyboard:
         self._chat.attention.turn()
 
     def queue(self) -> None:
-        """Send for after the turn."""
-        if self._chat.mode is None:
+        """Send for after the turn, or choose for good in a list."""
+        if not self._taken(SAVE) and self._chat.mode is None:
             self._chat.submit(self._chat.draft.take(), later=True)
 
     def newline(self) -> None:

@@ -11,6 +11,8 @@ from pegboard.display import Span
 from pegboard.unstable import shown_line
 
 SpanLine = tuple[Span, ...]
+SAVE = "escape enter"
+"""The key of a list that chooses for good."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,17 +63,24 @@ class Mode(Protocol):
 
 
 class Choice:
-    """A list to choose from; what is typed narrows it."""
+    """A list to choose from; what is typed narrows it.
+
+    `save_key` is the name of the key that chooses for good, which `is_saved` then says.
+    """
 
     edits = True
     is_unasked = False
 
-    def __init__(self, title: str, items: Sequence[Item], *, current: str = "") -> None:
+    def __init__(
+        self, title: str, items: Sequence[Item], *, current: str = "", save_key: str = ""
+    ) -> None:
         self.answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._title = title
         self._every = tuple(items)
         self._shown = self._every
         self._current = current
+        self._save_key = save_key
+        self.is_saved = False
         places = [n for n, item in enumerate(self._every) if item.value == current]
         self._at = places[0] if places else 0
 
@@ -87,7 +96,10 @@ class Choice:
     def _helps(self) -> Sequence[str]:
         """Return what the keys do, the longest text first."""
         count = f"{len(self._shown)} of {len(self._every)}"
-        return f"{count} · type to filter · Enter chooses · Esc cancels", f"{count} · Enter · Esc"
+        keys = "Enter chooses · Esc cancels"
+        saves = (f"Enter chooses · {self._save_key} also saves it · Esc cancels", keys)
+        every = [*(saves if self._save_key else ()), keys]
+        return *(f"{count} · type to filter · {each}" for each in every), f"{count} · Enter · Esc"
 
     def _line(self, number: int) -> SpanLine:
         item, chosen = self._shown[number], number == self._at
@@ -103,6 +115,10 @@ class Choice:
         if key in steps:
             last = max(0, len(self._shown) - 1)
             self._at = min(max(0, self._at + steps[key]), last)
+            return True
+        if key == SAVE and self._save_key:
+            self.is_saved = True
+            self.submit("")
             return True
         if key == "escape":
             self.close()

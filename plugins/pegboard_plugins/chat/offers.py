@@ -77,7 +77,10 @@ class Offers:
         return [*first, *(each for each in others if each not in first)]
 
     async def _look(self, sign: str, letters: str) -> None:
-        self.items = await self._look_up(sign, letters)
+        once: dict[str, Item] = {}
+        for each in await self._look_up(sign, letters):  # a server and a plugin may find the same
+            once.setdefault(each.value, each)
+        self.items = tuple(once.values())
         self._touch()
 
     def move(self, step: int) -> None:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from pegboard.display import Span
 from pegboard.schema.session import PermissionRequest, Reply, Scope
-from pegboard.unstable import exposed, one_line, shown_line
+from pegboard.unstable import counted, exposed, one_line, shown_line
 from pegboard_plugins.chat.answerlist import STEPS, AnswerList, ListedAnswer
 from pegboard_plugins.chat.modes import SpanLine
 from pegboard_plugins.shared.terminal import permission_lines, row_sign, wrapped
@@ -159,14 +159,14 @@ class Permission:
         agent = self.request.metadata.get("agent")
         who = f" · agent {agent}" if agent else ""
         rows = f"{self._scroll + 1}-{self._scroll + shown} of {every:,}"
-        pages = f" · rows {rows} · PgUp PgDn" if shown else f" · {every:,} rows"
+        pages = f" · rows {rows} · PgUp PgDn" if shown else f" · {counted(every, 'row')}"
         notes = [who, ""]
         if shown < every:
             notes = [f"{pages}{V}{who}", f"{pages}{V}", *([f" · {rows}{V}"] if shown else []), V]
         what = self.request.permission
         if not shown or self._scroll:
-            first_pattern = next(iter(self.request.patterns), "")[:SHOWN_LETTERS]
-            what = f"{what} {first_pattern}".strip()
+            first = self.request.line or next(iter(self.request.patterns), "")
+            what = f"{what} {first[:SHOWN_LETTERS]}".strip()
         room = min(TITLE_LETTERS, width - cell_len(f"Allow ?{self.place}{notes[-1]}"))
         title = f"Allow {one_line(exposed(what), max(LEAST_LETTERS, room))}?{self.place}"
         fitting = (note for note in notes if cell_len(title + note) <= width)

@@ -7,7 +7,7 @@ from pegboard_plugins.chat.feed import Facts
 from pegboard_plugins.chat.hookspecs import ChatState, StatusItem
 from pegboard_plugins.chat.modes import SpanLine
 
-NAME_LETTERS = 32
+LEAST_LETTERS, NAME_LETTERS = 8, 32
 """Of a model's name; the end of it says which one it is."""
 BETWEEN = " · "
 
@@ -16,21 +16,24 @@ def status_line(
     facts: Facts, state: ChatState, queued: int, items: Sequence[StatusItem], width: int
 ) -> SpanLine:
     """Fit the facts and the plugins' items into a line; low priorities are left out first."""
-    kept = [*_own(facts, state), *items, *_rare(facts, queued)]
+    kept = [*_own(facts, state, width), *items, *_rare(facts, queued)]
     while len(kept) > 1 and len(BETWEEN.join(each.text for each in kept)) > width:
         kept.remove(min(kept, key=lambda each: each.priority))
     return (Span(BETWEEN.join(each.text for each in kept if each.text), "dim"),)
 
 
-def _own(facts: Facts, state: ChatState) -> Sequence[StatusItem]:
+def _own(facts: Facts, state: ChatState, width: int) -> Sequence[StatusItem]:
+    """Return the chat's own items; a long name of a model leaves room for the mode."""
     place = facts.directory.name + (f"{BETWEEN}{facts.branch}" if facts.branch else "")
     name = state.model or "no model"
-    model = name if len(name) <= NAME_LETTERS else f"…{name[-NAME_LETTERS:]}"
     effort = f":{state.variant}" if state.variant else ""
+    room = width - len(f"{state.mode}{BETWEEN}…{effort}")
+    letters = max(LEAST_LETTERS, min(NAME_LETTERS, room))
+    model = name if len(name) <= letters else f"…{name[-letters:]}"
     return (
         StatusItem(id="place", text=place, priority=20),
         StatusItem(id="agent", text="" if state.agent == state.mode else state.agent, priority=80),
-        StatusItem(id="mode", text=state.mode, priority=85),
+        StatusItem(id="mode", text=state.mode, priority=95),
         StatusItem(id="model", text=model + effort, priority=90),
     )
 

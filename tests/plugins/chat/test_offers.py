@@ -32,7 +32,7 @@ class Editor:
 
     async def _look_up(self, sign: str, letters: str) -> Sequence[Item]:
         self.looked_up.set()
-        return [Item(value=f"{letters}.py")]
+        return [Item(value=f"{letters}.py"), Item(value=f"{letters}.py", note="again")]
 
     def type(self, text: str) -> None:
         """Type letter by letter."""
@@ -70,6 +70,14 @@ async def test_a_text_that_comes_back_offers_nothing_until_it_is_edited(
     await asyncio.sleep(0)
 
     assert editor.offers.items != ()
+
+
+async def test_what_is_found_twice_is_offered_once(editor: Editor) -> None:
+    editor.type("@calc")
+    await editor.looked_up.wait()
+    await asyncio.sleep(0)
+
+    assert editor.offers.items == (Item(value="calc.py"),)
 
 
 async def test_a_search_that_is_under_way_ends_with_the_list(editor: Editor) -> None:

@@ -131,6 +131,21 @@ def test_a_dialog_without_room_for_all_of_a_change_begins_with_its_first_changed
     assert wide[:2] == ["Allow edit? · agent build", "  calc.py"]
 
 
+def test_a_dialog_without_room_names_the_whole_command_and_not_its_first_part() -> None:
+    request = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="bash",
+        patterns=("npm test", "npm run build"),
+        metadata={"command": "npm test && npm run build"},
+        always=("npm test *", "npm run *"),
+    )
+
+    head = plain([*Permission(request, lambda *_: None).lines(79, 3)])[0]
+
+    assert head == "Allow bash npm test && npm run build? · 1 row · v shows all"
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_the_head_of_a_dialog_names_the_key_that_shows_all_in_any_width(width: int) -> None:
     request = PermissionRequest(

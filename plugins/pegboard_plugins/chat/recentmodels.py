@@ -1,0 +1,23 @@
+"""The models that were chosen last in chats, the newest first."""
+
+from collections.abc import Mapping, Sequence
+
+from pegboard_plugins.chat.outside import private_file
+
+REMEMBERED = 8
+FILE = "chat-models"
+"""In the state folder, a name a line."""
+
+
+def recent_models(env: Mapping[str, str]) -> Sequence[str]:
+    """Return the names of the models that were chosen last."""
+    file = private_file(env, FILE)
+    names = file.read_text(encoding="utf-8", errors="replace").split("\n") if file else []
+    return [name for name in names[:REMEMBERED] if name]
+
+
+def remember_model(env: Mapping[str, str], name: str) -> None:
+    """Put the name of a model before those that were chosen earlier."""
+    if file := private_file(env, FILE):
+        names = dict.fromkeys([name, *recent_models(env)])
+        file.write_text("\n".join([*names][:REMEMBERED]), encoding="utf-8")
