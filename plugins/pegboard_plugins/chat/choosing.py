@@ -68,10 +68,13 @@ async def choose_model(chat: "Chat", argument: str) -> None:
 
 
 async def saved(chat: "Chat", setting: str, value: str) -> str:
-    """Save a setting for the chats to come; the words that say whether that was possible."""
+    """Save a setting for the chats to come, and return whether that was possible, in words."""
     # JSON is a text in TOML too, whatever it would be without quotes.
-    complaint = await chat.outside.pegboard_beside("config", "set", setting, json.dumps(value))
-    return f"this chat only, it cannot be saved: {complaint}" if complaint else "saved"
+    code, notes = await chat.outside.pegboard_beside("config", "set", setting, json.dumps(value))
+    if code:
+        return f"this chat only, it cannot be saved: {notes or f'exit code {code}'}"
+    *_, last = notes.split("\n")
+    return f"saved, but {last}" if last.endswith("and counts") else "saved"
 
 
 def _names(chat: "Chat") -> Sequence[str]:

@@ -75,17 +75,16 @@ class Outside:
         """Run another command of ours on the whole terminal, and return its exit code."""
         return await self.run(sys.executable, "-P", "-c", _PEGBOARD, *arguments)
 
-    async def pegboard_beside(self, *arguments: str) -> str:
-        """Run another command of ours without a terminal, and return its error output."""
+    async def pegboard_beside(self, *arguments: str) -> tuple[int, str]:
+        """Run another command of ours, which needs no terminal; return exit code and stderr."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-c", _PEGBOARD, *arguments),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
-        _, complaint = await process.communicate()
-        failed = f"exit code {process.returncode}" if process.returncode else ""
-        return failed and (complaint.decode("utf-8", "replace").strip() or failed)
+        _, notes = await process.communicate()
+        return process.returncode or 0, notes.decode("utf-8", "replace").strip()
 
     async def page(self, rows: Sequence[str]) -> bool:
         """Show rows on the alternate screen until the person leaves; False if nothing can."""

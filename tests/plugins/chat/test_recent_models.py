@@ -20,12 +20,12 @@ def test_the_models_that_were_chosen_last_are_remembered_once_each(tmp_path: Pat
     assert recent_models(env) == [f"a/{19 - number}" for number in range(REMEMBERED)]
 
 
-def models(pegboard: CommandLine) -> None:
+def models(pegboard: CommandLine, **settings: str) -> None:
     """Configure a provider with models that nobody asks anything."""
     options = {"baseURL": "http://127.0.0.1:9/v1", "apiKey": "key"}
     named = {name: {"limit": {"context": 1000}} for name in ("alpha", "beta", "gamma")}
     provider = {"options": options, "models": named}
-    pegboard.configure(model="mine/alpha", provider={"mine": provider})
+    pegboard.configure(provider={"mine": provider}, **settings)
 
 
 async def listed(terminal: ChatTerminal) -> list[str]:
@@ -40,7 +40,7 @@ async def listed(terminal: ChatTerminal) -> list[str]:
 async def test_the_list_of_models_begins_with_the_one_that_was_chosen_last(
     pegboard: CommandLine,
 ) -> None:
-    models(pegboard)
+    models(pegboard, model="mine/alpha")
 
     async with chat(pegboard, columns=100, ready="mine/alpha") as terminal:
         await terminal.say("/model mine/beta")
@@ -51,6 +51,7 @@ async def test_the_list_of_models_begins_with_the_one_that_was_chosen_last(
 
 async def test_alt_enter_in_the_list_of_models_saves_the_choice(pegboard: CommandLine) -> None:
     models(pegboard)
+    await pegboard("config", "set", "model", "mine/alpha")
 
     async with chat(pegboard, columns=100, ready="mine/alpha") as terminal:
         await listed(terminal)
@@ -61,3 +62,15 @@ async def test_alt_enter_in_the_list_of_models_saves_the_choice(pegboard: Comman
         await terminal.see("Model: mine/gamma (saved)")
     async with chat(pegboard, columns=100, ready="mine/gamma"):
         pass
+
+
+async def test_a_saved_choice_that_another_file_overrides_is_reported(
+    pegboard: CommandLine,
+) -> None:
+    models(pegboard, model="mine/alpha")
+
+    async with chat(pegboard, columns=200, ready="mine/alpha") as terminal:
+        await listed(terminal)
+        terminal.press("alt-enter")
+        await terminal.see("Model: mine/alpha (saved, but ")
+        await terminal.see("sets model, too, and counts")
