@@ -1,9 +1,9 @@
-"""Nothing vital is destroyed, and what runs by itself is not changed unasked, nor is Pegboard.
+"""A guard of vital folders, of files that run by themselves, and of Pegboard itself.
 
 Both hold where everything else is allowed. A tool says what it would do in the metadata of its
 request: `destroys` are absolute globs of what would be gone with all that is in it, in which the
-signs of a plain name are escaped, empty for what nobody can know before; `overlays` are folders of
-which the whole content would be written over, `renames` are globs of what is moved; `hazards` are
+signs of a plain name are escaped, empty for a target that is unknown before; `overlays` are folders
+whose whole content would be written over, `renames` are globs of moved paths; `hazards` are
 commands that destroy what they do not name, each with the reason; `writes` are absolute paths, and
 at those of `lands` a whole folder or a link may come to be. An `edit` names its paths in its
 patterns.
@@ -71,7 +71,7 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
         destroys
         or request.list_strings("overlays")
         or request.list_strings("renames")
-        or _written(session, request)
+        or _written_paths(session, request)
         or request.list_strings("lands")
     ):
         said = await asyncio.to_thread(_opinion, session, request, destroys)
@@ -83,10 +83,10 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
 def _question(session: SessionView, request: PermissionRequest) -> Verdict | None:
     """Ask before a command that calls Pegboard, or destroys paths that it does not name."""
     for text in request.patterns if request.permission == "bash" else ():
-        if _OWN.match(text) and not _named(session, request, PROTECTED, text):
+        if _OWN.match(text) and not _is_allowed(session, request, PROTECTED, text):
             return Verdict(action="ask", reason=_DECIDES, source="guard", firm=True)
     for text, reason in _hazards(request):
-        if not _named(session, request, DESTROY, text):
+        if not _is_allowed(session, request, DESTROY, text):
             return Verdict(action="ask", reason=f"{text}: {reason}", source="guard", firm=True)
     return None
 
@@ -96,26 +96,30 @@ def _opinion(
 ) -> Verdict | None:
     for target in destroys:
         reason = _vital(target, session)
-        if reason and not _named(session, request, DESTROY, target):
+        if reason and not _is_allowed(session, request, DESTROY, target):
             return Verdict(action="deny", reason=_refusal(target, reason), source="guard")
-    if swept := _swept([each for each in destroys if each], session, request):
+    if swept := _swept_wildcard([each for each in destroys if each], session, request):
         return Verdict(action="deny", reason=_refusal(*swept), source="guard")
     for target in request.list_strings("overlays"):
         name = _written_over(target, session)
-        if name and not _named(session, request, DESTROY, target):
+        if name and not _is_allowed(session, request, DESTROY, target):
             reason = _refusal(target, f"is {name}: all that is in it could be written over")
             return Verdict(action="deny", reason=reason, source="guard")
-    for path, why in _protected(session, request):
-        if not _named(session, request, PROTECTED, str(path)):
+    for path, why in _protected_paths(session, request):
+        if not _is_allowed(session, request, PROTECTED, str(path)):
             reason = f"{path} is protected, because {why}"
             return Verdict(action="ask", reason=reason, source="guard", firm=True)
     return None
 
 
-def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tuple[Path, str]]:
+def _protected_paths(
+    session: SessionView, request: PermissionRequest
+) -> Iterator[tuple[Path, str]]:
     """Yield the protected paths that would change, with links resolved, and the reasons."""
-    written, landing = [*_written(session, request)], [*request.list_strings("lands")]
-    written += _held(session, [*request.list_strings("destroys"), *request.list_strings("renames")])
+    written, landing = [*_written_paths(session, request)], [*request.list_strings("lands")]
+    written += _files_within(
+        session, [*request.list_strings("destroys"), *request.list_strings("renames")]
+    )
     if not written and not landing:
         return
     from pegboard.unstable import protected_folder, protected_path  # not before a file is changed
@@ -137,7 +141,7 @@ def _protected(session: SessionView, request: PermissionRequest) -> Iterator[tup
             yield path, why
 
 
-def _held(session: SessionView, destroys: Sequence[str]) -> Iterator[str]:
+def _files_within(session: SessionView, destroys: Sequence[str]) -> Iterator[str]:
     """Yield the files in folders of the project that would be destroyed, without ignored ones."""
     for target in destroys:
         for folder in islice(pegboard.unstable.shell_paths(target.rstrip("/")), _MOST_FOLDERS):
@@ -159,7 +163,7 @@ def _refusal(target: str, reason: str) -> str:
     )
 
 
-def _written(session: SessionView, request: PermissionRequest) -> list[str]:
+def _written_paths(session: SessionView, request: PermissionRequest) -> list[str]:
     """Return the absolute paths that would change; a shell line's in the project are an edit."""
     if request.permission == "edit":
         return [os.path.join(session.worktree, text) for text in request.patterns]  # noqa: PTH118
@@ -168,7 +172,7 @@ def _written(session: SessionView, request: PermissionRequest) -> list[str]:
 
 
 def _hazards(request: PermissionRequest) -> list[tuple[str, str]]:
-    """Commands that destroy what they do not name, and why each is to be asked for."""
+    """Return commands that destroy files without naming them, each with the reason to ask."""
     value = request.metadata.get("hazards")
     found = value.items() if isinstance(value, dict) else ()
     return [(str(text), str(reason)) for text, reason in found]
@@ -178,8 +182,10 @@ def _home(session: SessionView) -> Path:
     return session.home or Path.home()
 
 
-def _named(session: SessionView, request: PermissionRequest, permission: str, text: str) -> bool:
-    """Whether the user has allowed this very thing, in a rule of its own."""
+def _is_allowed(
+    session: SessionView, request: PermissionRequest, permission: str, text: str
+) -> bool:
+    """Return whether the user has allowed exactly this target, in a rule of its own."""
     said = [
         rule for ruleset in session.rulesets if ruleset.source == "config" for rule in ruleset.rules
     ]
@@ -207,10 +213,10 @@ def _is_exact(rule: Rule, request: PermissionRequest) -> bool:
 
 
 def _vital(target: str, session: SessionView) -> str:
-    """Why nothing may destroy the target; empty for one that may be."""
+    """Return why no command may destroy the target; empty for one that may be destroyed."""
     if not target:
         return "what would be deleted is only known when it runs"
-    for path in _meant(target):
+    for path in _targets_of(target):
         for vital, name in _vitals(session):
             if _covers(path, vital):
                 return f"is or contains {name}"
@@ -235,25 +241,25 @@ def _written_over(target: str, session: SessionView) -> str:
     return "a home folder" if is_home else ""
 
 
-def _swept(
+def _swept_wildcard(
     targets: Sequence[str], session: SessionView, request: PermissionRequest
 ) -> tuple[str, str] | None:
     """Return the wildcard that leaves next to nothing of a vital folder, and the reason."""
     folders: dict[str, list[str]] = {}
     for target in targets:
-        if not _named(session, request, DESTROY, target):
+        if not _is_allowed(session, request, DESTROY, target):
             parent, _, name = target.rstrip("/").rpartition("/")
             for folder in islice(pegboard.unstable.shell_paths(parent or "/"), _MOST_FOLDERS):
                 folders.setdefault(resolved_path(folder), []).append(name)
     for folder, names in folders.items():
-        whose = _kept(folder, session)
+        whose = _vital_content(folder, session)
         if whose and _is_emptied(folder, names):
             pattern = next((name for name in names if _GLOB.search(name)), names[0])
             return f"{folder}/{pattern}", f"would leave next to nothing of {whose}"
     return None
 
 
-def _kept(folder: str, session: SessionView) -> str:
+def _vital_content(folder: str, session: SessionView) -> str:
     """Name the folder if its content as a whole is vital; empty for another one."""
     for vital, name in _vitals(session):
         if str(vital) == folder and vital not in _SYSTEM:
@@ -263,7 +269,7 @@ def _kept(folder: str, session: SessionView) -> str:
 
 
 def _is_emptied(folder: str, names: Sequence[str]) -> bool:
-    """Whether all that a listing shows would be gone, or nine of ten of very many."""
+    """Return whether all that a listing shows would be gone, or nine of ten of very many."""
     try:
         with os.scandir(folder) as entries:
             there = [entry.name for entry in islice(entries, _MOST_NAMES)]
@@ -292,19 +298,19 @@ def _vitals(session: SessionView) -> Iterator[tuple[Path, str]]:
         yield folder, f"the system's {folder}"
 
 
-def _meant(target: str) -> Iterable[str]:
+def _targets_of(target: str) -> Iterable[str]:
     """Return the target as written and with links resolved; of `folder/*` the folder, too."""
     folder, _, name = target.rstrip("/").rpartition("/")
-    real = _resolved(folder or "/")
+    real = _resolve(folder or "/")
     found = dict.fromkeys((os.path.normpath(target), os.path.normpath(f"{real}/{name}")))
     if name in _EVERYTHING:
         found |= dict.fromkeys((os.path.normpath(folder or "/"), real))
     if target.endswith("/"):
-        found[_resolved(target)] = None
+        found[_resolve(target)] = None
     return found
 
 
-def _resolved(pattern: str) -> str:
+def _resolve(pattern: str) -> str:
     """Resolve the links of a path, and escape the wildcard signs in its own names.
 
     A wildcard stays as it is.
@@ -318,7 +324,7 @@ def _resolved(pattern: str) -> str:
 
 
 def _covers(pattern: str, vital: Path) -> bool:
-    """Whether the pattern fits the vital folder or one above it."""
+    """Return whether the pattern fits the vital folder or one above it."""
     wanted = Path(pattern).parts
     actual = vital.parts[: len(wanted)]
     return len(actual) == len(wanted) and all(

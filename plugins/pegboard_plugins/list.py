@@ -26,7 +26,7 @@ TIME_LIMIT_S = 60.0
 FIRST_DEPTH = 3
 """So many folders deep there are, most often, enough files."""
 _LOST = "\ufffd"
-"""What stands for bytes of a name that are no letters: the walk knows them."""
+"""The mark of bytes in a name that are not UTF-8: the walk knows the bytes."""
 LEFT_OUT = frozenset(
     {
         ".cache", ".coverage", ".git", ".idea", ".mypy_cache", ".pytest_cache", ".ruff_cache",
@@ -34,7 +34,7 @@ LEFT_OUT = frozenset(
         "logs", "node_modules", "target", "temp", "tmp", "vendor", "venv",
     }
 )  # fmt: skip
-"""Folders of what programs make (opencode `tool/ls.ts`), beside what git ignores."""
+"""Folders that programs make (opencode `tool/ls.ts`), in addition to those that git ignores."""
 
 
 async def _may_list(context: PermissionContext, path: str) -> Path:
@@ -59,7 +59,7 @@ async def list_files(
         raise ToolError(f"{folder} is not a folder")
     if not await asyncio.to_thread(os.access, folder, os.R_OK | os.X_OK):
         raise ToolError(f"{folder} cannot be read")
-    found, more = await _found(context, folder, tuple(ignore or ()))
+    found, more = await _find_files(context, folder, tuple(ignore or ()))
     files = await asyncio.to_thread(_nameable, context, folder, found)
     title = os.path.relpath(folder, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     note = [f"({LIMIT_FILES} files are shown, there are more: list a folder below)"] * more
@@ -72,20 +72,20 @@ async def list_files(
     )
 
 
-async def _found(
+async def _find_files(
     context: ToolContext, folder: Path, ignore: Sequence[str]
 ) -> tuple[list[tuple[str, ...]], bool]:
     """Return the outermost files by the names on their way; True if there are more."""
-    wanted = _wanted(ignore)
+    wanted = _filter(ignore)
     rg = await asyncio.to_thread(pegboard.unstable.ripgrep, folder, root=context.worktree)
-    found, whole = await _listed(context, folder, rg, wanted) if rg else ([], False)
+    found, whole = await _list_files(context, folder, rg, wanted) if rg else ([], False)
     if not rg or any(_LOST in name for name in found):
-        found, whole = await asyncio.to_thread(_walked, folder, wanted)
+        found, whole = await asyncio.to_thread(_walk_files, folder, wanted)
     ways = [tuple(name.split("/")) for name in found[:LIMIT_FILES]]
     return sorted(ways, key=_order), not whole or len(found) > LIMIT_FILES
 
 
-def _wanted(ignore: Sequence[str]) -> Callable[[str], bool]:
+def _filter(ignore: Sequence[str]) -> Callable[[str], bool]:
     if not ignore:
         return lambda _: True
     rules = pegboard.unstable.IgnoreRules("\n".join(ignore).encode(errors="replace"))
@@ -99,7 +99,7 @@ def _wanted(ignore: Sequence[str]) -> Callable[[str], bool]:
     return wanted
 
 
-async def _listed(
+async def _list_files(
     context: ToolContext, folder: Path, rg: Sequence[str], wanted: Callable[[str], bool]
 ) -> tuple[list[str], bool]:
     """Return the outermost files, one more than the limit at most; True if all were looked at.
@@ -130,7 +130,7 @@ class _Listing:
         self._rest = ""
 
     async def hear(self, context: ToolContext, folder: Path, argv: Sequence[str]) -> bool:
-        """Whether ripgrep has named all; after very many it is ended."""
+        """Run ripgrep; return whether it has listed all files, or was stopped after very many."""
         ending = await pegboard.unstable.run_until(
             context,
             argv,
@@ -155,8 +155,8 @@ class _Listing:
         return len(self._rest)
 
 
-def _walked(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str], bool]:
-    """Return the same as `_listed`, without ripgrep."""
+def _walk_files(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str], bool]:
+    """Return the same as `_list_files`, without ripgrep."""
     start = len(f"{str(folder).rstrip('/')}/")
     found: list[str] = []
     for seen, path in enumerate(pegboard.files.walk_files(folder, skip=LEFT_OUT)):
@@ -168,7 +168,7 @@ def _walked(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str], boo
 
 
 def _outer(name: str) -> tuple[int, str]:
-    """Files of outer folders first, each by the names on its way, as `walk_files` gives them."""
+    """Return the sort key of a file: outer folders first, each by names, as `walk_files` does."""
     return name.count("/"), name.replace("/", "\0")
 
 
@@ -186,7 +186,7 @@ def _nameable(
 
 
 def _order(names: Sequence[str]) -> list[tuple[bool, str]]:
-    """Folders before files, each by name."""
+    """Return the sort key that puts folders before files, each by name."""
     return [(place == len(names) - 1, name) for place, name in enumerate(names)]
 
 

@@ -1,6 +1,6 @@
 """The tools between planning and doing: the user decides, then the other agent goes on.
 
-plan_exit is there for the agent `plan`, where somebody is there to decide. plan_enter is off
+plan_exit is there for the agent `plan`, where a user is there to decide. plan_enter is off
 until the configuration has a table `plugins.plan`.
 """
 
@@ -17,7 +17,7 @@ YES, NO = "Yes", "No"
 @tool(effect="reads", needs_user=True, requires=False)
 async def plan_exit(context: ToolContext) -> ToolResult:
     """Ask the user to leave plan mode, when the plan is complete and you have given it."""
-    return await _switched(
+    return await _ask_to_switch(
         context,
         question="The plan is ready. Start building?",
         agent=BUILD,
@@ -28,7 +28,7 @@ async def plan_exit(context: ToolContext) -> ToolResult:
 @tool(effect="reads", needs_user=True, requires=False)
 async def plan_enter(context: ToolContext) -> ToolResult:
     """Ask the user to change to plan mode, for work that should be thought through first."""
-    return await _switched(
+    return await _ask_to_switch(
         context,
         question="Make a plan first, without changing files?",
         agent=PLAN,
@@ -36,7 +36,9 @@ async def plan_enter(context: ToolContext) -> ToolResult:
     )
 
 
-async def _switched(context: ToolContext, *, question: str, agent: str, prompt: str) -> ToolResult:
+async def _ask_to_switch(
+    context: ToolContext, *, question: str, agent: str, prompt: str
+) -> ToolResult:
     """Ask the user; on yes the other agent continues after this step.
 
     :raises QuestionRejectedError: on no, which ends the turn.

@@ -48,15 +48,15 @@ def blamed(change: PrefixChange) -> tuple[str, str, str] | None:
     The first plugin is to blame that got the same input as before and gave another output.
     """
     for hook in _ORDER:
-        before = _keyed(step for step in change.steps_before if step.hook == hook)
-        after = _keyed(step for step in change.steps_after if step.hook == hook)
+        before = _by_key(step for step in change.steps_before if step.hook == hook)
+        after = _by_key(step for step in change.steps_after if step.hook == hook)
         for key in (*after, *(key for key in before if key not in after)):
             if line := _changed_line(before.get(key), after.get(key)):
                 return key[0], hook, line
     return _of_sources(change.before.tools, change.after.tools)
 
 
-def _keyed(steps: Iterator[FoldStep]) -> dict[tuple[str, str], FoldStep]:
+def _by_key(steps: Iterator[FoldStep]) -> dict[tuple[str, str], FoldStep]:
     """Return the steps by plugin, and by tool where they are about one."""
     return {
         (step.plugin, step.before.name if isinstance(step.before, ToolDefinition) else ""): step
@@ -89,7 +89,7 @@ def _first_change(before: object, after: object) -> str:
 
 
 def _grows(before: object, after: object) -> bool:
-    """Whether only messages were added at the end."""
+    """Return whether only messages were added at the end."""
     if isinstance(before, ModelRequest) and isinstance(after, ModelRequest):
         return (before.tools, before.system) == (after.tools, after.system)
     return isinstance(after, tuple) and all(isinstance(each, Turn) for each in after)
@@ -135,7 +135,7 @@ def _of_sources(
 
 
 def lost_tokens(change: PrefixChange) -> int:
-    """About how many tokens of the request before a cache had, behind the first change."""
+    """Return about how many tokens after the first change a cache had of the last request."""
     before, after = [*_pieces(change.before)], [*_pieces(change.after)]
     pairs = enumerate(zip(before, after, strict=False))
     first = next((place for place, (old, new) in pairs if old != new), 0)

@@ -39,15 +39,15 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
     for text in _read(request):
         names = tuple(dict.fromkeys((text, resolved_path(text))))
         if any(pegboard.files.secret_path(Path(name)) for name in names):
-            verdict = _said(session, names)
+            verdict = _judge_by_rules(session, names)
             if verdict is None or verdict.action == "ask":
-                return _asked(names[-1])
+                return _ask(names[-1])
             if verdict.action == "deny":
                 return verdict
     return None
 
 
-def _asked(path: str) -> Verdict:
+def _ask(path: str) -> Verdict:
     reason = f"{path} looks like a file of secrets"
     return Verdict(action="ask", reason=reason, source="secrets", firm=True)
 
@@ -97,7 +97,7 @@ def _forbidden(
     return None
 
 
-def _said(session: SessionView, names: tuple[str, ...]) -> Verdict | None:
+def _judge_by_rules(session: SessionView, names: tuple[str, ...]) -> Verdict | None:
     """Return the verdict of the user's rules about reading just such files."""
     narrow = tuple(
         rule

@@ -207,7 +207,7 @@ _NOT_FOR_SUBAGENTS = {
 
 @hookimpl
 async def register_agents(config: Config) -> tuple[Agent, ...]:
-    """Two agents for the user, build and plan, and two that they can call."""
+    """Return two agents for the user, build and plan, and two that they can call."""
     return (
         Agent(
             name="build",

@@ -1,4 +1,4 @@
-"""What models of Anthropic's do better when it is said."""
+"""Instructions that improve the work of Anthropic's models."""
 
 TEXT = """\
 # Working style

@@ -1,4 +1,4 @@
-"""What models of Google's do better when it is said."""
+"""Instructions that improve the work of Google's models."""
 
 TEXT = """\
 # Working style

@@ -1,4 +1,4 @@
-"""What models of OpenAI's do better when it is said."""
+"""Instructions that improve the work of OpenAI's models."""
 
 TEXT = """\
 # Working style

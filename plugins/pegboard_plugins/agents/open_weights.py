@@ -1,4 +1,4 @@
-"""What models with open weights do better when it is said."""
+"""Instructions that improve the work of models with open weights."""
 
 TEXT = """\
 # Tool calls

@@ -1,4 +1,4 @@
-"""What small models can follow: few tools, few rules."""
+"""Instructions that small models can follow: few tools, few rules."""
 
 LEFT_OUT = frozenset({"glob", "lsp", "task", "todoread", "todowrite", "webfetch"})
 """Tools without which such a model does better: a choice of many costs it more than they give."""

@@ -92,17 +92,17 @@ def _local_path(url: SplitResult) -> str:
 
 
 def _data(part: FilePart) -> Expansion:
-    """Text for the model; other content as base64, the form that all providers take."""
-    found = _parsed(part.url)
+    """Return text for the model; other content as base64, the form that all providers take."""
+    found = _parse_data_url(part.url)
     if is_text(part.mime) or (not part.mime and is_text(found.mime)):
         text = found.content.decode(found.charset, errors="replace")
-        shown = "".join(_bounded(text.splitlines(keepends=True)))
+        shown = "".join(_bound(text.splitlines(keepends=True)))
         texts = _read_texts(part.filename or "attachment", shown)
         return Expansion(texts=texts, mime=TEXT_MIME)
     return _as_media(part.mime or found.mime, found.content)
 
 
-def _parsed(url: str) -> _Data:
+def _parse_data_url(url: str) -> _Data:
     """Decode a `data:` URL (RFC 2397) of either encoding and any character set.
 
     :raises ValueError: when the URL is not valid.
@@ -135,7 +135,7 @@ def _base64(raw: bytes) -> bytes:
         raise ValueError(f"its data: URL is not base64 ({error})") from error
 
 
-def _followed(path: Path, worktree: Path) -> Path:
+def _follow_links(path: Path, worktree: Path) -> Path:
     """Resolve the links of a path.
 
     :raises ValueError: when it leads where no prompt may, such as to our own keys.
@@ -158,7 +158,7 @@ def _from_disk(
     :raises ValueError: when it cannot be read, with a sentence that names its path.
     """
     try:
-        return _file(part, path, _followed(path, worktree), query, on_read)
+        return _file(part, path, _follow_links(path, worktree), query, on_read)
     except FileNotFoundError as error:
         raise ValueError(f"{path} does not exist") from error
     except OSError as error:
@@ -268,7 +268,7 @@ _NO_LINES = "[The file has no such lines.]"
 _CUT = "\n[The attachment goes on; it was cut here.]"
 
 
-def _bounded(lines: list[str]) -> Iterator[str]:
+def _bound(lines: list[str]) -> Iterator[str]:
     """Yield the first lines of an attached text; there is no file to read the rest from."""
     room = MAX_BYTES
     for number, line in enumerate(lines):

@@ -4,7 +4,7 @@
 file = "answers.jsonl"
 mode = "auto"
 
-`record` begins the file anew, `replay` asks no model, `auto` asks for what the file does not have,
+`record` starts the file again, `replay` asks no model, `auto` asks for what the file does not have,
 and `passthrough` leaves everything as it is.
 """
 
@@ -35,7 +35,7 @@ class Options(msgspec.Struct, frozen=True):
 
 
 options = Options
-"""What `plugins.cassette.options` can say."""
+"""The options of `plugins.cassette.options`."""
 
 
 @hookimpl

@@ -48,10 +48,10 @@ class Wording:
         self._passing += [(re.compile(shape), word) for shape, word in _PASSING]
 
     def stored(self, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """JSON as it may be written: no key in it, and folders as words."""
+        """Return JSON as it may be written: without keys, and with words for folders."""
         secrets = self._keys.values()
         hidden = _without_secrets(value)
-        return _mapped(hidden, lambda text: self._without_places(redact(text, secrets)))
+        return _map_strings(hidden, lambda text: self._without_places(redact(text, secrets)))
 
     def stored_json(self, text: str) -> str:
         """Return a text in its stored form; JSON stays JSON."""
@@ -63,7 +63,7 @@ class Wording:
 
     def played(self, value: Any) -> Any:  # noqa: ANN401 - JSON
         """Return a stored value with this machine's folders."""
-        return _mapped(value, self._with_places)
+        return _map_strings(value, self._with_places)
 
     def canonical(self, request: ModelRequest) -> dict[str, Any]:
         """Return the request in the form that is stored and compared."""
@@ -78,7 +78,7 @@ class Wording:
                 text = shape.sub(word, text)
             return _UUID.sub(number, _ID.sub(number, text))
 
-        told: dict[str, Any] = _mapped(self.stored(_plain(request)), lasting)
+        told: dict[str, Any] = _map_strings(self.stored(_plain(request)), lasting)
         return told
 
     def _without_places(self, text: str) -> str:
@@ -104,7 +104,7 @@ def matched(canonical: Mapping[str, Any], match_on: Sequence[str] = ()) -> str:
     Facts of the checkout do not count: the tape itself may be a new file in it.
     """
     fields = {name: canonical.get(name) for name in match_on} if match_on else dict(canonical)
-    return digest(_mapped(fields, lambda text: _CHECKOUT.sub("<checkout>", text)))
+    return digest(_map_strings(fields, lambda text: _CHECKOUT.sub("<checkout>", text)))
 
 
 def lines_of(value: Any, at: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
@@ -143,7 +143,7 @@ def _plain(request: ModelRequest) -> dict[str, Any]:
 
 
 def _without_secrets(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """JSON without the texts whose name says that they are secret."""
+    """Return JSON without the strings whose name marks them as secret."""
     if isinstance(value, dict):
         return {
             name: HIDDEN
@@ -156,12 +156,12 @@ def _without_secrets(value: Any) -> Any:  # noqa: ANN401 - JSON
     return [_without_secrets(each) for each in value] if isinstance(value, list) else value
 
 
-def _mapped(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON
-    """JSON with every text changed, the names in tables too."""
+def _map_strings(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON
+    """Return JSON with every string changed, the names in tables too."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {change(name): _mapped(each, change) for name, each in value.items()}
+        return {change(name): _map_strings(each, change) for name, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_mapped(each, change) for each in value]
+        return [_map_strings(each, change) for each in value]
     return value

@@ -34,10 +34,10 @@ def rerun(directory: Path, session: str, *, model: str, first: int) -> int:
     The answers go to a new session. Tools run again, on the files as they are now; what needs a
     permission is denied.
     """
-    return run_async(_replayed(directory, session, model, first))
+    return run_async(_replay(directory, session, model, first))
 
 
-async def _replayed(directory: Path, session_id: str, model: str, first: int) -> int:
+async def _replay(directory: Path, session_id: str, model: str, first: int) -> int:
     from pegboard_plugins.shared.frontend import forked
     from pegboard_plugins.shared.terminal import exit_of_answer
 

@@ -115,7 +115,7 @@ class Tape:
         opened = os.open(self.file, flags, 0o600)
         try:
             before = os.fstat(opened).st_size
-            written = os.write(opened, line)  # at once, so that nobody reads a part of it
+            written = os.write(opened, line)  # at once, so that no reader gets a part of it
             if written < len(line):
                 os.ftruncate(opened, before)
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -128,10 +128,10 @@ async def open_tape(file: Path, mode: str, match_on: Sequence[str] = ()) -> Tape
 
     :raises InvalidInputError: when it cannot be read, or a line of it is not a whole record.
     """
-    return await asyncio.to_thread(_opened, file, mode, match_on)
+    return await asyncio.to_thread(_open, file, mode, match_on)
 
 
-def _opened(file: Path, mode: str, match_on: Sequence[str]) -> Tape:
+def _open(file: Path, mode: str, match_on: Sequence[str]) -> Tape:
     try:
         if mode == "record":
             file.unlink(missing_ok=True)
@@ -144,7 +144,7 @@ def _opened(file: Path, mode: str, match_on: Sequence[str]) -> Tape:
         if fault := _fault_of(line, records):
             raise InvalidInputError(
                 f"{file}, line {number}: {fault}; nothing is played. Delete the line, or record "
-                f"the file anew with `--record {file}`"
+                f"the file again with `--record {file}`"
             )
     return Tape(file, mode, records, match_on)
 
@@ -245,19 +245,19 @@ class Taped:
         record = Record(
             key=digest(canonical),
             request=canonical,
-            events=[self._stored(event) for event in answer.events],
+            events=[self._store(event) for event in answer.events],
             error=self._wording.stored(_facts_of(error)) if error else None,
         )
         await self._tape.add(record)
 
-    def _stored(self, event: dict[str, Any]) -> dict[str, Any]:
+    def _store(self, event: dict[str, Any]) -> dict[str, Any]:
         told: dict[str, Any] = self._wording.stored(event)
         field = _JSON_FIELDS.get(event["event"])
         return {**told, field: self._wording.stored_json(event[field])} if field else told
 
 
 class _Answer:
-    """What is heard of an answer; each block's text in one, so that no key is cut in two."""
+    """The events of an answer; each block has its text in one, so that no key is cut in two."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []

@@ -42,14 +42,14 @@ async def chat_system_transform(
     """
     if session.purpose != "turn":
         return None
-    told = _told(session.id, session.turns[-1].prompt_id) if session.turns else []
-    if not told:
-        told.append(await asyncio.to_thread(_pieces, session))
-    return (*system, *told[-1]) if told[-1] else None
+    pieces = _pieces_of_prompt(session.id, session.turns[-1].prompt_id) if session.turns else []
+    if not pieces:
+        pieces.append(await asyncio.to_thread(_pieces, session))
+    return (*system, *pieces[-1]) if pieces[-1] else None
 
 
 @lru_cache(maxsize=128)
-def _told(session_id: str, prompt_id: str) -> list[tuple[str, ...]]:  # noqa: ARG001 - the key
+def _pieces_of_prompt(session_id: str, prompt_id: str) -> list[tuple[str, ...]]:  # noqa: ARG001 - the key
     """Return the pieces for the requests of one prompt, filled at its first step."""
     return []
 
@@ -72,18 +72,18 @@ async def tool_execute_after(
 def _with_nested(
     session: SessionView, call: PendingCall, result: ToolResult, path: Path
 ) -> ToolResult | None:
-    claimed = _claimed(call.message_id)
-    nested = [file for file in _nested(session, path) if file not in claimed]
+    claimed = _claimed_files(call.message_id)
+    nested = [file for file in _nested_files(session, path) if file not in claimed]
     if not nested:
-        return None  # as for most files: then nobody has to look through the session
-    known = {*_told_files(session), *_loaded(session), path.resolve()}
+        return None  # as for most files: the session need not be searched
+    known = {*_sent_files(session), *_loaded_files(session), path.resolve()}
     texts = _Texts(session, {})
-    files = _expanded(session, nested, texts)
+    files = _expand_imports(session, nested, texts)
     found = [each for each in files if each not in known | claimed and texts(each)]
     claimed.update(found)
     if not found:
         return None
-    pieces = [_marked(file, texts(file), session.id) for file in found]
+    pieces = [_mark(file, texts(file), session.id) for file in found]
     loaded = [*result.metadata.get("loaded", ()), *map(str, found)]
     return replace(
         result,
@@ -93,12 +93,12 @@ def _with_nested(
 
 
 @lru_cache(maxsize=128)
-def _claimed(message_id: str) -> set[Path]:  # noqa: ARG001 - each message has its own
+def _claimed_files(message_id: str) -> set[Path]:  # noqa: ARG001 - each message has its own
     """Return the files from one message's reads: they run at once and cannot see each other."""
     return set()
 
 
-def _nested(session: SessionView, path: Path) -> Iterator[Path]:
+def _nested_files(session: SessionView, path: Path) -> Iterator[Path]:
     """Yield the instruction files of each folder from the directory down to the file's.
 
     Rules for certain files count from the worktree's root down.
@@ -125,7 +125,7 @@ def _rules_for(session: SessionView, folder: Path, path: Path) -> Iterator[Path]
                     yield file
 
 
-def _loaded(session: SessionView) -> Iterator[Path]:
+def _loaded_files(session: SessionView) -> Iterator[Path]:
     for turn in session.turns:
         for part in turn.parts:
             if (
@@ -151,9 +151,11 @@ def instruction_files(session: SessionView) -> tuple[Path, ...]:
     for entry in session.config.instructions:
         if Path(entry).is_absolute():
             path = Path(entry)
-            found += _files(_matching(session.id, path.parent, path.name))
+            found += _files(_matching_files(session.id, path.parent, path.name))
         else:
-            matching = (path for each in folders for path in _matching(session.id, each, entry))
+            matching = (
+                path for each in folders for path in _matching_files(session.id, each, entry)
+            )
             found += _inside(matching, session.worktree)
     if session.home is not None:
         found += _files(_rules_for_all(session.home / RULES))
@@ -200,26 +202,26 @@ def _folders(session: SessionView) -> tuple[Path, ...]:
     return (*reversed(above), directory)
 
 
-def _matching(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:
+def _matching_files(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:
     if _WILDCARDS.isdisjoint(pattern):
         return (folder / pattern,)
-    return _globbed(session_id, folder, pattern)
+    return _glob(session_id, folder, pattern)
 
 
 @lru_cache(maxsize=256)
-def _globbed(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:  # noqa: ARG001
+def _glob(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:  # noqa: ARG001
     """Find a pattern's files, once per session, since looking through a tree takes long."""
     return tuple(sorted(folder.glob(pattern)))
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Those that are files, resolved; none of secrets, under whatever name."""
+    """Yield the paths that are files, resolved; no file of secrets, under whatever name."""
     found = ((path, path.resolve()) for path in paths if path.is_file())
     return (real for path, real in found if not any(map(pegboard.files.secret_path, (path, real))))
 
 
 def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
-    """Those in the worktree; a link to another kind of file (`AGENTS.md` to `.env`) is none."""
+    """Yield the files in the worktree, but no link to another kind (`AGENTS.md` to `.env`)."""
     root = worktree.resolve()
     honest = (path for path in paths if path.resolve().suffix == path.suffix)
     return (path for path in _files(honest) if path.is_relative_to(root))
@@ -228,17 +230,19 @@ def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
 def _pieces(session: SessionView) -> tuple[str, ...]:
     """Return the files that have a text, each text once, with their imports."""
     texts = _Texts(session, _texts_of(session.id))
-    files = _expanded(session, instruction_files(session), texts)
+    files = _expand_imports(session, instruction_files(session), texts)
     first = {text: file for file in reversed(files) if (text := texts(file))}
-    _told_files(session).update(files)
+    _sent_files(session).update(files)
     return tuple(
-        _marked(file, text, session.id)
+        _mark(file, text, session.id)
         for file in files
         if (text := texts(file)) and first[text] == file
     )
 
 
-def _expanded(session: SessionView, files: Sequence[Path], texts: "_Texts") -> tuple[Path, ...]:
+def _expand_imports(
+    session: SessionView, files: Sequence[Path], texts: "_Texts"
+) -> tuple[Path, ...]:
     """Return the files, and behind each what it imports."""
     if not any("@" in texts(file) for file in files):
         return tuple(files)
@@ -253,7 +257,7 @@ def _files_of(session_id: str) -> set[Path]:  # noqa: ARG001 - the key
     return set()
 
 
-def _told_files(session: SessionView) -> set[Path]:
+def _sent_files(session: SessionView) -> set[Path]:
     """Return the files whose texts the session's system prompt has."""
     return _files_of(session.id) or set(instruction_files(session))
 
@@ -294,7 +298,7 @@ def _texts_of(session_id: str) -> dict[Path, str]:  # noqa: ARG001 - the key
     return {}
 
 
-def _marked(file: Path, text: str, session_id: str) -> str:
+def _mark(file: Path, text: str, session_id: str) -> str:
     """Put the text between tags that need the session's id to be written."""
     from pegboard_plugins.shared.frontend import as_source, disarmed  # where there are instructions
 
@@ -322,7 +326,7 @@ def _whole(file: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _text(file: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 - the time is the key
-    # What has become a link since it was found leads nowhere, and a pipe holds nobody up.
+    # A file that has become a link since the search leads nowhere, and a pipe does not block.
     with os.fdopen(pegboard.files.open_resolved(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
         content = opened.read(LIMIT_BYTES)
     text = content.decode("utf-8", "replace").strip()

@@ -124,7 +124,7 @@ def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int
 
     if path.is_dir():
         return _listing(context, path, title)
-    with _opened(path) as file:
+    with _open_regular(path) as file:
         start = file.read(PROBE_BYTES)
         file.seek(0)
         if mime := _media_type(start):
@@ -160,7 +160,7 @@ def _source(file: BinaryIO, path: Path, encoding: str) -> "tuple[Source, str]":
             return Transcoded(file, encoding), encoding.upper()
 
 
-def _opened(path: Path) -> BinaryIO:
+def _open_regular(path: Path) -> BinaryIO:
     """Open the regular file.
 
     :raises ToolError: when there is none, or anything else, which could block for ever.
@@ -181,7 +181,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _near_names(path: Path) -> list[str]:
-    """Up to three files beside it whose names are like the one that is missing."""
+    """Return up to three files of the folder whose names are like the missing one."""
     try:
         names = _names(path.parent)
     except OSError:
@@ -287,7 +287,7 @@ def _media(file: BinaryIO, mime: str, path: Path, title: str) -> ToolResult:
 
 
 class _TooFarError(ToolError):
-    """What is wanted lies deeper in the file than we look."""
+    """The error of lines that lie deeper in the file than `read` looks."""
 
 
 class _Window:
@@ -315,7 +315,7 @@ class _Window:
         # Of ASCII alone it does not matter, and only few files have more.
         asked = file is not None and not all(map(bytes.isascii, raw))
         encoding = file_encoding(file) if file and asked else "utf-8"
-        lines = [_shown(line, encoding) for line in raw]
+        lines = [_decode_line(line, encoding) for line in raw]
         notes = [self._end(len(lines), reason), about, encoding_note(encoding)]
         return self._result(title, lines, notes, truncated=bool(reason))
 
@@ -369,7 +369,7 @@ class _Window:
         return lines, ""
 
     def _lines(self) -> Iterator[bytes]:
-        """Line by line, of a long one the start; its rest is passed over when more is wanted."""
+        """Yield line by line, of a long one the start; its rest is skipped when more is wanted."""
         while line := self._file.readline(LONGEST_BYTES):
             self._count(line)
             yield line
@@ -387,7 +387,7 @@ class _Window:
             )
 
 
-def _shown(raw: bytes, encoding: str) -> str:
+def _decode_line(raw: bytes, encoding: str) -> str:
     text = pegboard.files.line_text(raw.rstrip(b"\r\n"), encoding)
     return text if len(text) <= LIMIT_LINE else f"{text[:LIMIT_LINE]}..."
 

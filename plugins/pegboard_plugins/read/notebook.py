@@ -33,14 +33,14 @@ def cells_text(content: bytes) -> str | None:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
     pieces = (
-        line for number, cell in enumerate(notebook.cells, 1) for line in _shown(number, cell)
+        line for number, cell in enumerate(notebook.cells, 1) for line in _cell_lines(number, cell)
     )
     return "\n".join(pieces)
 
 
-def _shown(number: int, cell: _Cell) -> Iterator[str]:
+def _cell_lines(number: int, cell: _Cell) -> Iterator[str]:
     yield f"[cell {number}: {cell.cell_type}]"
-    yield _joined(cell.source)
+    yield _join(cell.source)
     for output in cell.outputs:
         yield f"[output of cell {number}]"
         yield _output_text(output)
@@ -51,12 +51,12 @@ def _output_text(output: _Output) -> str:
     if output.output_type == "error":
         return f"{output.ename}: {output.evalue}"
     if output.text:
-        return _joined(output.text).rstrip("\n")
+        return _join(output.text).rstrip("\n")
     plain = output.data.get("text/plain", "")
-    text = _joined(plain) if isinstance(plain, str | list) else ""
+    text = _join(plain) if isinstance(plain, str | list) else ""
     others = ", ".join(sorted(set(output.data) - {"text/plain"}))
     return "\n".join(piece for piece in (text, f"({others})" if others else "") if piece)
 
 
-def _joined(lines: Lines) -> str:
+def _join(lines: Lines) -> str:
     return lines if isinstance(lines, str) else "".join(str(line) for line in lines)

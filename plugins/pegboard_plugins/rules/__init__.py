@@ -58,7 +58,7 @@ async def startup(app: Host) -> None:
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest, stash: Stash) -> Verdict:
     """Return what the session's rules say of the request; its mode may ask for what they allow."""
-    verdict = _ruled(session, request)
+    verdict = _judge(session, request)
     if verdict.source == "agent":
         reason = verdict.reason.replace("(agent)", f"(agent {session.agent.name})")
         verdict = msgspec.structs.replace(verdict, reason=reason)
@@ -72,11 +72,11 @@ async def permission_ask(session: SessionView, request: PermissionRequest, stash
     return await asked(session, request, stash.get(_APP)) or verdict
 
 
-def _ruled(session: SessionView, request: PermissionRequest) -> Verdict:
+def _judge(session: SessionView, request: PermissionRequest) -> Verdict:
     """Return what the session's rules say of the request.
 
-    A line of which nobody can say what it would run is asked for with the reason and the way out,
-    which a request has in its metadata as `advice`. `commands` are those of it that are known: one
+    A line whose commands are unknown is asked for with the reason and the way out, which a request
+    has in its metadata as `advice`. `commands` are those of it that are known: one
     that is denied is not run with the rest. `told` are texts that are code for other programs: one
     that has the first word of a denied pattern in it is asked for.
     """
@@ -86,7 +86,7 @@ def _ruled(session: SessionView, request: PermissionRequest) -> Verdict:
     if verdict.action != "deny" and known:
         of_known = judge_rules(session.rulesets, request.permission, known, home=home)
         verdict = of_known if of_known.action == "deny" else verdict
-    if verdict.action == "allow" and (said := _told(session.rulesets, request)):
+    if verdict.action == "allow" and (said := _ask_about_code(session.rulesets, request)):
         return said
     advice = _texts(request, "advice")
     if verdict.action != "ask" or not advice:
@@ -96,7 +96,7 @@ def _ruled(session: SessionView, request: PermissionRequest) -> Verdict:
     return msgspec.structs.replace(verdict, reason="; ".join(reasons))
 
 
-def _told(rulesets: Sequence[Ruleset], request: PermissionRequest) -> Verdict | None:
+def _ask_about_code(rulesets: Sequence[Ruleset], request: PermissionRequest) -> Verdict | None:
     """Ask about code that names a command which a rule denies."""
     words = {word for text in _texts(request, "told") for word in _WORD.findall(text)}
     for ruleset in rulesets if words else ():

@@ -105,7 +105,7 @@ class Scripted:
             raise ProviderError(f"{ID}/{request.model.id}: {error}", provider_id=ID) from error
 
     async def aclose(self) -> None:
-        """Nothing is open."""
+        """Close nothing: no connection is open."""
 
     def _fault(self, step: "Step", request: ModelRequest, turn: "Turn") -> "Fault | None":
         """Return the fault that cuts this answer off; one with a status is raised at once."""

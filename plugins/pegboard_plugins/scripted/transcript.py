@@ -69,7 +69,7 @@ class Step(Strict, frozen=True):
 
 
 class When(Strict, frozen=True):
-    """What a script is for: regexes that are searched for, and whether tools are offered."""
+    """The condition of a script: regexes that are searched for, and whether tools are offered."""
 
     prompt: str = ""
     system: str = ""
@@ -126,7 +126,7 @@ class Turn:
         self._tools = bool(request.tools)
 
     def fits(self, when: When) -> bool:
-        """Whether a script is for this turn."""
+        """Return whether a script is for this turn."""
         return (
             (when.tools is None or when.tools == self._tools)
             and re.search(when.prompt, self.prompt) is not None

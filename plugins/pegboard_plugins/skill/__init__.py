@@ -198,7 +198,7 @@ def _users_folders(site: Site) -> Iterator[Path]:
 
 
 def _project_folders(site: Site) -> Iterator[Path]:
-    """From the worktree's root down to the directory."""
+    """Yield the folders from the worktree root down to the directory."""
     above = [
         folder
         for folder in (site.directory, *site.directory.parents)
@@ -294,7 +294,7 @@ async def register_tools() -> list[Tool]:
 async def register_commands(
     config: Config, workspace: Workspace, home: Path, config_dir: Path
 ) -> tuple[Command, ...]:
-    """Each skill as a slash command, for who wants it used at once."""
+    """Return each skill as a slash command, for users who want it at once."""
     site = Site(
         directory=workspace.directory,
         worktree=workspace.worktree,
@@ -357,7 +357,7 @@ async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDef
     if not allowed:
         return None
     allowed.sort(key=lambda each: bool(each.library))
-    listed = _fitting(allowed[:MOST_LISTED])
+    listed = _fitting_skills(allowed[:MOST_LISTED])
     unseen = await asyncio.to_thread(_unseen, session, listed)
     lines = [_line(each, is_unseen=each.file in unseen) for each in listed]
     if others := [each.name for each in allowed if each not in listed and not each.library]:
@@ -370,7 +370,7 @@ def _line(skill: Skill, *, is_unseen: bool = False) -> str:
     return f"- {skill.name}{source}: {UNSEEN if is_unseen else _short(skill.description)}"
 
 
-def _fitting(skills: Iterable[Skill]) -> list[Skill]:
+def _fitting_skills(skills: Iterable[Skill]) -> list[Skill]:
     """Return the skills, those of libraries as far as their lines fit."""
     left = MOST_OF_LIBRARIES
     fitting = []

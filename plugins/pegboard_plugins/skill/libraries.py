@@ -54,7 +54,7 @@ def library_skills(root: Path, *, every: bool = False) -> Iterator[LibrarySkill]
         except OSError:
             continue
         stamp = (facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino)
-        text = _checked(path, digest, stamp)
+        text = _check(path, digest, stamp)
         if text is not None or every:
             yield LibrarySkill(path, text or "", library)
 
@@ -117,7 +117,7 @@ def _entries(
 
 
 @lru_cache(maxsize=MOST_KNOWN)
-def _checked(path: Path, digest: str, stamp: _Stamp) -> str | None:  # noqa: ARG001 - the key
+def _check(path: Path, digest: str, stamp: _Stamp) -> str | None:  # noqa: ARG001 - the key
     """Return the text of a file with this digest, None for any other file."""
     content, why = read_bounded(path)
     if why or len(content) > LIMIT_BYTES:
@@ -133,14 +133,14 @@ def direct_dependencies(root: Path) -> Iterator[str]:
         table = tomllib.loads(content.decode())
     except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError):
         table = {}
-    yield from _named(_requested(table))
+    yield from _names_of(_dependencies(table))
     poetry = _table(_table(_table(table, "tool"), "poetry"), "dependencies")
-    yield from _named(name for name in poetry if name != "python")
+    yield from _names_of(name for name in poetry if name != "python")
     for path in _requirement_files(root):
-        yield from _named(read_bounded(path)[0].decode("utf-8", "replace").splitlines())
+        yield from _names_of(read_bounded(path)[0].decode("utf-8", "replace").splitlines())
 
 
-def _requested(table: Mapping[str, Any]) -> Iterator[object]:
+def _dependencies(table: Mapping[str, Any]) -> Iterator[object]:
     project = _table(table, "project")
     groups = (
         {"": project.get("dependencies")},
@@ -152,7 +152,7 @@ def _requested(table: Mapping[str, Any]) -> Iterator[object]:
             yield from listed if isinstance(listed, list) else ()
 
 
-def _named(requirements: Iterable[object]) -> Iterator[str]:
+def _names_of(requirements: Iterable[object]) -> Iterator[str]:
     for each in requirements:
         match = _NAME.match(each.strip()) if isinstance(each, str) else None
         if match:

@@ -60,7 +60,7 @@ async def tool_search(context: ToolContext, query: str, limit: int = 5) -> ToolR
         sources = "\n".join(_sources(far))
         return ToolResult(output=f"No tool fits {query!r}. There are tools of:\n{sources}")
     return ToolResult(
-        output="\n\n".join(map(_described, hits)),
+        output="\n\n".join(map(_describe, hits)),
         title=", ".join(each.name for each in hits),
         metadata={_FOUND: [each.name for each in hits]},
     )
@@ -78,7 +78,7 @@ async def tool_call(context: ToolContext, id: str, arguments: dict[str, Any]) ->
     return ToolResult(output="Done; the answer stands with the call.", title=id)
 
 
-def _described(definition: ToolDefinition) -> str:
+def _describe(definition: ToolDefinition) -> str:
     line = definition.description.strip().partition("\n")[0]
     schema = msgspec.json.encode(definition.parameters).decode()
     return f"{definition.name}: {line}\n{schema}"
@@ -108,7 +108,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
     if not far:
         return evolve(request, tools=tuple(tools.values()))
     near = [each for each in tools.values() if each.name not in far]
-    found = [name for name in _found(session.turns) if name in far and gateway is None]
+    found = [name for name in _found_tools(session.turns) if name in far and gateway is None]
     last = (gateway,) if gateway is not None else tuple(far[name] for name in found)
     way = f"called with `{tool_call.id}`" if gateway is not None else "then called like any other"
     return evolve(
@@ -138,18 +138,18 @@ def deferred(tools: Sequence[ToolDefinition], model: Model) -> Mapping[str, Tool
 
 
 def _tokens(definition: ToolDefinition) -> int:
-    """About how many tokens a tool takes of a request."""
+    """Return about how many tokens a tool takes of a request."""
     sent = (definition.name, definition.description, definition.parameters)
     return len(msgspec.json.encode(sent)) // TOKEN_BYTES
 
 
-def _found(turns: Iterable[Turn]) -> Sequence[str]:
+def _found_tools(turns: Iterable[Turn]) -> Sequence[str]:
     """Return the tools that searches of the session found, each once, the newest last."""
-    names = dict.fromkeys(reversed([*_searched(turns)]))
+    names = dict.fromkeys(reversed([*_search_results(turns)]))
     return [*names][:MOST_FOUND][::-1]
 
 
-def _searched(turns: Iterable[Turn]) -> Iterator[str]:
+def _search_results(turns: Iterable[Turn]) -> Iterator[str]:
     for turn in turns:
         for part in turn.parts:
             if not (isinstance(part, ToolPart) and part.tool == tool_search.id):
@@ -176,10 +176,10 @@ def _source_line(name: str, tools: Sequence[ToolDefinition]) -> str:
     about = f"{name} ({len(tools)} tools)"
     if description := next(filter(None, (each.source_description for each in tools)), ""):
         about = f"{about}: {description}"
-    return f"- {about}: {_listed([each.name for each in tools])}"
+    return f"- {about}: {_join_names([each.name for each in tools])}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     text = ", ".join(sorted(names))
     if len(text) <= LISTED_LETTERS:
         return text
