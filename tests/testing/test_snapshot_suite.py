@@ -158,7 +158,7 @@ FAULTS: Iterable[tuple[type[Faulty], str, str]] = [
     (Restless, "tracks", "the state is another though nothing changed"),
     (Flat, "diffs", "what became of files"),
     (Refusing, "tracks", "there is no state: too many files"),
-    (Collecting, "collects", "a collection has taken what is kept"),
+    (Collecting, "collects", "a collection has taken a state in use"),
 ]
 
 

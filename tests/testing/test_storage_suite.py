@@ -159,13 +159,13 @@ class Loud(Faulty):
 
 
 FAULTS = [
-    (Resurrecting, "gone", "ChangeSession of a deleted session is no NotFoundError"),
+    (Resurrecting, "gone", "ChangeSession of a deleted session does not raise NotFoundError"),
     (Halving, "whole", "half of a commit that failed is written"),
     (Unfenced, "fences", "a fence that was given back"),
     (Reversed, "commits", "in another order"),
     (Overwriting, "changes", "costs do not add up"),
     (Forgetful, "texts", "added text is not read"),
-    (Twice, "sessions", "made twice is no InvalidInputError"),
+    (Twice, "sessions", "made twice does not raise InvalidInputError"),
     (Orphaning, "children", "order of creation"),
     (Unordered, "sessions", "last used first"),
     (Timeless, "turns", "`limit` does not keep the last turns"),

@@ -349,7 +349,7 @@ async def test_a_fault_of_a_provider_is_found(
             "two calls have the id 'a'",
         ),
         ([*CALLED, ToolCall("a", "read", "{}"), StreamFinish("length")], "that was cut off"),
-        ([*SAID, StreamFinish("tool-calls")], "there is no ToolCall"),
+        ([*SAID, StreamFinish("tool-calls")], "without a ToolCall"),
         ([ToolCall("", "read", "{}"), StreamFinish("tool-calls")], "a call without an id"),
         ([*SAID, StreamFinish("stop", Usage(input=-1))], "usage below zero: input"),
     ],

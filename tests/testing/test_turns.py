@@ -296,7 +296,7 @@ async def test_a_model_without_an_app_cannot_cancel() -> None:
     model = ScriptedModel([CANCEL])
     request = ModelRequest(model=model.models()[0], system=("a",), messages=())
 
-    with pytest.raises(ProviderError, match="nobody is there who could cancel"):
+    with pytest.raises(ProviderError, match="the script has no App that could cancel"):
         [event async for event in model.stream(request)]
 
 

@@ -19,7 +19,7 @@ from pegboard.testing.loneplugin import LonePlugin, Settings, lone_plugin
 from pegboard.testing.stopwatch import ATTEMPTS, Stopwatch
 
 SLOW_S = 0.5
-"""A call of a hook that takes so long is felt by whoever waits for the model."""
+"""The limit of a hook's call: a longer one delays the model's answer noticeably."""
 _IMPORT_LIMIT_S = 30
 _WATCHED_IMPORT = """
 import sys, os, json, threading
@@ -158,9 +158,9 @@ async def _imports_quietly(plugin: ModuleType) -> None:
         timeout=_IMPORT_LIMIT_S,
         check=False,
     )
-    last = (done.stderr.strip() or "nothing was said").splitlines()[-1]
+    last = (done.stderr.strip() or "there was no output").splitlines()[-1]
     must(done.returncode == 0, f"it cannot be imported alone: {last}")
-    *printed, told = done.stdout.strip().splitlines()
+    *printed, result = done.stdout.strip().splitlines()
     must(not printed, f"importing it prints {printed[:1]}")
-    works = json.loads(told)
+    works = json.loads(result)
     must(not works, f"importing it {', '.join(works)}: do it when a hook is called")

@@ -26,17 +26,17 @@ Settings = Config | Mapping[str, object] | None
 """A configuration as a `Config`, or as a `pegboard.toml` has it."""
 
 
-def config_of(said: Settings) -> Config:
+def config_of(settings: Settings) -> Config:
     """Parse a configuration.
 
     :raises ConfigError: for a value of the wrong type.
     """
-    if said is None or isinstance(said, Config):
-        return said or Config()
-    layer = Layer(name="config", value=said, syntax="pegboard")
+    if settings is None or isinstance(settings, Config):
+        return settings or Config()
+    layer = Layer(name="config", value=settings, syntax="pegboard")
     merged = Merged()
     folder = Path.cwd()
-    merged.lay(layer, normalised(layer, dict(said), home=Path.home(), folder=folder))
+    merged.lay(layer, normalised(layer, dict(settings), home=Path.home(), folder=folder))
     return merged.config()
 
 

@@ -20,7 +20,7 @@ from pegboard.testing.stopwatch import ATTEMPTS, Stopwatch
 STALL_S = 0.25
 """So long may a policy hold up the event loop: each tool call of each session waits meanwhile."""
 _ORDER = ("allow", None, "ask", "deny")
-"""No opinion leaves it to others, of whom nobody may allow more."""
+"""The order of strictness; no opinion leaves the decision to other policies."""
 _ASKED: Mapping[str, Sequence[str]] = {
     "bash": ("git status", "git push --force", "rm -rf build", "FOO=1 make 'a b'"),
     "edit": ("src/a.py", ".env", "ünï/ç.txt", "a\nb"),

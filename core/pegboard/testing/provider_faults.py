@@ -94,14 +94,14 @@ def _refusals(wire: ServerFrames) -> Iterator[Fault]:
 
     def refused(name: str, code: int, refusal: Refusal, check: Check, **headers: str) -> Fault:
         body = wire.error(refusal, f"scripted: {name}")
-        said = {name.replace("_", "-"): value for name, value in headers.items()}
-        head = Status(code=code, headers={"content-type": "application/json", **said})
+        given = {name.replace("_", "-"): value for name, value in headers.items()}
+        head = Status(code=code, headers={"content-type": "application/json", **given})
         return Fault(name=name, play=(head, body), check=check)
 
     again, final = fails(retry=True), fails(retry=False)
-    kept = fails(retry=True, headers=["retry-after", "x-ratelimit-reset-requests"], wait_s=2)
+    delayed = fails(retry=True, headers=["retry-after", "x-ratelimit-reset-requests"], wait_s=2)
     limits = {"retry_after": "2", "x_ratelimit_reset_requests": "1m30s"}
-    yield refused("429 with retry-after", 429, "overloaded", kept, **limits)
+    yield refused("429 with retry-after", 429, "overloaded", delayed, **limits)
     in_ms = fails(retry=True, headers=["retry-after-ms"], wait_s=0.35)
     yield refused("429 with retry-after-ms", 429, "overloaded", in_ms, retry_after_ms="350")
     wait = "429, please try again in 20.5s"
@@ -205,8 +205,8 @@ def _odd_answers(wire: ServerFrames) -> Iterator[Fault]:
         check=answers("hi", reason="length"),
     )
     filtered = _answer_with(wire, end="content-filter")
-    shown = answers("hi", reason="content-filter")
-    yield Fault(name="a refusal of the model", play=(filtered,), check=shown)
+    filtered_answer = answers("hi", reason="content-filter")
+    yield Fault(name="a refusal of the model", play=(filtered,), check=filtered_answer)
     for name, usage in {"no usage": None, "huge usage": (10**12, 10**12)}.items():
         play = (start + wire.text("hi") + wire.end("stop", usage=usage),)
         yield Fault(name=name, play=play, check=answers("hi"))
@@ -218,7 +218,7 @@ def _odd_answers(wire: ServerFrames) -> Iterator[Fault]:
     login = (html, b"<html><title>Log in</title></html>")
     yield Fault(name="a login page", play=login, check=fails(retry=False))
     other = (Status(headers={"content-type": "application/json"}), b'{"message": "welcome"}')
-    yield Fault(name="JSON that is no answer", play=other, check=fails())
+    yield Fault(name="JSON that is not an answer", play=other, check=fails())
 
 
 def _never_called(outcome: Outcome) -> None:
@@ -294,7 +294,7 @@ async def _refused(place: _Place) -> None:
         port = unused.getsockname()[1]
         async with _open(place, f"http://127.0.0.1:{port}") as provider:
             outcome = await _ask(provider, place.model)
-    must(isinstance(outcome.error, ProviderError), f"{outcome.error!r} is no ProviderError")
+    must(isinstance(outcome.error, ProviderError), f"{outcome.error!r} is not a ProviderError")
     must(str(port) in str(outcome.error), f"the error does not name the host: {outcome.error}")
 
 
@@ -317,7 +317,7 @@ async def _left(place: _Place, wire: ServerFrames) -> None:
             async with asyncio.timeout(_LEAVING_S):
                 await server.left.wait()
         except TimeoutError:
-            must(holds=False, text="the connection stays open when nobody reads any more")
+            must(holds=False, text="the connection stays open after its reader has left")
 
 
 async def _redirected(place: _Place, wire: ServerFrames) -> None:

@@ -41,10 +41,10 @@ async def check_provider(
 ) -> tuple[Finding, ...]:
     """Return all findings about a provider, none if it is as it should be.
 
-    Each request is sent, and its answer looked at; without any the first model that is known is
+    Each request is sent, and its answer checked. Without any request the first known model is
     asked to say hello, so have a server of the test's own behind it. `models` are ids that
-    `resolve` must know beside those that `models()` lists. What a provider makes of servers that
-    fail is looked at by `check_provider_faults`.
+    `resolve` must know in addition to those that `models()` lists. `check_provider_faults` checks
+    the provider with servers that fail.
     """
     rules: dict[str, Rule] = {
         "id": partial(_id, provider),
@@ -106,7 +106,7 @@ async def _resolve(provider: Provider, more: Sequence[str]) -> None:
 
 async def _stream(provider: Provider, request: ModelRequest) -> None:
     stream = provider.stream(request)
-    must(isinstance(stream, AsyncIterator), "`stream` is no async generator")
+    must(isinstance(stream, AsyncIterator), "`stream` is not an async generator")
     try:
         events = [event async for event in stream]
     except ProviderError as error:
@@ -196,7 +196,7 @@ def _call_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
             case StreamFinish(reason="length" | "content-filter") if called:
                 yield f"calls in an answer that was cut off ({event.reason})"
             case StreamFinish(reason="tool-calls") if not called:
-                yield "it ends with tool-calls, and there is no ToolCall"
+                yield "it ends with tool-calls, without a ToolCall"
 
 
 def _one_call(

@@ -50,7 +50,7 @@ class EventRecorder:
     ) -> None:
         self._subscription.close()
         if self._task is not None:
-            await self._task  # ends with the subscription, once all that was queued is kept
+            await self._task  # ends with the subscription, once all queued events are recorded
 
     def of(self, kind: type[_T]) -> list[_T]:
         """Return the events of one kind so far, as their properties."""

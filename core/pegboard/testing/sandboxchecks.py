@@ -16,7 +16,7 @@ from pegboard.enclosing import Enclosing
 from pegboard.testing.finding import Finding, Rule, broken, must
 from pegboard_plugins.sandbox import Sandbox, SandboxPolicy
 
-_SECRET = "a secret of somebody's"  # noqa: S105 - one that is made to be looked for
+_SECRET = "a secret of a user"  # noqa: S105 - one that the checks look for
 _CONNECT = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 2)"
 _CALL = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
 
@@ -62,7 +62,7 @@ class _Site:
             "temp",
             "keep",
             "private",
-            "private/shown",
+            "private/visible",
             "home",
         )
         for name in names:
@@ -76,13 +76,13 @@ class _Site:
         self.settings, self.missing = self.project / "settings", self.project / "not-there"
         for path in (self.outside / "a", self.private / "a", self.home / "a", self.settings):
             path.write_text(_SECRET)
-        (self.private / "shown" / "a").write_text("shown")
+        (self.private / "visible" / "a").write_text("visible")
         self.policy = SandboxPolicy(
             level=level,
             worktree=self.project,
             protected=(self.settings, self.missing),
             hidden=(self.private, root / "keep"),
-            visible=(self.private / "shown", Path(sys.prefix), Path(sys.base_prefix)),
+            visible=(self.private / "visible", Path(sys.prefix), Path(sys.base_prefix)),
             home=self.home,
             temp=root / "temp",
             keep=root / "keep",
@@ -157,8 +157,8 @@ def _is_made(path: Path) -> bool:
 async def _hidden(site: _Site) -> None:
     _, output = await site.shell(f"cat {site.private}/a; ls {site.policy.keep}")
     must(_SECRET not in output, "a hidden file can be read")
-    _, output = await site.shell(f"cat {site.private}/shown/a")
-    must(output == "shown", f"what is visible in a hidden folder cannot be read: {output}")
+    _, output = await site.shell(f"cat {site.private}/visible/a")
+    must(output == "visible", f"what is visible in a hidden folder cannot be read: {output}")
 
 
 async def _users(site: _Site) -> None:

@@ -78,7 +78,7 @@ class ScriptedApp:
         return await self._play(run_command(self.app, self.session_id, order))
 
     async def _play(self, work: Coroutine[Any, Any, Turn]) -> TurnRecord:
-        asked, heard = len(self.model.requests), len(self.recorder.events)
+        asked, published = len(self.model.requests), len(self.recorder.events)
         known = len(await self.app.list_turns(self.session_id))
         failure = await _failure(work)
         turns = (await self.app.list_turns(self.session_id))[known:]
@@ -91,7 +91,7 @@ class ScriptedApp:
             calls=tuple(call_record(part) for turn in turns for part in _tools(turn)),
             project=self.project,
             requests=tuple(self.model.requests[asked:]),
-            events=tuple(self.recorder.events[heard:]),
+            events=tuple(self.recorder.events[published:]),
         )
 
     def _faults(self) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ async def scripted_app(  # noqa: PLR0913 - what a test can set, all keyword-only
     A plugin may be a module, an object with hooks, or a tool. `script` is the list of the model's
     answers, one for each request: a text, a call as `(tool, arguments)`, a list of these, `CANCEL`,
     a `ProviderError`, an event, or a function of the request that returns one. `reply` answers
-    requests to the user; without it there is no user, and what would be asked is denied. `config`
+    requests to the user; without it there is no user, and a request is denied. `config`
     is as in a `pegboard.toml`; `options` and `secrets` are those of each of the plugins. `files`
     are written into the project, which is trusted: tools and plugins among them are loaded.
     """
@@ -231,7 +231,7 @@ def _watch(app: App, begun: Begun) -> None:
 
 
 async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:
-    """Return when the call has told of its progress, or been at it for a while, or will not be."""
+    """Return when the call reports progress, has run for a while, or will not run."""
 
     def ended(event: PartUpdated) -> bool:
         match event.part:
@@ -268,8 +268,8 @@ async def _answer_requests(app: App, reply: Replies | None) -> None:
         async for event in events:
             if isinstance(asked := event.properties, PermissionAsked) and reply is not None:
                 answer = reply(asked.request) if callable(reply) else reply
-                said = (answer,) if isinstance(answer, str) else answer
-                await app.answer_permission(asked.request.id, *said)
+                decision = (answer,) if isinstance(answer, str) else answer
+                await app.answer_permission(asked.request.id, *decision)
 
 
 def _project(folder: Path, files: Mapping[str, str | bytes]) -> Path:
@@ -284,23 +284,23 @@ def _project(folder: Path, files: Mapping[str, str | bytes]) -> Path:
 
 
 def _config(
-    said: Mapping[str, Any], plugins: Sequence[object], options: Mapping[str, Any] | None
+    settings: Mapping[str, Any], plugins: Sequence[object], options: Mapping[str, Any] | None
 ) -> Mapping[str, object]:
     """Return the configuration with the test's model and the plugins' options."""
-    tables = dict(said.get("plugins", {}))
+    tables = dict(settings.get("plugins", {}))
     for name in (with_own_table(each, tables).table for each in plugins if options is not None):
         tables[name] = {**tables.get(name, {}), "options": options}
-    return {"model": f"{PROVIDER}/{MODEL.id}", **said, "plugins": tables}
+    return {"model": f"{PROVIDER}/{MODEL.id}", **settings, "plugins": tables}
 
 
 def _env(
-    folder: Path, said: Mapping[str, Any], plugins: Sequence[object], secrets: Mapping[str, str]
+    folder: Path, settings: Mapping[str, Any], plugins: Sequence[object], secrets: Mapping[str, str]
 ) -> Mapping[str, str]:
     """Return the App's environment: only a home, the PATH and the secrets."""
-    tables = said.get("plugins", {})
+    tables = settings.get("plugins", {})
     names = [with_own_table(each, tables).name for each in plugins]
-    kept = {variable_of(name, key): value for name in names for key, value in secrets.items()}
-    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder / "home"), **kept}
+    variables = {variable_of(name, key): value for name in names for key, value in secrets.items()}
+    return {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder / "home"), **variables}
 
 
 def _given_tools(plugin: object) -> tuple[Tool, ...]:
@@ -320,11 +320,11 @@ def _tools(turn: Turn) -> tuple[ToolPart, ...]:
 
 
 def _last_text(turns: Sequence[Turn]) -> str:
-    said = (
+    texts = (
         part.text
         for turn in reversed(turns)
         if isinstance(turn.info, AssistantMessage)
         for part in reversed(turn.parts)
         if isinstance(part, TextPart)
     )
-    return next(said, "")
+    return next(texts, "")

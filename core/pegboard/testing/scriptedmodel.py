@@ -114,7 +114,7 @@ class ScriptedModel:
 
     async def _stop(self, request: ModelRequest, called: Sequence[str]) -> None:
         if self._cancel is None:
-            raise ProviderError("nobody is there who could cancel", provider_id=PROVIDER)
+            raise ProviderError("the script has no App that could cancel", provider_id=PROVIDER)
         await self._cancel(request.session_id, called)
 
 

@@ -65,7 +65,7 @@ class _Site:
     async def track(self) -> str:
         """Take a snapshot and return its state."""
         found = await self.snapshots.track(fresh=True)
-        must(found, f"there is no state: {self.snapshots.refused or 'and nobody says why'}")
+        must(found, f"there is no state: {self.snapshots.refused or 'without a reason'}")
         assert found
         return found
 
@@ -113,7 +113,7 @@ async def _takes(sites: _Sites) -> None:
         must(site.snapshots.claimed(_SESSION), "nothing is there to take after a change")
         taken = sorted(path.name for path in site.snapshots.take(_SESSION))
         must(taken == ["a.txt", "binary", "new.txt"], f"the session has changed {taken}")
-        must(not site.snapshots.take(_SESSION), "a change is told twice")
+        must(not site.snapshots.take(_SESSION), "a change is reported twice")
 
 
 async def _told(sites: _Sites) -> None:
@@ -122,10 +122,10 @@ async def _told(sites: _Sites) -> None:
         await site.track()
         with site.snapshots.writing((_SESSION,), tells=True) as writing:
             writing.intend(site.text)
-            site.text.write_text("told")
+            site.text.write_text("new")
             writing.tell(site.text)
         await site.snapshots.track()
-        must(site.snapshots.take(_SESSION) == (site.text,), "a file that was told is not taken")
+        must(site.snapshots.take(_SESSION) == (site.text,), "a file that was reported is not taken")
 
 
 async def _others(sites: _Sites) -> None:
@@ -253,7 +253,7 @@ async def _reopened(sites: _Sites) -> None:
         site.snapshots = site.open(site.root)
         await site.track()
         await site.undone(way, site.text)
-        must(site.text.read_bytes() == b"one\r\ntwo", "a kept state is gone after a restart")
+        must(site.text.read_bytes() == b"one\r\ntwo", "a stored state is gone after a restart")
 
 
 async def _collects(sites: _Sites) -> None:
@@ -267,7 +267,7 @@ async def _collects(sites: _Sites) -> None:
         freed = await site.snapshots.collect({site.root})
         must(freed >= 0, f"{freed} bytes were freed")
         await site.undone(way, site.text)
-        must(site.text.read_bytes() == b"one\r\ntwo", "a collection has taken what is kept")
+        must(site.text.read_bytes() == b"one\r\ntwo", "a collection has taken a state in use")
         await site.snapshots.forget(_SESSION)
 
 

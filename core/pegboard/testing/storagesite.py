@@ -112,4 +112,4 @@ async def check_refusal(wanted: type[PegboardError], asked: Awaitable[object], w
         await asked
     except wanted:
         return
-    must(holds=False, text=f"{what} is no {wanted.__name__}")
+    must(holds=False, text=f"{what} does not raise {wanted.__name__}")
