@@ -38,6 +38,9 @@ async def test_the_transcript_draws_text_as_the_chat_does(pegboard: CommandLine)
         await terminal.see("It is short.")
         terminal.press("c-t")
         await terminal.see("PAGE-BEGINS")
+        await terminal.until(
+            lambda: "the only line" in terminal.everything.rpartition("PAGE-BEGINS")[2]
+        )
         await terminal.back()
         page = terminal.everything.rpartition("PAGE-BEGINS")[2]
 
