@@ -65,5 +65,5 @@ async def http_proxy(*, status: int = 200) -> AsyncIterator[HttpProxy]:
         yield proxy
     finally:
         await stop_accepting(server)
-        await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 5)
+        await asyncio.wait_for(asyncio.gather(*tasks, return_exceptions=True), 60)
         await server.wait_closed()

@@ -9,6 +9,7 @@ import pytest
 
 from pegboard import InvalidInputError
 from pegboard_plugins.server.terminal import PAUSE_S, READ_BYTES, Terminal, TerminalSize
+from processes import remaining
 
 LIMIT_S = 30.0
 ENV = {"PATH": os.environ["PATH"], "PS1": "$ ", "TERM": "xterm"}
@@ -122,7 +123,9 @@ async def test_the_last_words_come_before_the_end(opened: Opened) -> None:
 
 
 async def test_closing_ends_the_whole_tree(opened: Opened) -> None:
-    script = "trap '' HUP TERM; setsid sleep 9911 & sleep 9911 & echo up; while :; do wait; done"
+    nap = str(80_000_000 + os.getpid())
+    naps = f"setsid sleep {nap} & sleep {nap} & echo up"
+    script = f"trap '' HUP TERM; {naps}; while :; do wait; done"
     terminal, heard = await opened("bash", "-c", script)
     await heard.until(b"up")
 
@@ -130,7 +133,7 @@ async def test_closing_ends_the_whole_tree(opened: Opened) -> None:
     await terminal.aclose()
 
     assert await ended(terminal) == 128 + 9
-    assert _running("9911") == []
+    assert remaining(nap) == []
 
 
 async def test_a_flood_leaves_the_loop_free(opened: Opened) -> None:
@@ -158,15 +161,3 @@ async def test_typing_waits_for_a_program_that_does_not_read(opened: Opened) -> 
 
     await typing
     assert heard.content.count(b"z") == 200_000
-
-
-def _running(word: str) -> list[str]:
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes().replace(b"\0", b" ").decode()
-        except OSError:
-            continue
-        if line.startswith(("sleep", "bash")) and word in line:
-            found.append(line)
-    return found
