@@ -27,6 +27,7 @@ from pegboard_mcp.tools import SERVERS
 from pegboard_plugins.shared.frontend import update_user_config
 
 SETUP_LIMIT_S = 10.0
+CONFIG_SUFFIXES = (".json", ".jsonc", ".toml")
 
 
 @click.group(cls=Group)
@@ -231,7 +232,11 @@ def _named(servers: Servers, name: str) -> Server:
 
 
 async def _rows(directory: Path, *, connect: bool) -> list[dict[str, Any]]:
-    async with _servers(directory) as (_app, servers):
+    async with _servers(directory) as (app, servers):
+        for path in app.untrusted:
+            if path.suffix in CONFIG_SUFFIXES:
+                text = "servers in it do not run; `pegboard trust allow` shows what is in it"
+                click.echo(escape_controls(f"{path} is not trusted, so {text}"), err=True)
         if connect:
             await asyncio.gather(*(servers.look(each) for each in servers if each.config.enabled))
         return [

@@ -33,6 +33,19 @@ def test_a_server_is_added_listed_called_and_removed(run: Run, server_command: l
     assert "There are no MCP servers" in after.stdout
 
 
+@pytest.mark.parametrize(("name", "key"), [(".mcp.json", "mcpServers"), ("opencode.json", "mcp")])
+def test_a_file_of_a_project_that_is_not_trusted_is_named_where_servers_are_listed(
+    run: Run, tmp_path: Path, name: str, key: str
+) -> None:
+    path = tmp_path / "project" / name
+    path.write_text(json.dumps({key: {"raw": {"command": ["serve"]}}}))
+
+    listed = run("list")
+
+    assert f"{path} is not trusted, so servers in it do not run" in listed.stderr
+    assert "`pegboard trust allow`" in listed.stderr
+
+
 def test_a_changed_tool_is_shown_as_a_diff_and_offered_once_it_is_reviewed(
     run: Run, server_command: list[str], tmp_path: Path
 ) -> None:
