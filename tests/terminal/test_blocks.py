@@ -85,6 +85,14 @@ def test_the_words_that_changed_within_a_line_are_marked() -> None:
     assert [span.text for span in rows[2] if span.style == "added_word"] == ["+"]
 
 
+def test_lines_that_share_only_blanks_are_two_lines_and_not_one_that_changed() -> None:
+    diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-one two three four\n+five six seven eight\n"
+
+    styles = {span.style for row in diff_rows(diff) for span in row}
+
+    assert styles == {"number", "removed", "added"}
+
+
 def test_a_diff_of_several_files_names_each() -> None:
     both = DIFF + DIFF.replace("calc.py", "other.py")
 
