@@ -73,7 +73,7 @@ def test_a_request_is_answered_without_a_mouse(server, client, view):
     session = client.post("/session").json()["id"]
     client.post(f"/session/{session}/prompt_async", json=prompt("x;;%bash ls -t .;;%say ENDED"))
     view.sign_in(server, path=f"#/session/{session}")
-    view.page.wait_for_selector(".request")
+    view.page.get_by_role("button", name="Allow once").wait_for()
     focus(view, "Allow once")
     view.page.keyboard.press("Enter")
     view.page.locator(".messages", has_text="ENDED").wait_for()

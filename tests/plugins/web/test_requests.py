@@ -62,6 +62,24 @@ def test_a_card_has_the_rule_and_the_agent_that_ask(server, client, view):
     assert "ls -b calc.py" in card
 
 
+def test_a_request_cannot_be_answered_before_its_content_is_there(server, client, view):
+    loads: list[Any] = []
+
+    def hold(route: Any) -> None:
+        loads.append(route)
+
+    view.page.route("**/data/permission/*", hold)
+    session = asking(client, "x;;%bash ls -g calc.py;;%say ENDED")
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.locator(".request", has_text="Loading").wait_for()
+    early = view.page.locator(".request button").count()
+    loads[0].continue_()
+    view.page.get_by_role("button", name="Allow once").click()
+    ended(view, "ENDED")
+
+    assert early == 0
+
+
 def test_a_request_that_is_answered_has_no_content(client):
     session = asking(client, "x;;%bash ls -c calc.py;;%say ENDED")
     (request,) = awaited(client, session)
@@ -98,7 +116,7 @@ def test_all_requests_have_a_page_and_a_number(server, client, view):
     view.sign_in(server, path="#/requests")
     session = asking(client, "x;;%bash ls -a calc.py;;%say ENDED")
     view.page.locator(".badge", has_text="1").wait_for()
-    assert "ls -a calc.py" in view.text()
+    view.page.locator(".request", has_text="ls -a calc.py").wait_for()
     view.page.get_by_label("Reason for the model").fill("use the read tool")
     view.page.get_by_role("button", name="Reject with this reason").click()
     view.page.get_by_text("Nothing waits for an answer").wait_for()
@@ -178,7 +196,7 @@ def test_only_a_page_that_may_approve_offers_to_allow_for_good(server, client, b
     session = asking(client, f"x;;%bash cp calc.py new{approve}.py;;%say ENDED")
     with seen(browser) as view:
         view.sign_in(server, approve=approve, path=f"#/session/{session}")
-        view.page.wait_for_selector(".request")
+        view.page.get_by_role("button", name="Allow once").wait_for()
         offered = view.page.get_by_role("button", name="Allow always").count()
         view.page.get_by_role("button", name="Reject", exact=True).click()
         view.page.wait_for_selector(".request", state="detached")

@@ -57,21 +57,17 @@ function useAnswer(request) {
   return { answer, error, sent };
 }
 
-/** What is asked, for which agent, and by which rule, as the terminal has it. */
-function Details({ id }) {
-  const { value, error } = useLoaded(`permission/${id}`);
-  if (value === null) return html`<${Waiting} error=${error} />`;
-  return html`${value.nodes.map(draw)}<p class="facts why">${[value.agent && `agent ${value.agent}`, value.reason].filter(Boolean).join(" · ")}</p>`;
-}
-
+/** A permission request as the terminal has it. It can be answered once its content is on the page. */
 function Permission({ request, where }) {
+  const { value, error: unread } = useLoaded(`permission/${request.id}`);
   const { answer, error, sent } = useAnswer(request);
   const [why, setWhy] = useState("");
   const button = (text, body, kind) => html`<button class=${kind} disabled=${sent} onClick=${() => answer("reply", body)}>${text}</button>`;
   const always = request.always.join(", ");
   return html`<section class="request" aria-label=${`permission ${request.permission}`}>
     <h3>Allow ${request.permission}?</h3>${where}
-    <${Details} id=${request.id} />
+    ${value === null ? html`<${Waiting} error=${unread} />` : html`${value.nodes.map(draw)}
+    <p class="facts why">${[value.agent && `agent ${value.agent}`, value.reason].filter(Boolean).join(" · ")}</p>
     <${Alert} text=${error} />
     <div class="choices">
       ${button("Allow once", { reply: "once" })}
@@ -82,7 +78,7 @@ function Permission({ request, where }) {
     <form class="choices" onSubmit=${(event) => { event.preventDefault(); answer("reply", { reply: "reject", message: why }); }}>
       <input aria-label="Reason for the model" placeholder="Reason for the model" value=${why} onInput=${(event) => setWhy(event.target.value)} />
       <button class="no" disabled=${sent || !why}>Reject with this reason</button>
-    </form>
+    </form>`}
   </section>`;
 }
 
