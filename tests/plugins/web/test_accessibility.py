@@ -1,6 +1,5 @@
 """The pages without a mouse, in both themes, narrow and wide, by the rules of axe-core."""
 
-import re
 from typing import Any
 
 import pytest
@@ -80,11 +79,11 @@ def test_a_request_is_answered_without_a_mouse(server, client, view):
 
 
 def focus(view: Seen, text: str) -> None:
-    """Reach an element by the Tab key alone."""
+    """Reach the element whose name begins so by the Tab key alone."""
     focused = "document.activeElement.ariaLabel ?? document.activeElement.textContent"
     for _ in range(100):
         view.page.keyboard.press("Tab")
-        if view.page.evaluate(focused) == text:
+        if str(view.page.evaluate(focused)).startswith(text):
             return
     raise AssertionError(f"Tab does not reach {text!r}")
 
@@ -105,16 +104,12 @@ def test_a_session_is_begun_prompted_and_stopped_without_a_mouse(server, client,
     assert view.page.url.rpartition("/")[2] not in client.get("/session/status").json()
 
 
-@pytest.mark.parametrize(
-    ("link", "reached"),
-    [("Cost", "Cost"), ("Hooks", "Hooks"), ("Plugins", "Plugins"), ("Requests", "Requests")],
-)
-def test_each_page_is_reached_without_a_mouse(server, view, link, reached):
+@pytest.mark.parametrize("title", ["Cost", "Hooks", "Plugins", "Requests"])
+def test_each_page_is_reached_without_a_mouse(server, view, title):
     view.sign_in(server)
-    nav = view.page.get_by_role("navigation", name="Pages")
-    focus(view, nav.get_by_role("link", name=re.compile(f"^{link}")).text_content())
+    focus(view, title)
     view.page.keyboard.press("Enter")
-    view.page.get_by_role("heading", name=reached, level=1).wait_for()
+    view.page.get_by_role("heading", name=title, level=1).wait_for()
 
 
 def test_the_first_key_skips_the_navigation(server, view):
