@@ -270,7 +270,7 @@ async def test_of_many_subagents_eight_work_at_the_same_time(tmp_path: Path) -> 
         nonlocal working, most
         if "do it" not in str(request.messages[-1].content):
             wanted = [
-                call("delegate", f'{{"limit_s": {n}}}', call_id=f"c{n}") for n in range(5, 17)
+                call("delegate", f'{{"limit_s": {n}}}', call_id=f"c{n}") for n in range(60, 72)
             ]
             done = request.messages[-1].role == "tool"
             for event in text("done") if done else calls(*wanted):
