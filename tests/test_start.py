@@ -61,7 +61,8 @@ expressions = []
 compile = re._compiler.compile
 
 def noting(pattern, flags=0):
-    expressions.append(pattern)
+    if sys._getframe(3).f_globals["__name__"].startswith("pegboard"):  # who calls a function of re
+        expressions.append(pattern)
     return compile(pattern, flags)
 
 re._compiler.compile = noting
@@ -94,8 +95,8 @@ from pegboard.cli.main import main
 
 main()
 """
-MOST_EXPRESSIONS = 90
-"""Regular expressions that such a run may compile; 84 were counted, 36 of the standard library."""
+MOST_EXPRESSIONS = 52
+"""Regular expressions of Pegboard that such a run may compile; 49 were counted."""
 LATE = {"difflib", "random", "tempfile"}
 """Modules of the standard library that such a run has no use for."""
 MOST_FILES = {"pegboard": 116, "pegboard_plugins": 82}

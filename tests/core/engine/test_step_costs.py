@@ -42,7 +42,7 @@ MOST_TRANSACTIONS = 2
 MOST_BYTES = 160 << 10
 MOST_CALLS = 12_000
 """Of functions, Python's and C's, in a step with a command and all plugins; 10,000 were counted."""
-MOST_PARALLEL_CALLS = 5_000
+MOST_PARALLEL_CALLS = 5_500
 """The same for each further command of a step; 4,250 were counted."""
 PAGE_BYTES = 4096
 OPERATIONS = 10
