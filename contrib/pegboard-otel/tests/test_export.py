@@ -23,6 +23,7 @@ from pegboard.providers import (
     TextStart,
     Usage,
 )
+from pegboard.schema.session import PermissionRequest, Verdict
 from played import Played, ToolsPlugin, call, calls, opened, shout, text
 
 INTERNAL, CLIENT = 1, 3
@@ -194,6 +195,30 @@ async def test_failures_have_the_type_of_the_error(tmp_path: Path, collector: Co
         each.name: each.attributes[names.ERROR_TYPE] for each in collector.spans if each.failed
     }
     assert failed == {"execute_tool fail": "ToolError", "chat m": "404"}
+
+
+async def test_a_call_that_is_refused_as_a_repetition_is_a_failed_span(
+    tmp_path: Path, collector: Collector
+) -> None:
+    class Rules:
+        """A policy that asks about repetitions alone, where there is no user."""
+
+        @hookimpl
+        async def permission_ask(self, request: PermissionRequest) -> Verdict:
+            return Verdict(action="ask" if request.permission == "doom_loop" else "allow")
+
+    repeated = [calls(call("fail", "{}", call_id=f"call_{at}")) for at in range(4)]
+    provider = Played(*repeated, text("done"))
+    plugins = (ToolsPlugin(fail), Rules(), Telemetry())
+
+    async with opened(tmp_path, provider, *plugins, allow=False) as app:
+        session = await app.create_session()
+        await app.prompt(session.id, "go")
+
+    failed = [each.attributes[names.ERROR_TYPE] for each in collector.spans if each.failed]
+    assert failed[0] == "ToolError"
+    assert "PermissionDeniedError" in failed
+    assert {each.parent for each in collector.spans} <= {"", *(each.id for each in collector.spans)}
 
 
 async def test_every_span_ends_when_a_turn_is_stopped(tmp_path: Path, collector: Collector) -> None:
