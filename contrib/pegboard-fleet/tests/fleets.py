@@ -42,6 +42,11 @@ def numbered(number: int) -> list[dict[str, Any]]:
     return [{"id": f"job-{n:03}", "prompt": f"job-{n:03}"} for n in range(number)]
 
 
+def waiting_for(gate: Path) -> str:
+    """Return the command that waits until a file exists."""
+    return f"until [ -e {gate} ]; do sleep 0.05; done"
+
+
 def steps_of(body: dict[str, Any]) -> int:
     """Return how many answers of the model a request has."""
     return sum(message["role"] == "assistant" for message in body["messages"])
@@ -59,10 +64,10 @@ def bash(command: str) -> Answer:
     return [*made, *finish("tool_calls", usage=usage(READ, WROTE))]
 
 
-def napping(facts: Path, steps: int, nap_s: float) -> Callable[[dict[str, Any]], Answer]:
+def napping(facts: Path, steps: int, nap: str) -> Callable[[dict[str, Any]], Answer]:
     """Return the script of a model that has each step note its begin and its end in a file.
 
-    A step writes a file and takes a while.
+    A step writes a file, and takes as long as the command `nap`.
     """
 
     def script(body: dict[str, Any]) -> Answer:
@@ -72,7 +77,7 @@ def napping(facts: Path, steps: int, nap_s: float) -> Callable[[dict[str, Any]],
         if step >= steps:
             return answer(f"{found[0]} is done.")
         note = f'echo {{}} {found[0]} {step} "$(date +%s.%N)" "$PWD" >> {facts}'
-        words = (note.format("start"), f"sleep {nap_s}", f"touch {step}.txt", note.format("end"))
+        words = (note.format("start"), nap, f"touch {step}.txt", note.format("end"))
         return bash("; ".join(words))
 
     return script

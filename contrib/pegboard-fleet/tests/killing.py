@@ -69,7 +69,7 @@ class _Model:
     """The model of a round, which notes when a session goes on and which results it has read."""
 
     def __init__(self, facts: Path) -> None:
-        self._script = napping(facts, STEPS, NAP_S)
+        self._script = napping(facts, STEPS, f"sleep {NAP_S}")
         self.moved: dict[str, float] = {}
         self.acknowledged: set[str] = set()
 
@@ -102,7 +102,6 @@ async def play(fleet: Fleet, order: Round) -> Found:
         place = max(_busiest(facts, owners), 0)
         victim, owner, at = workers[place], owners[place], time.time()
         victim.send_signal(order.how)
-        cut = _open(facts, owner)
         state = "SELECT state FROM fleet_worker WHERE owner = %s"
         await until(lambda: fleet.rows(state, owner) == [("lost",)])
         seen_s = time.time() - at
@@ -125,7 +124,7 @@ async def play(fleet: Fleet, order: Round) -> Found:
     if order.how == signal.SIGSTOP and code != 75:
         found.problems.append(f"the woken worker ended with {code}")
     if order.how == signal.SIGKILL:
-        found.problems += _cut_problems(fleet, cut, facts_of(facts))
+        found.problems += _cut_problems(fleet, facts_of(facts), owner)
     return found
 
 
@@ -176,16 +175,16 @@ def _tool_problems(facts: list[Fact], owner: str, at: float) -> list[str]:
     return [*twice, *(f"the worker that was gone has started {each}" for each in late)]
 
 
-def _cut_problems(fleet: Fleet, cut: set[tuple[str, int]], facts: list[Fact]) -> list[str]:
+def _cut_problems(fleet: Fleet, facts: list[Fact], owner: str) -> list[str]:
     ended = {(each.job, each.step) for each in facts if each.what == "end"}
-    begun = {(each.job, each.step) for each in facts if each.what == "start"}
+    cut = [each for each in facts if (each.job, each.step) not in ended]
     parts = [json.loads(data) for (data,) in fleet.rows("SELECT data FROM part")]
     failed = [each for each in parts if each.get("state", {}).get("status") == "error"]
     interrupted = sum("interrupted" in each["state"]["error"] for each in failed)
+    others = [f"{each} did not end" for each in cut if owner not in each.folder]
     # A call that was about to begin is interrupted too, and has noted nothing.
-    if not begun - ended <= cut or interrupted < len(begun - ended):
-        return [f"{begun - ended} were cut, {interrupted} are called interrupted"]
-    return []
+    few = [f"{interrupted} calls are interrupted, of {cut}"] if interrupted < len(cut) else []
+    return [*others, *few]
 
 
 async def _main() -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from batches import Jobs, words_of
-from fleets import REQUEST_USD, Fleet, answer, bash, facts_of, napping, until
+from fleets import REQUEST_USD, Fleet, answer, bash, facts_of, napping, until, waiting_for
 from postgres_server import PostgresServer
 
 from model_server import Answer, ModelServer
@@ -131,7 +131,7 @@ async def test_a_drained_worker_ends_with_what_it_runs_and_takes_no_more(
     fleet: Fleet, jobs: Jobs, tmp_path: Path
 ) -> None:
     (facts := tmp_path / "facts").touch()
-    async with ModelServer(napping(facts, 2, 1.0)) as server:
+    async with ModelServer(napping(facts, 2, waiting_for(gate := tmp_path / "gate"))) as server:
         await fleet.ready(server)
         await fleet.submit(
             jobs(*({"id": f"job-{n:03}", "prompt": f"job-{n:03}"} for n in range(4)))
@@ -139,6 +139,9 @@ async def test_a_drained_worker_ends_with_what_it_runs_and_takes_no_more(
         first = await fleet.work(concurrency=2)
         await until(lambda: len({each.job for each in facts_of(facts)}) == 2)
         drained = await fleet.line("fleet", "drain", fleet.owner_of(first))
+        log = tmp_path / "worker-0.log"
+        await until(lambda: "draining" in log.read_text())
+        gate.touch()
         unknown = await fleet.line("fleet", "drain", "nobody")
         code = await fleet.exit_code(first)
         begun = {each.job for each in facts_of(facts)}
@@ -148,29 +151,33 @@ async def test_a_drained_worker_ends_with_what_it_runs_and_takes_no_more(
 
     assert (drained.code, unknown.code, code) == (0, 2, 0)
     assert list(states.values()) == ["ended"]
-    assert begun == {"job-000", "job-001"}
+    assert len(begun) < 4
     assert [each["answer"] for each in results] == [f"job-{n:03} is done." for n in range(4)]
     starts = [(each.job, each.step) for each in facts_of(facts) if each.what == "start"]
     assert sorted(starts) == [(f"job-{n:03}", step) for n in range(4) for step in range(2)]
 
 
 async def test_others_go_on_with_what_a_stopped_worker_leaves(
-    fleet: Fleet, jobs: Jobs, tmp_path: Path
+    fleet: Fleet, jobs: Jobs, repository: Path, tmp_path: Path
 ) -> None:
     (facts := tmp_path / "facts").touch()
-    async with ModelServer(napping(facts, 3, 1.0)) as server:
+    async with ModelServer(napping(facts, 3, waiting_for(gate := tmp_path / "gate"))) as server:
         await fleet.ready(server)
-        await fleet.submit(jobs({"id": "job-000", "prompt": "job-000"}))
+        row = {"id": "job-000", "prompt": "job-000", "repo": str(repository)}
+        await fleet.submit(jobs(row))
         first = await fleet.work()
-        await until(lambda: any(each.step == 1 for each in facts_of(facts)))
+        await until(lambda: bool(facts_of(facts)))
         first.send_signal(signal.SIGTERM)
         code = await fleet.exit_code(first)
+        gate.touch()
         await fleet.work()
         (result,) = await fleet.ended(1)
 
     found = facts_of(facts)
     assert (code, result["status"], result["answer"]) == (0, "done", "job-000 is done.")
-    assert ("end", 1) not in {(each.what, each.step) for each in found}
+    assert [(each.what, each.step) for each in found[:2]] == [("start", 0), ("start", 1)]
+    assert "a/0.txt" not in result["patch"]
+    assert "a/1.txt" in result["patch"]
     assert len({each.folder for each in found}) == 2
 
 
@@ -204,3 +211,33 @@ async def test_workers_hold_one_budget(fleet: Fleet, jobs: Jobs) -> None:
     assert waited.code == 3
     assert bill <= 0.05
     assert (spent, held) == (pytest.approx(bill), 0)
+
+
+async def test_tenants_have_fleets_of_their_own(
+    fleet: Fleet, server: PostgresServer, jobs: Jobs
+) -> None:
+    ((schema,),) = fleet.rows("SELECT current_schema()")
+    mine, others = (f"{name}_{schema}" for name in ("acme", "globex"))
+    async with ModelServer(writer) as model:
+        await fleet.ready(model)
+        for role in (mine, others):
+            server.sql(f"CREATE ROLE {role} LOGIN")
+            server.sql(
+                f"GRANT USAGE ON SCHEMA {schema} TO {role}; GRANT SELECT, INSERT, UPDATE, DELETE "
+                f"ON ALL TABLES IN SCHEMA {schema} TO {role}",
+                database="pegboard",
+            )
+            done = await fleet.line("fleet", "init", "--role", role)
+            assert done.out == f"the fleet of {role} is ready\n", done.err
+        fleet.line.env["PEGBOARD_DATABASE"] = server.url(mine, schema)
+        await fleet.submit(jobs({"id": "one", "prompt": "go"}))
+        await fleet.work()
+        waited = await fleet.exit_code(await fleet.line.start("fleet", "wait", "b"))
+        own = await fleet.status()
+        well = await fleet.line("fleet", "doctor", "--remote", str(fleet.remote))
+        fleet.line.env["PEGBOARD_DATABASE"] = server.url(others, schema)
+        foreign = await fleet.status()
+
+    assert (waited, well.out) == (0, "the fleet is ready\n")
+    assert (len(own["workers"]), len(own["batches"])) == (1, 1)
+    assert foreign == {"workers": [], "batches": []}

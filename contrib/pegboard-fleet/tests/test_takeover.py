@@ -63,7 +63,7 @@ async def test_a_crash_of_the_database_takes_no_living_worker_over(
 ) -> None:
     fleet = own_fleet
     (facts := tmp_path / "facts").touch()
-    async with ModelServer(napping(facts, 4, 0.3)) as server:
+    async with ModelServer(napping(facts, 4, "sleep 0.3")) as server:
         await fleet.ready(server)
         await fleet.submit(jobs(*numbered(8)))
         await asyncio.gather(*(fleet.work(4) for _ in range(2)))
@@ -99,3 +99,25 @@ async def test_four_workers_spend_no_more_than_the_budget_also_when_one_is_kille
     assert 0.1 < bill <= 0.2
     assert bill <= spent + held + 1e-9
     assert spent + held <= 0.2 + 1e-9
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+async def test_a_worker_ends_whose_database_stays_away(
+    own_fleet: Fleet, own_server: PostgresServer, jobs: Jobs, tmp_path: Path
+) -> None:
+    fleet = own_fleet
+    (facts := tmp_path / "facts").touch()
+    async with ModelServer(napping(facts, 4, "sleep 0.3")) as server:
+        await fleet.ready(server)
+        await fleet.submit(jobs(*numbered(2)))
+        worker = await fleet.work(2)
+        await until(lambda: any(each.step == 1 for each in facts_of(facts)))
+        await asyncio.to_thread(own_server.stop, signal.SIGQUIT)
+        code = await fleet.exit_code(worker)
+        await asyncio.to_thread(own_server.start)
+        await fleet.work(2)
+        results = await fleet.ended(2)
+
+    assert code == 1
+    assert [each["status"] for each in results] == ["done"] * 2

@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import msgspec
@@ -25,7 +25,6 @@ from pegboard_fleet.settings import exit_of, settings_options
 
 if TYPE_CHECKING:
     from pegboard_fleet.fleet.database import FleetDatabase
-    from pegboard_fleet.fleet.worker import Ending
 
 LOST = 75
 """The exit code of a worker that was taken for dead (EX_TEMPFAIL): start it again."""
@@ -140,16 +139,13 @@ async def _submit(jobs: tuple[Job, ...], name: str, pool: str, settings: Setting
 def worker(pool: str, concurrency: int, remote: str, work: Path) -> None:
     """Take jobs from a pool, until it is drained or stopped; others go on with what it leaves.
 
-    Exit codes: 0 drained or stopped, 75 it was taken for dead and must be started again.
+    Exit codes: 0 drained or stopped, 1 the database stayed away, 75 it was taken for dead and must
+    be started again.
     """
-    ending = run_async(_worker(pool, concurrency, remote, work.absolute()))
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # What the queue still has of this process must not end in it: others have it now.
-    os._exit(LOST if ending == "lost" else Exit.DONE)
+    run_async(_worker(pool, concurrency, remote, work.absolute()))
 
 
-async def _worker(pool: str, concurrency: int, remote: str, work: Path) -> "Ending":
+async def _worker(pool: str, concurrency: int, remote: str, work: Path) -> NoReturn:
     async with _database() as (database, url):
         from pegboard_fleet.fleet.queue import Queue
         from pegboard_fleet.fleet.storage import SharedDatabase
@@ -160,14 +156,17 @@ async def _worker(pool: str, concurrency: int, remote: str, work: Path) -> "Endi
         )
         shared = SharedDatabase()
         storage = await shared.open(url)
-        try:
-            running = Worker(settings, database, await Queue.of(database, url), shared)
-            loop = asyncio.get_running_loop()
-            for number in (signal.SIGINT, signal.SIGTERM):
-                loop.add_signal_handler(number, running.stop)
-            return await running.run()
-        finally:
+        running = Worker(settings, database, await Queue.of(database, url), shared)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, running.stop)
+        ending = await running.run()
+        if ending != "failed":
             await storage.end()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # What the queue and a database that is away still have of this process must not end in it:
+    # others have its jobs.
+    os._exit({"lost": LOST, "failed": Exit.FAILED}.get(ending, Exit.DONE))
 
 
 @fleet.command()

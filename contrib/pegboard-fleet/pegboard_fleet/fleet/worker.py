@@ -27,7 +27,7 @@ from pegboard_fleet.folders import Folders
 _AGAIN_S = 0.25
 _STOP_LIMIT_S = 15.0
 """How long the tools of a worker may take to end that ends itself."""
-Ending = Literal["drained", "stopped", "lost"]
+Ending = Literal["drained", "stopped", "lost", "failed"]
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,10 +66,7 @@ class Worker:
         self._end: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> Ending:
-        """Work until a signal, a drain, or the loss of the lease.
-
-        :raises StorageError: when the database is away for too long.
-        """
+        """Work until a signal, a drain, or the loss of the lease or of the database."""
         lock = await asyncio.to_thread(_own_folder, self._root)
         watch = Watch(self._settings.url, self._queue, self.own, self._settings.pool)
         await watch.register(self._settings.concurrency)
@@ -78,19 +75,18 @@ class Worker:
         )
         self._say(f"worker {self.own} takes jobs of the pool {self._settings.pool}")
         watching = asyncio.create_task(self._watch(watch), name="fleet-watch")
-        ending: Ending = "stopped"
-        try:
-            ending = await asyncio.shield(self._end)
-        finally:
-            watching.cancel()
-            await asyncio.wait({watching})
-            await self._stop_jobs()
-            if ending != "drained":
-                await self._queue.leave()
-            with suppress(StorageError):  # the lease ends by itself
-                await watch.leave()
-            os.close(lock)
-            await asyncio.to_thread(shutil.rmtree, self._root, ignore_errors=True)
+        ending = await self._end
+        watching.cancel()
+        await asyncio.wait({watching})
+        await self._stop_jobs()
+        if ending == "failed":
+            return ending  # nothing can be written, and the lease ends by itself
+        if ending != "drained":
+            await self._queue.leave()
+        with suppress(StorageError):
+            await watch.leave()
+        os.close(lock)
+        await asyncio.to_thread(shutil.rmtree, self._root, ignore_errors=True)
         return ending
 
     def stop(self) -> None:
@@ -127,7 +123,8 @@ class Worker:
 
     def _fail(self, error: BaseException) -> None:
         if not self._end.done():
-            self._end.set_exception(error)
+            self._say(f"error: the worker ends: {error}")
+            self._end.set_result("failed")
 
     async def _stop_jobs(self) -> None:
         """End what runs, with the processes of its tools."""
