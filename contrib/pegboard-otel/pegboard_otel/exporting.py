@@ -5,6 +5,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from opentelemetry import metrics, trace
 
@@ -32,7 +33,7 @@ class Export:
 
         def work() -> None:
             self._close()
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # the loop was closed meanwhile
                 loop.call_soon_threadsafe(ended.set)
 
         # A thread of `asyncio.to_thread` would hold the exit of the process.

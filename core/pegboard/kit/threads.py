@@ -68,7 +68,7 @@ class Threads:
         def job() -> None:
             with _Outcome() as outcome:
                 outcome.answer = context.run(function)
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # the loop was closed meanwhile
                 loop.call_soon_threadsafe(settle, outcome)
 
         self._worker().put(job)

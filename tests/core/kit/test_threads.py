@@ -87,3 +87,25 @@ async def test_an_error_that_no_coroutine_may_raise_ends_no_thread() -> None:
 
     with pytest.raises(RuntimeError, match="StopIteration"):
         await run_in_thread(fail, name="pegboard-test")
+
+
+def test_a_call_that_ends_when_its_loop_has_just_been_closed_raises_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release, raised = threading.Event(), list[object]()
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    before = set(threading.enumerate())
+    loop = asyncio.new_event_loop()
+
+    async def give_up() -> None:
+        await asyncio.wait_for(run_in_thread(lambda: release.wait(30), name="left"), 0.01)
+
+    with pytest.raises(TimeoutError):
+        loop.run_until_complete(give_up())
+    monkeypatch.setattr(loop, "is_closed", lambda: False)  # as the thread saw it
+    loop.close()
+    release.set()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
+
+    assert raised == []
