@@ -15,7 +15,9 @@ from model_server import ModelServer
 from plugins.cli.commands import CommandLine
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGSTOP, marks=pytest.mark.long)]
+)
 @pytest.mark.timeout(300)
 async def test_sessions_of_a_worker_that_is_gone_go_on_elsewhere(
     fleet: Fleet, how: signal.Signals
