@@ -1,21 +1,40 @@
 """The one database of a worker, which the Apps of all its jobs share."""
 
+import asyncio
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from pegboard_postgres.storage import PostgresStorage
+from pegboard_postgres.workers import LEASE_S
 
 from pegboard import hookimpl
 from pegboard.app import IdSource
 from pegboard.schema.event import Event
-from pegboard.storage import OnCommit, OpenStorage, Storage
+from pegboard.storage import Change, Fence, OnCommit, OpenStorage, Storage
 from pegboard_fleet.fleet.database import VARIABLE
 
 _SCHEME = "fleet"
+_LOOK_S = 0.05
 
 
 class SharedStorage(PostgresStorage):
-    """The storage of a process, which stays open when an App closes it."""
+    """The storage of a worker, which stays open when an App closes it.
+
+    `seen_at` is the instant, by `time.monotonic`, at which the worker was last seen to have its
+    lease. A commit that was written before the process was stopped does not return before the
+    lease is seen once more: its caller would start a tool that another worker has reported as
+    interrupted.
+    """
+
+    seen_at = float("inf")
+
+    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
+        """See `Storage.commit`."""
+        events = await super().commit(*changes, fence=fence)
+        while time.monotonic() - self.seen_at > LEASE_S:  # noqa: ASYNC110 - the watch ends it
+            await asyncio.sleep(_LOOK_S)
+        return events
 
     async def aclose(self) -> None:
         """Leave the database open for the other Apps."""

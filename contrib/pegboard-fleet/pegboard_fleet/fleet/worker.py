@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Literal, TextIO
@@ -99,6 +100,8 @@ class Worker:
         try:
             while not self._end.done():
                 state = await watch.look()
+                if state in ("working", "draining"):
+                    self._shared.storage.seen_at = time.monotonic()
                 if state == "draining" and draining is None:
                     self._say("draining: no more jobs; it ends with those that run")
                     draining = asyncio.create_task(self._drain(), name="fleet-drain")
@@ -131,6 +134,7 @@ class Worker:
         tasks = set(self._jobs.values())
         for task in tasks:
             task.cancel()
+        self._shared.storage.seen_at = float("inf")  # the worker watches no more
         if tasks:
             await asyncio.wait(tasks, timeout=_STOP_LIMIT_S)
 
