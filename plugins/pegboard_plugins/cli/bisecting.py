@@ -75,18 +75,18 @@ class _Search:
         self._app = app
         self._steps = steps
         self._trial = trial
+        self._runs: dict[int, TrialRun] = {}
 
     async def report(self, turns: "Sequence[Turn]") -> int:
         """Search, and return the exit code."""
         from pegboard_plugins.cli.bisection import changed_between, search, states_after
 
         last = len(self._steps)
-        first_run, last_run = await self._run(0), await self._run(last)
-        if first_run.outcome != "passes":
-            return _ended("it does not pass before the first step", first_run)
-        if last_run.outcome != "fails":
-            return _ended("it does not fail after the last step", last_run)
-        found = await search(0, last, self._outcome)
+        found = await search(last, self._outcome)
+        if found.passing < 0:
+            return _ended("it does not pass before the first step", self._runs[0])
+        if found.failing > last:
+            return _ended("it does not fail after the last step", self._runs[last])
         if found.failing - found.passing > 1:
             click.echo(
                 f"one of the steps {found.passing + 1} to {found.failing} broke it; the states "
@@ -108,13 +108,11 @@ class _Search:
         return 0
 
     async def _outcome(self, state: int) -> "Outcome":
-        return (await self._run(state)).outcome
-
-    async def _run(self, state: int) -> "TrialRun":
         from pegboard_plugins.cli.bisection import states_after
 
         name = f"after step {state} of {len(self._steps)}" if state else "before the first step"
-        return await self._tried(name, states_after(self._steps, state))
+        self._runs[state] = await self._tried(name, states_after(self._steps, state))
+        return self._runs[state].outcome
 
     async def _tried(self, name: str, states: "dict[Path, str]") -> "TrialRun":
         from pegboard_plugins.cli.bisection import try_state

@@ -39,15 +39,17 @@ class Found(msgspec.Struct, frozen=True):
     """Between which states the command broke: it passes in `passing`, and fails in `failing`.
 
     State 0 is before the first step, and state N is after the N-th. They are neighbours unless no
-    state between them can be tested.
+    state between them can be tested. `passing` is -1 where no state passes, and `failing` is one
+    more than the steps where none fails.
     """
 
     passing: int
     failing: int
 
 
-async def search(passing: int, failing: int, run: Run) -> Found:
-    """Return where the command broke, by halving: of 64 steps it takes 6 runs."""
+async def search(steps: int, run: Run) -> Found:
+    """Return where the command broke, by halving: of 64 steps it takes 7 runs at most."""
+    passing, failing = -1, steps + 1
     untestable: set[int] = set()
     while candidates := set(range(passing + 1, failing)) - untestable:
         middle = (passing + failing) // 2
