@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from pegboard.schema.session import PermissionRequest, Rule, Ruleset, Verdict
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from pegboard_plugins.bash.wildcards import looked_up
 from pegboard_plugins.guard import permission_ask
 
@@ -41,7 +41,7 @@ async def said(
 
 async def of_command(project: Path, command: str, **facts: Any) -> Verdict | None:
     """Its opinion on what the bash tool asks of `bash` for a line."""
-    place = Place(cwd=project, home=Path.home(), worktree=project)
+    place = StartPlace(cwd=project, home=Path.home(), worktree=project)
     found = looked_up(scan(command, place), command)
     patterns = [" ".join(argv) for argv in found.commands]
     return await said(
@@ -60,7 +60,7 @@ async def of_command(project: Path, command: str, **facts: Any) -> Verdict | Non
 
 async def all_of_command(project: Path, command: str, **facts: Any) -> list[tuple[str, bool]]:
     """What is said of all that the bash tool asks for a line."""
-    found = scan(command, Place(cwd=project, home=Path.home(), worktree=project))
+    found = scan(command, StartPlace(cwd=project, home=Path.home(), worktree=project))
     verdicts = [await of_command(project, command, **facts)]
     real = [path.resolve() for path in found.writes]
     if inside := [str(each.relative_to(project)) for each in real if each.is_relative_to(project)]:

@@ -82,8 +82,8 @@ class Source:
 
 
 def sources(*folders: Path) -> list[Source]:
-    """The files of folders, without tests and templates."""
-    left_out = ("tests", "demo_project", "templates", "__pycache__")
+    """Return the files of folders, without tests, templates and what a build makes."""
+    left_out = ("tests", "demo_project", "templates", "sync", "__pycache__")
     found = (path for folder in folders for path in sorted(folder.rglob("*.py")))
     return [
         Source(path) for path in found if not set(left_out) & set(path.parts[len(ROOT.parts) :])
@@ -146,6 +146,12 @@ def _same_bodies(files: Iterable[Source]) -> int:
     return sum(number > 1 for number in found.values())
 
 
+def classes(files: Iterable[Source]) -> Counter[str]:
+    """Count the names of classes."""
+    nodes = (node for each in files for node in each.definitions)
+    return Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+
+
 def measures() -> Iterator[tuple[str, str]]:
     """Yield each measure with its value."""
     core, plugins = sources(CORE), sources(PLUGINS)
@@ -166,9 +172,7 @@ def measures() -> Iterator[tuple[str, str]]:
         yield f"private helpers used once, {name}, per 1,000 lines", f"{share:.1f}"
     groups = [len(circles(core, ROOT / "core")), len(circles(plugins, ROOT / "plugins"))]
     yield "import circles in core / in plugins", f"{groups[0]} / {groups[1]}"
-    nodes = (node for each in every for node in each.definitions)
-    classes = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
-    yield "class names that occur twice", f"{sum(n > 1 for n in classes.values())}"
+    yield "class names that occur twice", f"{sum(n > 1 for n in classes(every).values())}"
     names = (node.name for each in every for node in each.functions)
     yield "functions named by a bare participle", f"{sum(name in PARTICIPLES for name in names)}"
     lazy = sum(each.lazy_imports for each in cli)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from measures import CORE, Source, circles, sources
+from measures import CORE, PLUGINS, ROOT, Source, circles, classes, sources
 
 TEXT = '''"""A module."""
 
@@ -43,3 +43,9 @@ def test_modules_that_import_each_other_are_a_circle(tmp_path: Path) -> None:
 
 def test_no_modules_of_the_core_import_each_other_in_a_circle() -> None:
     assert circles(sources(CORE), CORE.parent) == []
+
+
+def test_a_class_name_occurs_once() -> None:
+    named = classes(sources(CORE, PLUGINS, ROOT / "contrib"))
+
+    assert {name for name, count in named.items() if count > 1} == set()

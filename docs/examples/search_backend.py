@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Sequence
 
 from pegboard import ToolError, hookimpl
-from pegboard_plugins.websearch import SearchBackend, SearchHit, SearchKind
+from pegboard_plugins.websearch import SearchBackend, SearchKind, WebHit
 
 PAGES: dict[SearchKind, dict[str, str]] = {
     "web": {"https://docs.example.org/hooks": "Hooks are called in the order of registration."},
@@ -20,7 +20,7 @@ class Archive:
 
     name = "archive"
 
-    async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[SearchHit]:
+    async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[WebHit]:
         """Return the pages, in the order of the archive.
 
         :raises ToolError: for a query without a word.
@@ -31,7 +31,7 @@ class Archive:
         await asyncio.sleep(0)  # here a service would be asked
         pages = PAGES[kind]
         found = [url for url in pages if all(word in pages[url].lower() for word in words)]
-        return [SearchHit(url=url, text=pages[url]) for url in found[:limit]]
+        return [WebHit(url=url, text=pages[url]) for url in found[:limit]]
 
 
 @hookimpl(optionalhook=True)

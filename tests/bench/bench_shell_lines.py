@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pegboard_plugins.bash.reader import read
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from pegboard_plugins.bash.syntax import Unclear
 
 DATA = Path(__file__).parents[1] / "data"
@@ -44,7 +44,7 @@ def _read(line: str) -> None:
 
 
 def main() -> None:
-    place = Place(cwd=Path("/w/project"), home=Path("/home/u"), worktree=Path("/w/project"))
+    place = StartPlace(cwd=Path("/w/project"), home=Path("/home/u"), worktree=Path("/w/project"))
     for name in CORPORA:
         lines = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
         whole = cost_s(lambda line: scan(line, place), lines) / len(lines)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pegboard_plugins.skill import FILE, Site, find_skills
+from pegboard_plugins.skill import FILE, SkillSite, find_skills
 
 LIBRARIES = 100
 TEXT = "---\nname: skill-{}\ndescription: Does it.\n---\n" + "Text.\n" * 500
@@ -59,7 +59,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder).resolve()
         files = project(root)
-        site = Site(directory=root, worktree=root, home=None, config_dir=None)
+        site = SkillSite(directory=root, worktree=root, home=None, config_dir=None)
         first = seconds(lambda: find_skills(site))
         later = min(seconds(lambda: find_skills(site)) for _ in range(rounds))
         plain = min(seconds(lambda: [file.stat() for file in files]) for _ in range(rounds))

@@ -13,12 +13,12 @@ from pegboard_plugins.scripted import transcript
 RunTurn = Callable[..., TurnRecord]
 PAGE = ROOT / "docs" / "how-to" / "script-a-model.md"
 KINDS = (
-    transcript.Transcript,
+    transcript.ScriptedTranscript,
     transcript.Script,
     transcript.When,
-    transcript.Step,
+    transcript.ScriptStep,
     transcript.ScriptedCall,
-    transcript.Fault,
+    transcript.ScriptedFault,
 )
 
 

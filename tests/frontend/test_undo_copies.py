@@ -80,7 +80,7 @@ async def test_a_look_at_many_files_of_a_folder_reads_each_tree_once(
     read: list[int] = []
     parse = objects.tree_entries
 
-    def counted(content: bytes, algorithm: objects.Algorithm) -> dict[bytes, objects.Entry]:
+    def counted(content: bytes, algorithm: objects.Algorithm) -> dict[bytes, objects.TreeEntry]:
         read.append(len(content))
         return parse(content, algorithm)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pegboard.schema.model import CacheCost, Modalities, ModelCost, ModelFacts
-from pegboard_plugins.catalogue.asking import Outcome, Server, ask_servers
+from pegboard_plugins.catalogue.asking import ListingOutcome, ListingServer, ask_servers
 from pegboard_plugins.catalogue.listing import Kind, kind_of
 from pegboard_plugins.catalogue.table import facts_of, names_of
 
@@ -129,7 +129,7 @@ def facts_at(
 ) -> dict[str, ModelFacts]:
     """What is known of the models that a server lists, below the path `/v1`."""
     with serving(answers, shown) as (url, _):
-        server = Server(provider="mine", url=f"{url}/v1/", kind=kind, key="k" * 20)
+        server = ListingServer(provider="mine", url=f"{url}/v1/", kind=kind, key="k" * 20)
         [outcome] = asyncio.run(ask_servers([server], cache, local=True))
     assert outcome.error == ""
     found = {name: facts_of("mine", name, cache) for name in names_of("mine", cache) or ()}
@@ -240,7 +240,7 @@ def test_the_key_goes_where_each_looks_for_it(
 ) -> None:
     answer = GEMINI if kind == "gemini" else CLAUDE
     with serving({"/v1/models": answer}) as (url, asked):
-        server = Server(provider="mine", url=f"{url}/v1", kind=kind, key="secret-key")
+        server = ListingServer(provider="mine", url=f"{url}/v1", kind=kind, key="secret-key")
         asyncio.run(ask_servers([server], tmp_path, local=True))
 
     [(_, headers)] = asked
@@ -251,10 +251,10 @@ def test_the_key_goes_where_each_looks_for_it(
 def test_what_is_no_list_is_told_and_what_was_known_stays(tmp_path: Path, answer: object) -> None:
     facts_at(tmp_path, {"/v1/models": VLLM})
     with serving({"/v1/models": answer}) as (url, _):
-        server = Server(provider="mine", url=f"{url}/v1")
+        server = ListingServer(provider="mine", url=f"{url}/v1")
         [outcome] = asyncio.run(ask_servers([server], tmp_path, local=True))
 
-    assert outcome == Outcome(who="mine", error=outcome.error)
+    assert outcome == ListingOutcome(who="mine", error=outcome.error)
     assert outcome.error in {"status 404", "this is no list of models"}
     assert names_of("mine", tmp_path) == ("acme/m",)
 

@@ -20,7 +20,7 @@ from pegboard.providers import (
     TextDelta,
     ToolCall,
 )
-from pegboard_plugins.scripted import Scripted
+from pegboard_plugins.scripted import ScriptedProvider
 from pegboard_plugins.scripted.transcript import read_transcript
 from provider_run import events_of, request_for, text_of, user
 
@@ -30,7 +30,7 @@ DEMO_PROJECT = Path(__file__).parents[2] / "plugins" / "pegboard_plugins" / "cli
 def _request(folder: Path, transcript: object, *messages: ModelMessage) -> ModelRequest:
     file = folder / "played.json"
     file.write_text(json.dumps(transcript))
-    return request_for(Scripted().resolve(str(file)), *messages)
+    return request_for(ScriptedProvider().resolve(str(file)), *messages)
 
 
 def _steps(*steps: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +52,7 @@ async def test_reminders_are_none_of_what_the_user_said(tmp_path: Path) -> None:
 
     request = _request(tmp_path, _steps({"text": "You said: {{prompt}}"}), message)
 
-    assert text_of(await events_of(Scripted(), request)) == "You said: rename it"
+    assert text_of(await events_of(ScriptedProvider(), request)) == "You said: rename it"
 
 
 async def test_a_step_is_spoken_in_pieces(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ async def test_a_step_is_spoken_in_pieces(tmp_path: Path) -> None:
     }
     request = _request(tmp_path, {**_steps(step), "chunk_chars": 4})
 
-    events = await events_of(Scripted(), request)
+    events = await events_of(ScriptedProvider(), request)
 
     assert ReasoningDelta("reasoning", "Hm.") in events
     assert [event.text for event in events if isinstance(event, TextDelta)] == [
@@ -78,7 +78,7 @@ async def test_a_step_is_spoken_in_pieces(tmp_path: Path) -> None:
 
 async def test_the_step_follows_from_the_history(tmp_path: Path) -> None:
     transcript = _steps({"text": "one"}, {"text": "two"})
-    provider = Scripted()
+    provider = ScriptedProvider()
 
     first = await events_of(provider, _request(tmp_path, transcript, user("go")))
     second = await events_of(
@@ -104,7 +104,7 @@ async def test_the_script_is_chosen_by_prompt_system_and_tools(tmp_path: Path) -
     async def chosen(prompt: str, **facts: Any) -> str:
         request = _request(tmp_path, transcript, user(prompt))
         changed = {name: getattr(request, name) for name in request.__struct_fields__} | facts
-        return text_of(await events_of(Scripted(), ModelRequest(**changed)))
+        return text_of(await events_of(ScriptedProvider(), ModelRequest(**changed)))
 
     assert await chosen("rename it") == "prompt"
     assert await chosen("go", system=("You are a writer.",)) == "system"
@@ -118,7 +118,7 @@ async def test_templates_take_from_prompt_and_results(tmp_path: Path) -> None:
     transcript = _steps({}, {}, {"text": text, "calls": [call]})
     history = (user("go"), *_answer("a", "one"), *_answer("b", "with id=42"))
 
-    events = await events_of(Scripted(), _request(tmp_path, transcript, *history))
+    events = await events_of(ScriptedProvider(), _request(tmp_path, transcript, *history))
 
     assert text_of(events) == "go: one, 42, it"
     assert json.loads(next(e.input for e in events if isinstance(e, ToolCall))) == {
@@ -143,7 +143,7 @@ async def test_a_transcript_that_cannot_be_played_says_why(
     tmp_path: Path, transcript: object, reason: str
 ) -> None:
     with pytest.raises(ProviderError, match=reason) as caught:
-        await events_of(Scripted(), _request(tmp_path, transcript))
+        await events_of(ScriptedProvider(), _request(tmp_path, transcript))
 
     assert not caught.value.retryable
 
@@ -163,7 +163,7 @@ async def test_a_fault_strikes_once_and_a_retry_succeeds(
 ) -> None:
     fault = {"status": status, "headers": {"retry-after": "0.5"}}
     request = _request(tmp_path, _steps({"text": "fine", "fault": fault}))
-    provider = Scripted()
+    provider = ScriptedProvider()
 
     with pytest.raises(kind) as caught:
         await events_of(provider, request)
@@ -176,7 +176,7 @@ async def test_a_fault_strikes_once_and_a_retry_succeeds(
 
 async def test_a_cut_leaves_text_and_makes_no_call(tmp_path: Path) -> None:
     step = {"text": "Hel", "calls": [{"tool": "read"}], "fault": {"cut": True, "times": 2}}
-    request, provider = _request(tmp_path, _steps(step)), Scripted()
+    request, provider = _request(tmp_path, _steps(step)), ScriptedProvider()
 
     for _ in range(2):
         seen, error = await _until_error(provider, request)
@@ -188,7 +188,7 @@ async def test_a_cut_leaves_text_and_makes_no_call(tmp_path: Path) -> None:
 
 
 async def _until_error(
-    provider: Scripted, request: ModelRequest
+    provider: ScriptedProvider, request: ModelRequest
 ) -> tuple[list[StreamEvent], ProviderError]:
     seen: list[StreamEvent] = []
     try:
@@ -202,14 +202,14 @@ async def _until_error(
 async def test_arguments_may_be_malformed_on_purpose(tmp_path: Path) -> None:
     request = _request(tmp_path, _steps({"calls": [{"tool": "read", "input": '{"a": '}]}))
 
-    events = await events_of(Scripted(), request)
+    events = await events_of(ScriptedProvider(), request)
 
     assert ToolCall("call_1_0", "read", '{"a": ') in events
 
 
 async def test_a_pause_can_be_cancelled(tmp_path: Path) -> None:
     request = _request(tmp_path, _steps({"text": "late", "delay_s": 60}))
-    task = asyncio.create_task(events_of(Scripted(), request))
+    task = asyncio.create_task(events_of(ScriptedProvider(), request))
     await asyncio.sleep(0.05)
 
     task.cancel()
@@ -219,7 +219,7 @@ async def test_a_pause_can_be_cancelled(tmp_path: Path) -> None:
 
 
 def test_only_transcripts_that_exist_are_models(tmp_path: Path) -> None:
-    provider = Scripted()
+    provider = ScriptedProvider()
 
     assert [model.id for model in provider.models()] == ["demo"]
     assert provider.resolve("demo")
@@ -262,4 +262,4 @@ def test_the_example_of_the_docstring_is_a_transcript(tmp_path: Path) -> None:
 async def test_text_that_no_template_is_stays(tmp_path: Path) -> None:
     request = _request(tmp_path, _steps({"text": "{{other}} and {prompt}"}))
 
-    assert text_of(await events_of(Scripted(), request)) == "{{other}} and {prompt}"
+    assert text_of(await events_of(ScriptedProvider(), request)) == "{{other}} and {prompt}"

@@ -5,7 +5,7 @@ import pytest
 
 from pegboard.files import secret_path
 from pegboard.schema.session import PermissionRequest, Rule, Ruleset
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from pegboard_plugins.rules import DEFAULTS
 from pegboard_plugins.secrets import permission_ask
 
@@ -27,7 +27,7 @@ async def said(permission, *, rules=(), **metadata):
 
 
 async def of_command(command, **facts):
-    found = scan(command, Place(cwd=Path("/w/proj"), home=Path("/home/u")))
+    found = scan(command, StartPlace(cwd=Path("/w/proj"), home=Path("/home/u")))
     return await said(
         "bash",
         paths=[str(path) for path in found.paths],

@@ -12,7 +12,7 @@ from pegboard.errors import InvalidInputError, PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins import websearch
 from pegboard_plugins.websearch import (
-    SearchHit,
+    WebHit,
     register_tools,
     searxng,
 )
@@ -50,7 +50,7 @@ def offered(tools):
     return {tool.id: tool for tool in tools}
 
 
-HITS = (SearchHit(url="https://a.test", text="a\nb"),)
+HITS = (WebHit(url="https://a.test", text="a\nb"),)
 
 
 class Known:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegboard_plugins.apply_patch.parser import BEGIN, END, Chunk, PatchError, Update, parse
+from pegboard_plugins.apply_patch.parser import BEGIN, END, PatchChunk, PatchError, Update, parse
 from pegboard_plugins.apply_patch.seek import apply
 from pegboard_plugins.edit import rules
 from pegboard_plugins.edit.matching import MatchError, replace
@@ -142,7 +142,7 @@ LOOSE = {
 @pytest.mark.parametrize("find", LOOSE, ids=lambda find: find.__name__)
 @given(files(), st.sampled_from(["\n", "\r\n"]))
 def test_each_loose_rule_means_the_lines_that_were_meant_and_no_others(
-    find: Callable[[str, str], list[rules.Place]], file: tuple[list[str], int, int], end: str
+    find: Callable[[str, str], list[rules.EditPlace]], file: tuple[list[str], int, int], end: str
 ) -> None:
     lines, first, last = file
     old = LOOSE[find](lines[first : last + 1])
@@ -161,7 +161,7 @@ def test_each_loose_rule_means_the_lines_that_were_meant_and_no_others(
 @pytest.mark.parametrize("find", LOOSE, ids=lambda find: find.__name__)
 @given(files())
 def test_what_fits_twice_is_refused_by_each_rule_with_both_places(
-    find: Callable[[str, str], list[rules.Place]], file: tuple[list[str], int, int]
+    find: Callable[[str, str], list[rules.EditPlace]], file: tuple[list[str], int, int]
 ) -> None:
     lines, first, last = file
     meant = lines[first : last + 1]
@@ -213,7 +213,7 @@ def test_a_chunk_that_fits_in_several_places_says_so_or_is_refused(
     lines: list[str], old: list[str]
 ) -> None:
     places, exact = _fitting(lines, old)
-    chunk = Chunk(1, (), (*(("-", line) for line in old), ("+", "NEW")), at_end=False)
+    chunk = PatchChunk(1, (), (*(("-", line) for line in old), ("+", "NEW")), at_end=False)
     text = "".join(f"{line}\n" for line in lines)
 
     if len(places) == 1 or (places and exact):

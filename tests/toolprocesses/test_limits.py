@@ -17,7 +17,7 @@ from config_place import Place
 from pegboard.errors import ToolError
 from pegboard.processes import limits as limits_module
 from pegboard.processes import process as process_module
-from pegboard.processes.limits import Bounds, Groups, Machine, Watch, machine
+from pegboard.processes.limits import Bounds, FamilyWatch, Groups, Machine, machine
 from pegboard.processes.process import run_process, service_process
 from pegboard.schema.config import ProcessLimits
 from processes import alive, remaining
@@ -205,7 +205,7 @@ def test_without_a_loss_of_the_machine_no_process_is_looked_at(
         looks.append(now)
         return set()
 
-    watch = Watch(Bounds(ProcessLimits(processes=100, memory_mb=1024)), members)
+    watch = FamilyWatch(Bounds(ProcessLimits(processes=100, memory_mb=1024)), members)
     for threads, free in ((1099, 8 << 30), (1000, (7 << 30) + (600 << 20))):
         now = Machine(threads=threads, free=free)
         assert watch.exceeded() == ""

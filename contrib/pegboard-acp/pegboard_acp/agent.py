@@ -14,7 +14,7 @@ from pegboard import App, PegboardError, __version__
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.schema.session import Session
 from pegboard_acp.editorsession import EditorSession
-from pegboard_acp.jsonrpc import ErrorCode, Result, RpcError
+from pegboard_acp.jsonrpc import ErrorCode, RpcError, RPCResult
 from pegboard_acp.link import Link
 from pegboard_acp.openapps import OpenApps
 from pegboard_acp.protocol import (
@@ -47,7 +47,7 @@ class EditorAgent:
         self._directory = directory
         self._sessions: dict[str, EditorSession] = {}
         self._opening = asyncio.Lock()
-        self._methods: dict[str, tuple[type[Any], Callable[[Any], Awaitable[Result]]]] = {
+        self._methods: dict[str, tuple[type[Any], Callable[[Any], Awaitable[RPCResult]]]] = {
             "initialize": (InitializeParams, self._initialize),
             "authenticate": (dict, self._refuse_sign_in),
             "logout": (dict, self._refuse_sign_in),
@@ -64,7 +64,7 @@ class EditorAgent:
             "session/set_config_option": (OptionParams, self._set_option),
         }
 
-    async def handle(self, method: str, params: Raw) -> Result:
+    async def handle(self, method: str, params: Raw) -> RPCResult:
         """Answer a request.
 
         :raises RpcError: when it fails.
@@ -90,7 +90,7 @@ class EditorAgent:
         self._sessions.clear()
         await asyncio.gather(*closing)
 
-    async def _initialize(self, params: InitializeParams) -> Result:
+    async def _initialize(self, params: InitializeParams) -> RPCResult:
         client = self._link.client = params.client_capabilities or ClientCapabilities()
         terminal = {
             "id": "pegboard-auth",
@@ -99,7 +99,7 @@ class EditorAgent:
             "type": "terminal",
             "args": [LOGIN_OPTION],
         }
-        return Result(
+        return RPCResult(
             {
                 "protocolVersion": VERSION,
                 "agentInfo": {"name": "pegboard", "title": "Pegboard", "version": __version__},
@@ -115,26 +115,26 @@ class EditorAgent:
             }
         )
 
-    async def _refuse_sign_in(self, _: object) -> Result:
+    async def _refuse_sign_in(self, _: object) -> RPCResult:
         raise RpcError(ErrorCode.INVALID_REQUEST, _NO_SIGN_IN)
 
-    async def _new(self, params: OpenParams) -> Result:
+    async def _new(self, params: OpenParams) -> RPCResult:
         async def made(app: App) -> Session:
             return await app.create_session()
 
         session = await self._open(params, made)
         return await self._opened(session, params, is_new=True)
 
-    async def _load(self, params: OpenParams) -> Result:
+    async def _load(self, params: OpenParams) -> RPCResult:
         session = await self._open(params, self._finder(params))
         await session.replay()
         return await self._opened(session, params, is_new=False)
 
-    async def _resume(self, params: OpenParams) -> Result:
+    async def _resume(self, params: OpenParams) -> RPCResult:
         session = await self._open(params, self._finder(params))
         return await self._opened(session, params, is_new=False)
 
-    async def _fork(self, params: OpenParams) -> Result:
+    async def _fork(self, params: OpenParams) -> RPCResult:
         async def copied(app: App) -> Session:
             return await forked(app, params.session_id)
 
@@ -167,7 +167,9 @@ class EditorAgent:
                 self._sessions[session.id] = known
             return known
 
-    async def _opened(self, session: EditorSession, params: OpenParams, *, is_new: bool) -> Result:
+    async def _opened(
+        self, session: EditorSession, params: OpenParams, *, is_new: bool
+    ) -> RPCResult:
         """Return the answer to a request that opens a session; commands and warnings follow it."""
         left_out = await add_servers(session.app, params.mcp_servers or ())
 
@@ -176,9 +178,9 @@ class EditorAgent:
             for warning in (*_warnings(session.app, params), *left_out):
                 await self._link.warn(session.id, warning)
 
-        return Result(await session.state(is_new=is_new), then)
+        return RPCResult(await session.state(is_new=is_new), then)
 
-    async def _list(self, params: ListParams) -> Result:
+    async def _list(self, params: ListParams) -> RPCResult:
         directory = Path(params.cwd) if params.cwd else self._directory
         async with self._apps.using(directory) as app:
             found = await app.storage.sessions(
@@ -192,16 +194,16 @@ class EditorAgent:
         start = ids.index(params.cursor) + 1 if params.cursor is not None else 0
         page = found[start : start + PAGE]
         more = start + PAGE < len(found)
-        return Result(
+        return RPCResult(
             Sessions(sessions=tuple(map(_entry, page)), next_cursor=page[-1].id if more else None)
         )
 
-    async def _close(self, params: SessionParams) -> Result:
+    async def _close(self, params: SessionParams) -> RPCResult:
         await self._session(params).aclose()
         del self._sessions[params.session_id]
-        return Result({})
+        return RPCResult({})
 
-    async def _delete(self, params: SessionParams) -> Result:
+    async def _delete(self, params: SessionParams) -> RPCResult:
         """Delete a session; one that does not exist counts as deleted."""
         open_session = self._sessions.pop(params.session_id, None)
         if open_session is not None:
@@ -213,25 +215,25 @@ class EditorAgent:
             try:
                 await app.delete_session(params.session_id)
             except NotFoundError:
-                return Result({})
-        return Result({})
+                return RPCResult({})
+        return RPCResult({})
 
-    async def _prompt(self, params: PromptParams) -> Result:
-        return Result(await self._session(params).prompt(params.prompt))
+    async def _prompt(self, params: PromptParams) -> RPCResult:
+        return RPCResult(await self._session(params).prompt(params.prompt))
 
-    async def _cancel(self, params: SessionParams) -> Result:
+    async def _cancel(self, params: SessionParams) -> RPCResult:
         await self._session(params).cancel()
-        return Result({})
+        return RPCResult({})
 
-    async def _set_mode(self, params: ModeParams) -> Result:
+    async def _set_mode(self, params: ModeParams) -> RPCResult:
         session = self._session(params)
         session.choices.choose_agent(params.mode_id)
-        return Result({}, session.send_options)
+        return RPCResult({}, session.send_options)
 
-    async def _set_option(self, params: OptionParams) -> Result:
+    async def _set_option(self, params: OptionParams) -> RPCResult:
         session = self._session(params)
         await session.choices.choose(params.config_id, params.value)
-        return Result({"configOptions": await session.choices.options()})
+        return RPCResult({"configOptions": await session.choices.options()})
 
     def _session(self, params: SessionParams) -> EditorSession:
         if (found := self._sessions.get(params.session_id)) is None:

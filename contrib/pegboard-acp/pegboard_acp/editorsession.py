@@ -36,7 +36,7 @@ from pegboard.schema.session import PermissionRequest, QuestionRequest, Session,
 from pegboard_acp.blocks import parts_of, typed_text
 from pegboard_acp.jsonrpc import ErrorCode, RpcError
 from pegboard_acp.link import Link
-from pegboard_acp.options import Choices
+from pegboard_acp.options import SessionChoices
 from pegboard_acp.protocol import Block
 from pegboard_acp.relay import Relay, failure_text, plan_of
 from pegboard_acp.requests import Requests
@@ -68,7 +68,7 @@ class EditorSession:
     def __init__(self, app: App, session: Session, link: Link, leaving: AsyncExitStack) -> None:
         self.app = app
         self.id = session.id
-        self.choices = Choices(app, session)
+        self.choices = SessionChoices(app, session)
         self._link = link
         self._leaving = leaving
         self._turns: set[asyncio.Task[PromptResult]] = set()

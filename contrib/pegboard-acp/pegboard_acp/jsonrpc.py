@@ -45,14 +45,14 @@ class RpcError(Exception):
         self.data = data
 
 
-class Result(NamedTuple):
+class RPCResult(NamedTuple):
     """The result of a request, and what is done once it was sent."""
 
     value: object
     then: Callable[[], Awaitable[None]] | None = None
 
 
-Handler = Callable[[str, Raw], Awaitable[Result]]
+Handler = Callable[[str, Raw], Awaitable[RPCResult]]
 
 
 class _Message(msgspec.Struct):

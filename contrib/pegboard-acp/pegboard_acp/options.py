@@ -8,14 +8,14 @@ from pegboard.schema.config import Agent
 from pegboard.schema.model import Model
 from pegboard.schema.session import Session
 from pegboard_acp.jsonrpc import ErrorCode, RpcError
-from pegboard_acp.updates import Mode, Modes, SelectOption, SelectValue
+from pegboard_acp.updates import Modes, SelectOption, SelectValue, SessionMode
 from pegboard_plugins.shared.frontend import newest_first
 
 _DEFAULT = "default"
 """The variant of a model that nothing was chosen of."""
 
 
-class Choices:
+class SessionChoices:
     """The user's choices for the next prompts; an empty model is the agent's or session's."""
 
     def __init__(self, app: App, session: Session) -> None:
@@ -53,7 +53,7 @@ class Choices:
     def modes(self) -> Modes:
         """Return the agents that talk to the user."""
         found = (
-            Mode(id=agent.name, name=agent.name.title(), description=agent.description)
+            SessionMode(id=agent.name, name=agent.name.title(), description=agent.description)
             for agent in self._agents()
         )
         return Modes(current_mode_id=self.agent, available_modes=tuple(found))

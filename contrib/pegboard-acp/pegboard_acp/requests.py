@@ -11,7 +11,7 @@ from pegboard_acp.jsonrpc import RpcError
 from pegboard_acp.link import Link
 from pegboard_acp.protocol import Chosen, ElicitationResult, PermissionResult, TextBlock
 from pegboard_acp.toolcalls import diffs_of, kind_of
-from pegboard_acp.updates import CallFields, PermissionOption, Shown
+from pegboard_acp.updates import CallBlock, CallFields, PermissionOption
 
 
 class Requests:
@@ -72,7 +72,7 @@ class Requests:
             child = await self._app.session(request.session_id)
             title = f"{child.agent}: {title}"
         note = request.metadata.get("text")
-        told = (Shown(content=TextBlock(text=note)),) if isinstance(note, str) else ()
+        told = (CallBlock(content=TextBlock(text=note)),) if isinstance(note, str) else ()
         changes = tuple(diffs_of(request.metadata, self._app.workspace.directory))
         return CallFields(
             tool_call_id=call_id or request.id,

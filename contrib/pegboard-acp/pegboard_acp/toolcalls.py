@@ -11,7 +11,7 @@ import msgspec
 from pegboard import Tool
 from pegboard.schema.part import Completed, Failed, FilePart, Pending, Running, ToolPart
 from pegboard_acp.protocol import ImageBlock, TextBlock
-from pegboard_acp.updates import CallFields, DiffContent, Location, Shown, ToolKind, ToolStatus
+from pegboard_acp.updates import CallBlock, CallFields, DiffContent, Location, ToolKind, ToolStatus
 
 _KINDS: Mapping[str, ToolKind] = {
     "glob": "search",
@@ -141,11 +141,11 @@ def _locations(
     return tuple(Location(path=path) for path in changed) or None
 
 
-def _text(text: str) -> Shown:
-    return Shown(content=TextBlock(text=text))
+def _text(text: str) -> CallBlock:
+    return CallBlock(content=TextBlock(text=text))
 
 
-def _pictures(files: tuple[FilePart, ...]) -> Iterator[Shown]:
+def _pictures(files: tuple[FilePart, ...]) -> Iterator[CallBlock]:
     for file in files:
         if found := _DATA.fullmatch(file.url):
-            yield Shown(content=ImageBlock(mime_type=found[1], data=found[2]))
+            yield CallBlock(content=ImageBlock(mime_type=found[1], data=found[2]))

@@ -32,7 +32,7 @@ class ThoughtChunk(Chunk, frozen=True, tag="agent_thought_chunk"):
     """A piece of the model's reasoning."""
 
 
-class Shown(AcpValue, frozen=True, tag_field="type", tag="content"):
+class CallBlock(AcpValue, frozen=True, tag_field="type", tag="content"):
     """A block that a tool call produced."""
 
     content: TextBlock | ImageBlock
@@ -61,7 +61,7 @@ class CallFields(AcpValue, frozen=True):
     name: str | None = None
     kind: ToolKind | None = None
     status: ToolStatus | None = None
-    content: tuple[Shown | DiffContent, ...] | None = None
+    content: tuple[CallBlock | DiffContent, ...] | None = None
     locations: tuple[Location, ...] | None = None
     raw_input: dict[str, Any] | None = None
     raw_output: dict[str, Any] | None = None
@@ -205,7 +205,7 @@ Update = (
 )
 
 
-class Mode(AcpValue, frozen=True):
+class SessionMode(AcpValue, frozen=True):
     """An agent that talks to the user."""
 
     id: str
@@ -217,7 +217,7 @@ class Modes(AcpValue, frozen=True):
     """The modes, and the current one."""
 
     current_mode_id: str
-    available_modes: tuple[Mode, ...]
+    available_modes: tuple[SessionMode, ...]
 
 
 class SessionState(AcpValue, frozen=True, kw_only=True):

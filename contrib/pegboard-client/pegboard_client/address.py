@@ -17,7 +17,7 @@ Token = str | Callable[[], str | None] | None
 START = "`pegboard serve` starts one"
 
 
-class Address(msgspec.Struct, frozen=True, kw_only=True):
+class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
     """One server as a client uses it; without a `directory` the server's own is meant.
 
     A `token` that is called for each time is that of a server that may start again.

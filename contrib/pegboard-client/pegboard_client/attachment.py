@@ -13,7 +13,7 @@ from pegboard_client.aio.client import AsyncClient
 _NOT_FOUND, _ABORTED = "NotFoundError", "MessageAbortedError"
 
 
-class Attachment:
+class AttachedFrontEnd:
     """What every front end does alike with the server of its client.
 
     What the server says is not there is a `NotFoundError`, as an App says it.

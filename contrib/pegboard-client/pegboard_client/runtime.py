@@ -20,7 +20,7 @@ USERS = ("PEGBOARD_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
 _OTHERS = 0o077
 
 
-class Running(msgspec.Struct, frozen=True, kw_only=True):
+class FoundServer(msgspec.Struct, frozen=True, kw_only=True):
     """A server: its address, its process, what opens it, and the directory it was started for."""
 
     url: str
@@ -81,7 +81,7 @@ def token_of(url: str, state: Path) -> str | None:
     return next((each.token for each in running(state) if each.url == url), None)
 
 
-def running(state: Path) -> tuple[Running, ...]:
+def running(state: Path) -> tuple[FoundServer, ...]:
     """Return the servers whose files are in this folder, newest first.
 
     A file that others may read or write does not count. A server locks its file as long as it
@@ -91,7 +91,7 @@ def running(state: Path) -> tuple[Running, ...]:
     return tuple(each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True))
 
 
-def _read(file: Path) -> list[tuple[float, Running]]:
+def _read(file: Path) -> list[tuple[float, FoundServer]]:
     try:
         # No link, and nothing that lets one wait for who writes into it.
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -99,7 +99,7 @@ def _read(file: Path) -> list[tuple[float, Running]]:
             facts = os.fstat(opened)
             if facts.st_uid != os.geteuid() or facts.st_mode & _OTHERS or not _is_locked(opened):
                 return []
-            return [(facts.st_mtime, msgspec.json.decode(content.read(), type=Running))]
+            return [(facts.st_mtime, msgspec.json.decode(content.read(), type=FoundServer))]
     except (OSError, msgspec.DecodeError):
         return []
 
@@ -112,7 +112,7 @@ def _is_locked(opened: int) -> bool:
     return False
 
 
-def _nearest(servers: tuple[Running, ...], directory: Path) -> Running:
+def _nearest(servers: tuple[FoundServer, ...], directory: Path) -> FoundServer:
     if not servers:
         raise ServerUnreachableError(f"no server runs; {START}")
     around = [

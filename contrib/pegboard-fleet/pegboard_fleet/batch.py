@@ -12,7 +12,7 @@ from pegboard_fleet.folders import Folders
 from pegboard_fleet.jobs import Job
 from pegboard_fleet.journal import (
     Again,
-    Ended,
+    AttemptEnded,
     Journal,
     Opened,
     Raised,
@@ -83,7 +83,7 @@ class _Batch:
             attempt = self._waiting.popleft()
             self._progress.begin()
             result = await self._attempts.make(attempt)
-            await self._ledger.note(Ended(result=result))
+            await self._ledger.note(AttemptEnded(result=result))
             if is_throttled(result) and attempt.round < MOST_ROUNDS:
                 await self._again(attempt)
             else:

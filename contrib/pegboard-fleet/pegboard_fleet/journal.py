@@ -118,7 +118,7 @@ class Paid(msgspec.Struct, frozen=True, kw_only=True, tag="paid"):
     usd: float
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
+class AttemptEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
     """An attempt has ended."""
 
     result: JobResult
@@ -131,7 +131,7 @@ class Again(msgspec.Struct, frozen=True, kw_only=True, tag="again"):
     attempt: int
 
 
-Entry = Opened | Raised | Began | Ready | Held | Paid | Ended | Again
+Entry = Opened | Raised | Began | Ready | Held | Paid | AttemptEnded | Again
 
 
 class Journal:

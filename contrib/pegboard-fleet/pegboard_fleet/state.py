@@ -11,8 +11,8 @@ from pegboard.errors import InvalidInputError
 from pegboard_fleet.jobs import Job
 from pegboard_fleet.journal import (
     Again,
+    AttemptEnded,
     Began,
-    Ended,
     Entry,
     Held,
     JobResult,
@@ -133,7 +133,7 @@ class BatchState(msgspec.Struct, kw_only=True):
                 case Paid(number=number, usd=usd):
                     self.held.pop(number, None)
                     self.paid_usd += usd
-                case Ended(result=result):
+                case AttemptEnded(result=result):
                     self.attempts[result.id, result.attempt].result = result
                 case Again():
                     known = self.attempts[entry.id, entry.attempt]

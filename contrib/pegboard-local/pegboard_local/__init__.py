@@ -18,7 +18,7 @@ TINY_TOKENS = 16_384
 """A window up to this gets the short prompt, and few tools."""
 
 
-class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the user may set.
 
     `models` gives names to GGUF files. `context` is the most tokens that a model's window is given
@@ -30,7 +30,7 @@ class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: int | None = None
 
 
-options = Options
+options = LocalOptions
 
 
 @hookimpl
@@ -39,7 +39,7 @@ async def register_providers(config: Config) -> tuple[Provider, ...]:
     from pegboard_local.provider import Local
 
     said = config.plugins.get(ID, PluginConfig()).options
-    return (Local(msgspec.convert(said, Options)),)
+    return (Local(msgspec.convert(said, LocalOptions)),)
 
 
 @hookimpl(trylast=True)

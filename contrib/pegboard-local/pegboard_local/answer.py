@@ -28,7 +28,7 @@ _OUTER = re.compile(r"[\s}]*$")
 _BLOCK = "0"
 
 
-class Answer:
+class LocalAnswer:
     """Reads an answer, piece by piece; `is_json` is whether it is held to the schema."""
 
     def __init__(self, *, is_json: bool) -> None:

@@ -21,7 +21,7 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what the library prints is no answer
-    requests = Requests()
+    requests = ChildRequests()
     threading.Thread(target=requests.listen, daemon=True).start()
     try:
         server = _load(settings)
@@ -34,7 +34,7 @@ def main() -> None:
         _answer(server, body, out, requests.is_taken_back)
 
 
-class Requests:
+class ChildRequests:
     """What comes in: requests one after the other, and word that one is taken back."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from pegboard.http import count_in
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Usage
 from pegboard.schema.model import Capabilities, Model, ModelApi, ModelCost, ModelLimit
 from pegboard.unstable import mapping_in
-from pegboard_local import ID, Options, is_tiny
+from pegboard_local import ID, LocalOptions, is_tiny
 from pegboard_local.weights import PACKAGES, packaged, read_head
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ MOST_THREADS = 8
 class Local:
     """The provider of models on the CPU."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: LocalOptions) -> None:
         self._options = options
         self._found: dict[str, Model | None] = {}
         self._processes: dict[str, ModelProcess] = {}
@@ -66,13 +66,13 @@ class Local:
         :raises ContextOverflowError: when the request is longer than the window.
         :raises ProviderError: when the model cannot be loaded, or its process fails.
         """
-        from pegboard_local.answer import Answer
+        from pegboard_local.answer import LocalAnswer
         from pegboard_local.dialogue import messages_of, schema_of
 
         tiny = is_tiny(request.model)
         schema = schema_of(request.tools, tiny=tiny)
         body = _body(request, messages_of(request, tiny=tiny), schema)
-        answer, reason, usage = Answer(is_json=schema is not None), "", None
+        answer, reason, usage = LocalAnswer(is_json=schema is not None), "", None
         chunks = self._process(request.model).ask(body, idle_timeout_s=request.idle_timeout_s)
         async with aclosing(chunks):
             async for chunk in chunks:

@@ -45,7 +45,7 @@ PACKAGES = {
 }
 
 
-class Head(msgspec.Struct, frozen=True):
+class ModelHead(msgspec.Struct, frozen=True):
     """What a file says of its model: its name, and the window that it was trained with."""
 
     name: str | None
@@ -62,7 +62,7 @@ def packaged(name: str) -> Path | None:
     return None
 
 
-def read_head(path: Path) -> Head:
+def read_head(path: Path) -> ModelHead:
     """Read the head of a model file: a few hundred bytes in most files.
 
     :raises OSError: when it cannot be read.
@@ -78,12 +78,12 @@ def read_head(path: Path) -> Head:
                 elif key == "general.name":
                     name = str(value)
                 elif key == f"{architecture}.context_length":
-                    return Head(name, int(value))
+                    return ModelHead(name, int(value))
         except (struct.error, OverflowError, TypeError) as error:
             raise ValueError(f"{path}: the head of this GGUF file is damaged") from error
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
-    return Head(name, None)
+    return ModelHead(name, None)
 
 
 def _entries(file: BinaryIO) -> Iterator[tuple[str, Any]]:

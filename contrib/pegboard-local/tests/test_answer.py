@@ -4,7 +4,7 @@ import json
 from itertools import pairwise
 
 import pytest
-from pegboard_local.answer import Answer
+from pegboard_local.answer import LocalAnswer
 
 from pegboard.providers import StreamEvent, StreamFinish, TextDelta, ToolCall, ToolInputDelta
 from pegboard.testing.providerchecks import check_answer
@@ -17,7 +17,7 @@ TEXT = 'It says "plum" \N{PEACH},\nand no ü more.\\'
 def events_of(
     written: str, *, size: int, is_json: bool = True, whole: bool = True
 ) -> list[StreamEvent]:
-    answer = Answer(is_json=is_json)
+    answer = LocalAnswer(is_json=is_json)
     places = [*range(0, len(written), size), len(written)]
     events = [event for a, b in pairwise(places) for event in answer.read(written[a:b])]
     events += answer.end(whole=whole)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from pegboard_local import Options
+from pegboard_local import LocalOptions
 from pegboard_local.dialogue import messages_of, schema_of
 from pegboard_local.prompt import LEFT_OUT, SHORT, shortened
 from pegboard_local.provider import Local
@@ -154,6 +154,6 @@ def test_the_tools_that_are_left_out_are_none_that_a_tiny_model_is_shown() -> No
 
 
 def test_names_that_are_no_file_are_no_models() -> None:
-    local = Local(Options())
+    local = Local(LocalOptions())
 
     assert [local.resolve(name) for name in ("gpt", "", "model.gguf", "/a/b.txt")] == [None] * 4

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pegboard_local
 import pytest
-from pegboard_local import Options
+from pegboard_local import LocalOptions
 from pegboard_local.provider import Local
 from pegboard_local.weights import packaged
 
@@ -83,7 +83,7 @@ def options(folder: Path) -> AppOptions:
 
 @pytest.mark.skipif(packaged(NAME) is not None, reason="the weights are installed")
 async def test_missing_weights_are_told_with_the_command_that_installs_them() -> None:
-    local = Local(Options())
+    local = Local(LocalOptions())
     model = local.resolve(NAME)
     assert model is not None
     hello = ModelMessage(role="user", content=(Text(text="Hello."),))
@@ -109,7 +109,7 @@ def asking(
 
 @pytest.fixture
 async def local() -> AsyncIterator[Local]:
-    provider = Local(Options(threads=1))
+    provider = Local(LocalOptions(threads=1))
     yield provider
     await provider.aclose()
 

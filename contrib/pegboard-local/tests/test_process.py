@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pegboard_local
 import pytest
-from pegboard_local import Options
+from pegboard_local import LocalOptions
 from pegboard_local.process import ModelProcess
 from pegboard_local.provider import Local
 
@@ -67,14 +67,14 @@ def is_alive(pid: int) -> bool:
 
 
 async def test_the_suite_for_providers_passes(path: Path) -> None:
-    local = Local(Options(models={"mine": str(path)}))
+    local = Local(LocalOptions(models={"mine": str(path)}))
 
     assert await check_provider(local, models=[str(path)]) == ()
     await local.aclose()
 
 
 async def test_tokens_are_those_that_the_model_counted(path: Path) -> None:
-    local = Local(Options())
+    local = Local(LocalOptions())
 
     events = await answer(local, path)
 
@@ -85,7 +85,7 @@ async def test_tokens_are_those_that_the_model_counted(path: Path) -> None:
 def test_what_is_known_of_a_model_is_what_its_file_says(gguf: Written) -> None:
     path = gguf(general__architecture="llama", general__name="Mine", llama__context_length=100_000)
     unknown = gguf("other.gguf", general__architecture="llama")
-    local, small = Local(Options()), Local(Options(context=4_096))
+    local, small = Local(LocalOptions()), Local(LocalOptions(context=4_096))
 
     model, same = local.resolve(str(path)), small.resolve(str(path))
     other = local.resolve(str(unknown))
@@ -103,7 +103,7 @@ def test_what_is_known_of_a_model_is_what_its_file_says(gguf: Written) -> None:
 
 
 async def test_one_process_answers_all_requests_and_ends_with_the_provider(path: Path) -> None:
-    local = Local(Options())
+    local = Local(LocalOptions())
 
     await answer(local, path)
     first = child_of(local)
@@ -117,7 +117,7 @@ async def test_one_process_answers_all_requests_and_ends_with_the_provider(path:
 async def test_an_answer_that_nobody_wants_ends_and_the_next_comes_from_the_same_process(
     path: Path,
 ) -> None:
-    local = Local(Options())
+    local = Local(LocalOptions())
     async with aclosing(local.stream(request(local, path, "forever"))) as stream:
         await anext(stream)
         first = child_of(local)
@@ -130,7 +130,7 @@ async def test_an_answer_that_nobody_wants_ends_and_the_next_comes_from_the_same
 
 
 async def test_a_cancelled_answer_ends_too(path: Path) -> None:
-    local = Local(Options())
+    local = Local(LocalOptions())
     task = asyncio.create_task(answer(local, path, "forever"))
     while not any(each.pid for each in local._processes.values()):  # noqa: ASYNC110 - it has no event
         await asyncio.sleep(0.01)
@@ -154,7 +154,7 @@ async def test_a_cancelled_answer_ends_too(path: Path) -> None:
 async def test_a_failure_names_its_cause_and_the_next_request_works(
     path: Path, word: str, error: type[Exception], text: str
 ) -> None:
-    local = Local(Options())
+    local = Local(LocalOptions())
 
     with pytest.raises(error, match=text):
         await answer(local, path, word)
@@ -168,7 +168,7 @@ async def test_a_process_that_is_silent_is_ended(
 ) -> None:
     monkeypatch.setattr("pegboard_local.process.STOP_LIMIT_S", 0.1)
     monkeypatch.setattr("pegboard_local.process.END_LIMIT_S", 0.1)
-    local = Local(Options())
+    local = Local(LocalOptions())
     await answer(local, path)
     first = child_of(local)
     silent = msgspec.structs.replace(request(local, path, "silence"), idle_timeout_s=0.2)
@@ -184,7 +184,7 @@ async def test_a_process_that_is_silent_is_ended(
 async def test_weights_that_cannot_be_loaded_are_named(gguf: Written, tmp_path: Path) -> None:
     damaged, gone = model_file(gguf, "damaged.gguf"), tmp_path / "gone.gguf"
     (tmp_path / "notes.gguf").write_text("Notes.")
-    local = Local(Options())
+    local = Local(LocalOptions())
 
     with pytest.raises(ProviderError, match=r"damaged\.gguf cannot be loaded: Failed to init"):
         await answer(local, damaged)
@@ -199,7 +199,7 @@ async def test_the_process_gets_no_key_of_the_environment(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-key")
-    local = Local(Options())
+    local = Local(LocalOptions())
     await answer(local, path)
 
     environment = environment_of(child_of(local))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pegboard_local.weights import Head, read_head
+from pegboard_local.weights import ModelHead, read_head
 
 Written = Callable[..., Path]
 
@@ -18,11 +18,11 @@ def test_name_and_window_are_read_whatever_else_is_there(gguf: Written) -> None:
         qwen2__context_length=32_768,
     )
 
-    assert read_head(path) == Head("Some Coder", 32_768)
+    assert read_head(path) == ModelHead("Some Coder", 32_768)
 
 
 def test_a_window_that_is_not_said_is_unknown(gguf: Written) -> None:
-    assert read_head(gguf(general__architecture="llama")) == Head(None, None)
+    assert read_head(gguf(general__architecture="llama")) == ModelHead(None, None)
 
 
 @pytest.mark.parametrize("size", [4, 12, 24, 40, 70])

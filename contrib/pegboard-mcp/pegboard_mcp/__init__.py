@@ -18,13 +18,13 @@ from pegboard.schema.part import Part, TextPart
 from pegboard.schema.session import PermissionRequest, Verdict
 
 
-class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MCPOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options of the plugin; `claude` has the servers of Claude Code's settings, too."""
 
     claude: bool = False
 
 
-options = Options
+options = MCPOptions
 REQUEST_LIMIT_S = 95
 """The time limit of a prompt or a resource, which may have its server started."""
 SIGN_IN_LIMIT_S = 330

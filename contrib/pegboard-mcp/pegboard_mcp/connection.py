@@ -73,7 +73,7 @@ class Wishes(NamedTuple):
     on_change: Callable[[], None]
 
 
-class Connection:
+class ServerConnection:
     """A server that has answered the handshake."""
 
     def __init__(self, name: str, client: Client, traffic: Traffic, inbox: Inbox) -> None:
@@ -311,7 +311,7 @@ async def connected(
     transport: Transport,
     traffic: Traffic,
     wishes: Wishes,
-) -> AsyncIterator[Connection]:
+) -> AsyncIterator[ServerConnection]:
     """Yield the connection after the handshake, in the version that the server is known to speak.
 
     :raises MCPError: when the server refuses the handshake.
@@ -334,7 +334,7 @@ async def connected(
         cache=None,
     )
     async with client:
-        connection = Connection(name, client, traffic, inbox)
+        connection = ServerConnection(name, client, traffic, inbox)
         listening = asyncio.create_task(_listen(client, wishes.on_change))
         try:
             yield connection

@@ -24,20 +24,20 @@ class ValuesError(ValueError):
     """A message with too many values that is not the answer to a request."""
 
 
-class Head(msgspec.Struct):
+class MessageHead(msgspec.Struct):
     """As much of a message as decides whether it is parsed."""
 
     method: str = ""
     id: int | str | None = None
 
 
-def read_head(text: str) -> Head:
+def read_head(text: str) -> MessageHead:
     """Return the head of a message.
 
     :raises ValueError: when it is not a JSON object.
     """
     try:
-        return msgspec.json.decode(text, type=Head)
+        return msgspec.json.decode(text, type=MessageHead)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise ValueError(str(error)) from None
 

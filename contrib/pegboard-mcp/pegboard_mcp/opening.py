@@ -13,7 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from pegboard.processes import Enclosed
 from pegboard_mcp.configuration import ServerConfig
-from pegboard_mcp.connection import Connection, Wishes, connected, refusal
+from pegboard_mcp.connection import ServerConnection, Wishes, connected, refusal
 from pegboard_mcp.grants import GrantFile
 from pegboard_mcp.stdio import process_streams
 from pegboard_mcp.traffic import Traffic
@@ -30,7 +30,9 @@ class Ground(NamedTuple):
 
 
 @asynccontextmanager
-async def opened(config: ServerConfig, ground: Ground, wishes: Wishes) -> AsyncIterator[Connection]:
+async def opened(
+    config: ServerConfig, ground: Ground, wishes: Wishes
+) -> AsyncIterator[ServerConnection]:
     """Yield the connection to a server that is started for it and ends with it.
 
     :raises OSError: when its program cannot be started.

@@ -13,7 +13,7 @@ from pegboard_mcp.listing import ServerPrompt
 from pegboard_mcp.names import command_name
 
 if TYPE_CHECKING:
-    from pegboard_mcp.connection import Connection
+    from pegboard_mcp.connection import ServerConnection
     from pegboard_mcp.servers import Servers
 
 
@@ -40,7 +40,7 @@ async def prompt_parts(
     texts = [each for each in parts if isinstance(each, TextPart)]
     arguments = prompt_arguments(prompt, texts[0].text if texts else "")
 
-    async def send(connection: "Connection") -> str:
+    async def send(connection: "ServerConnection") -> str:
         from pegboard_mcp.content import prompt_text  # the SDK is there once a server runs
 
         return prompt_text(await connection.prompt(prompt.name, arguments))

@@ -13,7 +13,7 @@ from pegboard_mcp.catalogue import Catalogue
 from pegboard_mcp.tools import SERVERS
 
 if TYPE_CHECKING:
-    from pegboard_mcp.connection import Connection
+    from pegboard_mcp.connection import ServerConnection
     from pegboard_mcp.server import Server
     from pegboard_mcp.servers import Servers
 
@@ -65,7 +65,7 @@ async def read_resource(server: "Server", uri: str) -> ToolResult:
     :raises ToolError: when the server does not give it.
     """
 
-    async def send(connection: "Connection") -> ToolResult:
+    async def send(connection: "ServerConnection") -> ToolResult:
         from pegboard_mcp.content import resource_result  # the SDK is there once a server runs
 
         return resource_result(uri, await connection.read(uri))

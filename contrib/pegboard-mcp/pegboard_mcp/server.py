@@ -30,7 +30,7 @@ from pegboard_mcp.files import ServerFiles
 from pegboard_mcp.serverlog import ServerLog
 
 if TYPE_CHECKING:
-    from pegboard_mcp.connection import Connection
+    from pegboard_mcp.connection import ServerConnection
     from pegboard_mcp.signin import SignIn
 
 FIRST_WAIT_S = 0.5
@@ -70,7 +70,7 @@ class Server:
         self._on_listed = on_listed
         secrets = (*config.environment.values(), *config.headers.values())
         self._log = ServerLog(files.log, [each for each in secrets if len(each) >= SECRET_LETTERS])
-        self._ready: asyncio.Future[Connection] | None = None
+        self._ready: asyncio.Future[ServerConnection] | None = None
         self._owner: asyncio.Task[None] | None = None
         self._stop = asyncio.Event()
         self._changed = asyncio.Event()
@@ -136,7 +136,7 @@ class Server:
 
     async def request(
         self,
-        what: Callable[["Connection"], Awaitable[_T]],
+        what: Callable[["ServerConnection"], Awaitable[_T]],
         *,
         can_ask: bool = False,
         limit_s: float | None = None,
@@ -176,7 +176,7 @@ class Server:
         return answer
 
     @asynccontextmanager
-    async def _using(self, can_ask: bool) -> AsyncIterator["Connection"]:  # noqa: FBT001 - inner
+    async def _using(self, can_ask: bool) -> AsyncIterator["ServerConnection"]:  # noqa: FBT001 - inner
         self._users += 1
         try:
             yield await self._connection(can_ask=can_ask)
@@ -184,7 +184,7 @@ class Server:
             self._users -= 1
             self._used_at = time.monotonic()
 
-    async def _connection(self, *, can_ask: bool) -> "Connection":
+    async def _connection(self, *, can_ask: bool) -> "ServerConnection":
         """Return the connection, of a server that is started if none runs.
 
         :raises ToolError: when it cannot be started, or failed a short while ago.
@@ -203,7 +203,7 @@ class Server:
         except RequestError as error:
             raise ToolError(str(error)) from error
 
-    def _start(self, *, can_ask: bool) -> "asyncio.Future[Connection]":
+    def _start(self, *, can_ask: bool) -> "asyncio.Future[ServerConnection]":
         if (wait_s := self.wait_s) > 0:
             text = f"the MCP server {self.config.name} has failed: {self.error}"
             if wait_s == float("inf"):
@@ -219,7 +219,7 @@ class Server:
         )
         return ready
 
-    async def _own(self, ready: "asyncio.Future[Connection]", *, can_ask: bool) -> None:
+    async def _own(self, ready: "asyncio.Future[ServerConnection]", *, can_ask: bool) -> None:
         """Enter the connection and leave it, in the one task that the SDK wants for both."""
         failure: RequestError | None = None
         began = time.monotonic()
@@ -250,7 +250,7 @@ class Server:
                 ready.set_exception(failure or RequestError(self._start_failure("it was ended")))
 
     @asynccontextmanager
-    async def _opened(self, can_ask: bool) -> AsyncIterator["Connection"]:  # noqa: FBT001 - inner
+    async def _opened(self, can_ask: bool) -> AsyncIterator["ServerConnection"]:  # noqa: FBT001 - inner
         """Open the server."""
         opening = await _imported("pegboard_mcp.opening")
         connection = import_module("pegboard_mcp.connection")
@@ -268,7 +268,7 @@ class Server:
         async with opening.opened(self.config, ground, wishes) as found:
             yield found
 
-    async def _serve(self, connection: "Connection") -> None:
+    async def _serve(self, connection: "ServerConnection") -> None:
         """Return when the server has ended, is idle, or is to stop."""
         refreshing = asyncio.create_task(self._refresh(connection))
         ends = [asyncio.create_task(each.wait()) for each in (self._stop, connection.traffic.ended)]
@@ -288,7 +288,7 @@ class Server:
                 task.cancel()
             await asyncio.gather(*ends, refreshing, return_exceptions=True)
 
-    async def _refresh(self, connection: "Connection") -> None:
+    async def _refresh(self, connection: "ServerConnection") -> None:
         """List again when the server says that a list has changed, not too often."""
         times = deque[float](maxlen=REFRESHES_PER_MINUTE)
         while True:
@@ -305,7 +305,7 @@ class Server:
             except (RequestError, TimeoutError) as error:
                 self._log.write(f"[the lists cannot be refreshed: {error}]\n")
 
-    async def _list(self, connection: "Connection") -> None:
+    async def _list(self, connection: "ServerConnection") -> None:
         self.catalogue = await connection.list_everything()
         try:
             await asyncio.to_thread(write_catalogue, self.files.catalogue, self.catalogue)
@@ -365,13 +365,13 @@ async def _nothing(_connection: object) -> None:
     """Ask nothing: a server that starts lists by itself."""
 
 
-def _is_alive(ready: "asyncio.Future[Connection]") -> bool:
+def _is_alive(ready: "asyncio.Future[ServerConnection]") -> bool:
     if ready.cancelled() or ready.exception() is not None:
         return False
     return ready.result().is_alive
 
 
-def _retrieve(ready: "asyncio.Future[Connection]") -> None:
+def _retrieve(ready: "asyncio.Future[ServerConnection]") -> None:
     """Look at the error, so that asyncio does not report one without a waiting call."""
     if not ready.cancelled():
         ready.exception()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mcp.shared.dispatcher import ProgressFnT
 
     from pegboard import PermissionContext
-    from pegboard_mcp.connection import Connection
+    from pegboard_mcp.connection import ServerConnection
     from pegboard_mcp.servers import Servers
 
 PROGRESS_S = 0.25
@@ -98,7 +98,7 @@ async def _call(
         raise ToolError(f"{text}; the user can run `pegboard trust allow`")
     await servers.approve(server, tool.name)
 
-    async def send(connection: "Connection") -> ToolResult:
+    async def send(connection: "ServerConnection") -> ToolResult:
         from pegboard_mcp.content import tool_result  # the SDK is there once a server runs
 
         result = await connection.call(

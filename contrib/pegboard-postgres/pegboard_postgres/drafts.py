@@ -40,7 +40,7 @@ MOST_CHANGES = 0xFFFF
 _NO_NUL = str.maketrans({"\x00": "\ufffd"})
 
 
-class Held(msgspec.Struct, frozen=True):
+class HeldSession(msgspec.Struct, frozen=True):
     """A session that the transaction has locked."""
 
     session: Session
@@ -89,14 +89,16 @@ def sessions_of(changes: Iterable[Change]) -> Iterator[str]:
                 yield from filter(None, [change.session_id])
 
 
-class Draft:
+class RowDraft:
     """The changes of a transaction, whose sessions are locked.
 
     `held` has those that exist; `families` the descendants of those that are deleted, deepest
     first, themselves included.
     """
 
-    def __init__(self, held: dict[str, Held], families: dict[str, tuple[Session, ...]]) -> None:
+    def __init__(
+        self, held: dict[str, HeldSession], families: dict[str, tuple[Session, ...]]
+    ) -> None:
         self._held = held
         self._families = families
         self.written: list[Written | Tell] = []
@@ -124,7 +126,7 @@ class Draft:
         if (found.owner, found.epoch) != (fence.owner, fence.epoch):
             raise SessionBusyError(fence.session_id, owner=found.owner)
 
-    def _need(self, session_id: str) -> Held:
+    def _need(self, session_id: str) -> HeldSession:
         if session_id not in self._held:
             raise NotFoundError("session", session_id)
         return self._held[session_id]
@@ -154,7 +156,7 @@ class Draft:
     def _change(self, change: ChangeSession) -> Written:
         held = self._need(change.session_id)
         session = apply_change(held.session, change)
-        self._held[session.id] = Held(session, held.owner, held.epoch)
+        self._held[session.id] = HeldSession(session, held.owner, held.epoch)
         return Written(
             "change",
             session.id,
@@ -171,7 +173,7 @@ class Draft:
         if session.parent_id is not None:
             self._need(session.parent_id)
         data = encode_checked(session)
-        self._held[session.id] = Held(session)
+        self._held[session.id] = HeldSession(session)
         return Written(
             "session",
             session.id,

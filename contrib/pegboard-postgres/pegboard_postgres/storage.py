@@ -25,11 +25,11 @@ from pegboard.storage import (
 )
 from pegboard_postgres import reads, workers
 from pegboard_postgres.connections import Address, Connection, Readers, until_reached
-from pegboard_postgres.drafts import Held
+from pegboard_postgres.drafts import HeldSession
 from pegboard_postgres.migrations import migrate
 from pegboard_postgres.transactions import Transaction
 from pegboard_postgres.workers import Lease
-from pegboard_postgres.writer import Writer
+from pegboard_postgres.writer import PostgresWriter
 
 RELEASE_AGAIN_S = 1.0
 """How long a release that could not be written waits for its next try."""
@@ -50,7 +50,7 @@ class PostgresStorage:
     files: tuple[Path, ...] = ()
 
     def __init__(
-        self, address: Address, *, ids: IdSource, lease: Lease, writer: Writer, base: int
+        self, address: Address, *, ids: IdSource, lease: Lease, writer: PostgresWriter, base: int
     ) -> None:
         self.ids = ids
         self.own = lease.own
@@ -84,7 +84,7 @@ class PostgresStorage:
             if isinstance(error, Error):
                 raise address.failure(error, "open") from error
             raise
-        writer = Writer(opened[0], address, lease.own, base, on_commit)
+        writer = PostgresWriter(opened[0], address, lease.own, base, on_commit)
         storage = cls(address, ids=ids, lease=lease, writer=writer, base=base)
         try:
             for session_id in await storage._read(reads.abandoned_sessions):
@@ -104,7 +104,7 @@ class PostgresStorage:
             await self._release(unreleased)
 
         async def work(
-            transaction: Transaction, held: dict[str, Held]
+            transaction: Transaction, held: dict[str, HeldSession]
         ) -> tuple[Fence, tuple[Event, ...]]:
             return await workers.claim(transaction, held, session_id, self._lease.own)
 

@@ -9,7 +9,7 @@ from pegboard.schema.event import Event
 from pegboard.schema.session import Session
 from pegboard.storage import Change, DropSession, Tell, read_session
 from pegboard_postgres.connections import Connection
-from pegboard_postgres.drafts import Draft, Held, Written
+from pegboard_postgres.drafts import HeldSession, RowDraft, Written
 
 SESSION = "data, id, project_id, directory, updated"
 """The columns of a session that `read_session` reads."""
@@ -44,7 +44,7 @@ class Transaction:
         self._base = base
         self.number = 0
 
-    async def begin(self, session_ids: Iterable[str]) -> dict[str, Held]:
+    async def begin(self, session_ids: Iterable[str]) -> dict[str, HeldSession]:
         """Begin, and lock the sessions; those that exist are returned."""
         async with self._db.pipeline():
             await self._db.execute("BEGIN")
@@ -52,11 +52,11 @@ class Transaction:
             locked = await self._db.execute(_LOCKED, (sorted(set(session_ids)),), binary=True)
         ((self.number,),) = await numbered.fetchall()
         return {
-            id_: Held(read_session(data, id_, *columns), owner, epoch)
+            id_: HeldSession(read_session(data, id_, *columns), owner, epoch)
             for owner, epoch, data, id_, *columns in await locked.fetchall()
         }
 
-    async def draft(self, changes: Sequence[Change], held: dict[str, Held]) -> Draft:
+    async def draft(self, changes: Sequence[Change], held: dict[str, HeldSession]) -> RowDraft:
         """Return an empty draft for a transaction that has these changes."""
         families: dict[str, tuple[Session, ...]] = {}
         for each in changes:
@@ -64,7 +64,7 @@ class Transaction:
                 cursor = await self._db.execute(_FAMILY, (each.session_id,), binary=True)
                 found = await cursor.fetchall()
                 families[each.session_id] = tuple(read_session(*row) for row in found)
-        return Draft(held, families)
+        return RowDraft(held, families)
 
     async def write(self, written: Sequence[Written | Tell]) -> list[Event | None]:
         """Write the rows of a draft; the event of each, None where there is none."""
@@ -85,7 +85,9 @@ class Transaction:
             events.append(event)
         return events
 
-    async def apply(self, changes: Sequence[Change], held: dict[str, Held]) -> tuple[Event, ...]:
+    async def apply(
+        self, changes: Sequence[Change], held: dict[str, HeldSession]
+    ) -> tuple[Event, ...]:
         """Write changes without a fence; return their events."""
         draft = await self.draft(changes, held)
         draft.add(changes, None)

@@ -12,7 +12,7 @@ from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import Event
 from pegboard.storage import Fence, end_unfinished, read_message, read_part
 from pegboard_postgres.connections import Address, Connection, until_reached
-from pegboard_postgres.drafts import Held
+from pegboard_postgres.drafts import HeldSession
 from pegboard_postgres.transactions import Transaction
 
 LEASE_S = 3.0
@@ -91,7 +91,7 @@ class Lease:
 
 
 async def claim(
-    transaction: Transaction, held: dict[str, Held], session_id: str, own: str
+    transaction: Transaction, held: dict[str, HeldSession], session_id: str, own: str
 ) -> tuple[Fence, tuple[Event, ...]]:
     """Return the session's fence for `own`, and the events of a take-over.
 
@@ -114,7 +114,7 @@ async def claim(
 
 
 async def bury(
-    transaction: Transaction, held: dict[str, Held], session_id: str
+    transaction: Transaction, held: dict[str, HeldSession], session_id: str
 ) -> tuple[None, tuple[Event, ...]]:
     """End what is unfinished in a session that no living process runs."""
     if session_id not in held:
@@ -128,7 +128,7 @@ async def bury(
 
 
 async def release(
-    transaction: Transaction, held: dict[str, Held], fence: Fence
+    transaction: Transaction, held: dict[str, HeldSession], fence: Fence
 ) -> tuple[None, tuple[Event, ...]]:
     """Give a session back, and end what a failed write has left unfinished.
 
@@ -144,7 +144,7 @@ async def release(
 
 
 async def release_all(
-    transaction: Transaction, _: dict[str, Held], owner: str
+    transaction: Transaction, _: dict[str, HeldSession], owner: str
 ) -> tuple[None, tuple[Event, ...]]:
     """Give all sessions of an owner back."""
     await transaction.run("UPDATE session SET owner = NULL WHERE owner = %s", owner)
@@ -152,7 +152,7 @@ async def release_all(
 
 
 async def interrupt(
-    transaction: Transaction, held: dict[str, Held], session_id: str, *, died: bool = True
+    transaction: Transaction, held: dict[str, HeldSession], session_id: str, *, died: bool = True
 ) -> tuple[Event, ...]:
     """End everything unfinished in a session, and take it from its owner.
 

@@ -19,7 +19,7 @@ from pegboard_postgres.connections import (
     refusal_of,
     until_reached,
 )
-from pegboard_postgres.drafts import MOST_CHANGES, Held, sessions_of
+from pegboard_postgres.drafts import MOST_CHANGES, HeldSession, sessions_of
 from pegboard_postgres.transactions import Transaction
 
 # Commits of one transaction: enough to share the wait for the disk, few enough to answer soon.
@@ -29,7 +29,7 @@ _RECEIPT = "SELECT number FROM receipt WHERE worker = %s"
 _TRIES = 5
 
 _Value = TypeVar("_Value")
-Work = Callable[[Transaction, dict[str, Held]], Awaitable[tuple[_Value, tuple[Event, ...]]]]
+Work = Callable[[Transaction, dict[str, HeldSession]], Awaitable[tuple[_Value, tuple[Event, ...]]]]
 """The work of a job in its own transaction, with sessions locked: its answer, its events."""
 
 
@@ -46,7 +46,7 @@ class _Commit(msgspec.Struct, eq=False):
         return [*fenced, *sessions_of(self.changes)]
 
 
-class _Job(msgspec.Struct, eq=False):
+class _QueuedWrite(msgspec.Struct, eq=False):
     """Work that reads before it writes."""
 
     work: Work[Any]
@@ -58,13 +58,13 @@ class _Job(msgspec.Struct, eq=False):
         return self.session_ids
 
 
-class _Outcome(msgspec.Struct):
+class _WriteOutcome(msgspec.Struct):
     value: Any = None
     events: tuple[Event, ...] = ()
     error: BaseException | None = None
 
 
-class Writer:
+class PostgresWriter:
     """The writing connection and its task, for one event loop; the task ends with `aclose`."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Writer:
         self._address = address
         self._base = base
         self._on_commit = on_commit
-        self._waiting: deque[_Commit | _Job] = deque()
+        self._waiting: deque[_Commit | _QueuedWrite] = deque()
         self._wake = asyncio.Event()
         self._closed = False
         self._task = asyncio.create_task(self._serve(), name="pegboard-postgres-write")
@@ -103,7 +103,7 @@ class Writer:
         :raises StorageError: when the database is closed.
         """
         done: asyncio.Future[_Value] = asyncio.get_running_loop().create_future()
-        self._post(_Job(work, session_ids, done))
+        self._post(_QueuedWrite(work, session_ids, done))
         return done
 
     async def aclose(self) -> None:
@@ -113,7 +113,7 @@ class Writer:
         await asyncio.wait({self._task})  # each write has a time limit
         await self._db.close()
 
-    def _post(self, job: _Commit | _Job) -> None:
+    def _post(self, job: _Commit | _QueuedWrite) -> None:
         if self._closed:
             raise StorageError(f"the database {self._address.place} is closed")
         self._waiting.append(job)
@@ -128,10 +128,10 @@ class Writer:
                 try:
                     outcomes = await self._write(jobs)
                 except Exception as error:  # noqa: BLE001 - a mistake here must not leave jobs waiting
-                    outcomes = [_Outcome(error=error) for _ in jobs]
+                    outcomes = [_WriteOutcome(error=error) for _ in jobs]
                 self._settle(jobs, outcomes)
 
-    def _group(self) -> list[_Commit | _Job]:
+    def _group(self) -> list[_Commit | _QueuedWrite]:
         """Return the next jobs for one transaction."""
         jobs = [self._waiting.popleft()]
         size = _size(jobs[0])
@@ -142,7 +142,7 @@ class Writer:
             jobs.append(self._waiting.popleft())
         return jobs
 
-    async def _write(self, jobs: Sequence[_Commit | _Job]) -> list[_Outcome]:
+    async def _write(self, jobs: Sequence[_Commit | _QueuedWrite]) -> list[_WriteOutcome]:
         """Return the outcomes of jobs that share a transaction, or are written one by one."""
         try:
             return await self._attempt(jobs)
@@ -151,9 +151,9 @@ class Writer:
                 return [each for job in jobs for each in await self._write([job])]
             failure = refusal_of(error) or self._address.failure(error, "write")
             failure.__cause__ = error
-            return [_Outcome(error=failure)]
+            return [_WriteOutcome(error=failure)]
 
-    async def _attempt(self, jobs: Sequence[_Commit | _Job]) -> list[_Outcome]:
+    async def _attempt(self, jobs: Sequence[_Commit | _QueuedWrite]) -> list[_WriteOutcome]:
         """Write the jobs in one transaction, again when the server was away or asks for it.
 
         :raises psycopg.Error: when the transaction cannot be committed.
@@ -161,7 +161,7 @@ class Writer:
         for tries in count(1):
             self._number += 1
             transaction = Transaction(self._db, self._base)
-            outcomes: list[_Outcome] = []
+            outcomes: list[_WriteOutcome] = []
             try:
                 outcomes = await _outcomes(transaction, jobs)
                 await transaction.commit((self._worker, self._number))
@@ -189,7 +189,9 @@ class Writer:
         cursor = await self._db.execute(_RECEIPT, (self._worker,))
         return await cursor.fetchone() == (self._number,)
 
-    def _settle(self, jobs: Sequence[_Commit | _Job], outcomes: Sequence[_Outcome]) -> None:
+    def _settle(
+        self, jobs: Sequence[_Commit | _QueuedWrite], outcomes: Sequence[_WriteOutcome]
+    ) -> None:
         """Publish events, then settle jobs: listeners get a commit before its caller."""
         try:
             if self._on_commit is not None:
@@ -206,20 +208,22 @@ class Writer:
                     job.done.set_exception(outcome.error)
 
 
-async def _outcomes(transaction: Transaction, jobs: Sequence[_Commit | _Job]) -> list[_Outcome]:
+async def _outcomes(
+    transaction: Transaction, jobs: Sequence[_Commit | _QueuedWrite]
+) -> list[_WriteOutcome]:
     """Begin the transaction and write the jobs; a commit that is refused before fails alone."""
     held = await transaction.begin(id_ for job in jobs for id_ in job.ids())
-    if isinstance(jobs[0], _Job):
+    if isinstance(jobs[0], _QueuedWrite):
         try:
             value, events = await jobs[0].work(transaction, held)
         except PegboardError as error:
-            return [_Outcome(error=error)]
-        return [_Outcome(value=value, events=events)]
+            return [_WriteOutcome(error=error)]
+        return [_WriteOutcome(value=value, events=events)]
     commits = [job for job in jobs if isinstance(job, _Commit)]
     draft = await transaction.draft(commits[0].changes, held)
     outcomes, ends = [], []
     for job in commits:
-        outcomes.append(_Outcome())
+        outcomes.append(_WriteOutcome())
         try:
             draft.add(job.changes, job.fence)
         except PegboardError as error:
@@ -231,8 +235,8 @@ async def _outcomes(transaction: Transaction, jobs: Sequence[_Commit | _Job]) ->
     return outcomes
 
 
-def _size(job: _Commit | _Job) -> int:
+def _size(job: _Commit | _QueuedWrite) -> int:
     """Return the size of a job in changes; more than fits where it is for itself."""
-    if isinstance(job, _Job) or any(isinstance(each, DropSession) for each in job.changes):
+    if isinstance(job, _QueuedWrite) or any(isinstance(each, DropSession) for each in job.changes):
         return MOST_CHANGES
     return len(job.changes)

@@ -27,7 +27,7 @@ _LOST = (
 """How asyncio's messages begin that tell of work which nobody does again."""
 
 
-class _Running:
+class _RunningProgram:
     """The task of `main`, and the loop and the thread in which it runs."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, task: "asyncio.Task[Any]") -> None:
@@ -55,7 +55,7 @@ class MemoryWatch:
     """
 
     def __init__(self) -> None:
-        self._running: _Running | None = None
+        self._running: _RunningProgram | None = None
         self._dead = self._is_over = False
         # Without room for the error itself, Python says that there was none.
         self._shortage = (MemoryError, SystemError) if is_limited() else (MemoryError,)
@@ -82,7 +82,7 @@ class MemoryWatch:
         """
         task = asyncio.current_task()
         assert task is not None
-        self._running = _Running(asyncio.get_running_loop(), task)
+        self._running = _RunningProgram(asyncio.get_running_loop(), task)
         try:
             return await main
         except asyncio.CancelledError:

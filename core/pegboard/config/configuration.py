@@ -107,7 +107,7 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
         of Pegboard's own, and a value of the wrong type; with file, line and key.
     """
     contents = {} if isinstance(trusted, bool) else trusted
-    reading = _Reading(
+    reading = _ConfigReading(
         workspace=workspace,
         config_dir=config_dir,
         env=env,
@@ -117,7 +117,7 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
     return await asyncio.to_thread(reading.loaded, overrides or {}, profile)
 
 
-class _Reading(msgspec.Struct, kw_only=True):
+class _ConfigReading(msgspec.Struct, kw_only=True):
     """One pass over all sources; `contents` are files as they were when they were trusted."""
 
     workspace: "Workspace"

@@ -9,7 +9,7 @@ Another step follows a step with tool calls, whatever its provider calls the end
 - A call that the output limit cuts goes back to the model `CUT_ANSWERS` times in a turn.
 - `FRUITLESS_STEPS` steps in a row of which no call could be made end the turn, or
   `DENIED_STEPS` when the newest of them was denied.
-- A call that comes to the same again and again has to be allowed (`Repeats`).
+- A call that comes to the same again and again has to be allowed (`RepeatedCalls`).
 """
 
 import hashlib
@@ -123,7 +123,7 @@ def was_interrupted(turn: Turn) -> bool:
             return False
 
 
-class Progress(msgspec.Struct):
+class StalledSteps(msgspec.Struct):
     """How many of a turn's newest steps got nowhere.
 
     `cuts` counts failed attempts behind whose calls the next step was taken, `fruitless` the
@@ -239,7 +239,7 @@ class _Latest(msgspec.Struct, frozen=True):
     news: int
 
 
-class Repeats:
+class RepeatedCalls:
     """The calls of a turn, by their results.
 
     Calls count as equal that have the same answer while the files are the same. News is an answer

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
-from pegboard.engine.finish import Progress, goes_on, was_interrupted
+from pegboard.engine.finish import StalledSteps, goes_on, was_interrupted
 from pegboard.engine.history import compaction_of
 from pegboard.engine.input.usermessage import queue_again, remind
 from pegboard.engine.preloading import load_beside
@@ -25,7 +25,7 @@ MOST_CONTINUED = 8
 
 async def answer(run: Run) -> None:
     """Answer every prompt of the session, also those that arrive during the run."""
-    turn: _Turn | None = None
+    turn: _LoopTurn | None = None
     if run.session.time.compacting is not None:
         run.change(compacting=None)  # that of a process that has died
     while (user := unanswered(run)) is not None:
@@ -52,7 +52,7 @@ async def answer(run: Run) -> None:
         prune(run)
 
 
-def _shortened(run: Run, turn: "_Turn") -> bool:
+def _shortened(run: Run, turn: "_LoopTurn") -> bool:
     """Whether a compaction had to be requested; what is asked first is never shortened."""
     if not run.compactable():
         return False
@@ -119,7 +119,7 @@ def _answer_to(run: Run, place: int) -> Turn | None:
     return None
 
 
-class _Turn(msgspec.Struct):
+class _LoopTurn(msgspec.Struct):
     """What stays the same from step to step of one prompt."""
 
     user: UserMessage
@@ -135,7 +135,7 @@ class _Turn(msgspec.Struct):
         return limit is not None and self.steps >= limit
 
 
-async def _begin(run: Run, user: UserMessage) -> _Turn:
+async def _begin(run: Run, user: UserMessage) -> _LoopTurn:
     engine = run.engine
     agent = find_agent(engine.agents, user.agent)
     parts = run.history.get(user.id).parts  # before it can be withdrawn
@@ -144,13 +144,13 @@ async def _begin(run: Run, user: UserMessage) -> _Turn:
     remind(run)
     run.blocked = False
     run.calls.clear()
-    run.progress = Progress()
+    run.progress = StalledSteps()
     view = run.view(agent, model)
     tools = await offered_tools(engine.hooks, engine.tools, view, user.tools or {})
-    return _Turn(user=user, view=view, tools=tools)
+    return _LoopTurn(user=user, view=view, tools=tools)
 
 
-async def _after_step(run: Run, turn: _Turn) -> _Turn:
+async def _after_step(run: Run, turn: _LoopTurn) -> _LoopTurn:
     """Add a prompt of the engine to the turn if its answer is not the last one."""
     user, again = turn.user, None
     if user.format is not None:
@@ -167,7 +167,7 @@ async def _after_step(run: Run, turn: _Turn) -> _Turn:
     return replace(turn, user=begun.user, view=begun.view, tools=begun.tools)
 
 
-async def _text_to_go_on(run: Run, turn: _Turn) -> str | None:
+async def _text_to_go_on(run: Run, turn: _LoopTurn) -> str | None:
     """Return a plugin's text that continues the turn, None if it ends."""
     last = run.last_answer()
     if last is None or run.blocked or turn.continued == MOST_CONTINUED:
@@ -179,7 +179,7 @@ async def _text_to_go_on(run: Run, turn: _Turn) -> str | None:
     return await run.engine.hooks.first(modelhooks.turn_end, session=view, answer=last)
 
 
-async def _step(run: Run, turn: _Turn) -> None:
+async def _step(run: Run, turn: _LoopTurn) -> None:
     turn.steps += 1
     turn.view = run.view(turn.view.agent, turn.view.model)
 

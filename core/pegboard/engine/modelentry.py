@@ -65,7 +65,7 @@ class _Modalities(msgspec.Struct, frozen=True):
     output: tuple[str, ...] = ("text",)
 
 
-class _Entry(msgspec.Struct, frozen=True, kw_only=True):
+class _ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What the configuration says of a model; other keys are left alone, as models.dev has more."""
 
     id: str | None = None
@@ -115,7 +115,7 @@ def overridden(model: Model, said: Mapping[str, Any]) -> Model:
     :raises InvalidInputError: when a value has the wrong type.
     """
     try:
-        entry = msgspec.convert(dict(said), _Entry, strict=False)
+        entry = msgspec.convert(dict(said), _ModelEntry, strict=False)
     except msgspec.ValidationError as error:
         raise InvalidInputError(
             f"provider.{model.provider_id}.models.{model.id}: {error}"

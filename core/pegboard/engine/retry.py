@@ -60,7 +60,7 @@ class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
     hopeless: bool = False
 
 
-class Attempts:
+class RetryAttempts:
     """How many attempts there were, `made` of them before, and what follows from the last failure.
 
     The time for them begins with the first failure: an answer, or a tool in it, may have taken

@@ -12,7 +12,7 @@ from pegboard.contract import apphooks
 from pegboard.contract.context import SessionView, SubagentResult
 from pegboard.contract.results import PrefixLoss
 from pegboard.engine.engine import ChildRequest, Engine
-from pegboard.engine.finish import Progress, Repeats
+from pegboard.engine.finish import RepeatedCalls, StalledSteps
 from pegboard.engine.history import History
 from pegboard.engine.processor import Processor
 from pegboard.engine.sessions import MAX_DEPTH, SessionIds, make_view
@@ -64,8 +64,8 @@ class Run(msgspec.Struct):
     parent_rulesets: tuple[Ruleset, ...]
     run_child: Callable[[ChildRequest], Awaitable[SubagentResult]]
     blocked: bool = False
-    calls: Repeats = msgspec.field(default_factory=Repeats)
-    progress: Progress = msgspec.field(default_factory=Progress)
+    calls: RepeatedCalls = msgspec.field(default_factory=RepeatedCalls)
+    progress: StalledSteps = msgspec.field(default_factory=StalledSteps)
     width: Slots = msgspec.field(default_factory=lambda: Slots(MAX_WIDTH))
     sent: ModelRequest | None = None
     chosen: Model | None = None

@@ -54,7 +54,7 @@ from pegboard.schema.wire import to_json
 from pegboard.storage.changes import DropMessage, DropPart, PublishEvent, PutMessage, PutState
 
 if TYPE_CHECKING:
-    from pegboard.engine.retry import Attempts
+    from pegboard.engine.retry import RetryAttempts
 
 MakeRequest = Callable[[SessionView], Awaitable[ModelRequest]]
 Outcome = Literal["ended", "overflow"]
@@ -133,7 +133,7 @@ class Step:
         After a call there is no retry within the step, since no tool may run twice: the next
         step is the next attempt.
         """
-        attempts: Attempts | None = None
+        attempts: RetryAttempts | None = None
         offered = {tool.name: tool for tool in (*request.tools, *request.deferred)}
         caller = Caller(self._run, self._view, self._processor, offered=offered)
         while (error := await self._attempt(request, caller)) is not None:
@@ -158,10 +158,10 @@ class Step:
                 break
         return "ended"
 
-    def _attempts(self) -> "Attempts":
-        from pegboard.engine.retry import Attempts  # nothing of it where nothing fails
+    def _attempts(self) -> "RetryAttempts":
+        from pegboard.engine.retry import RetryAttempts  # nothing of it where nothing fails
 
-        return Attempts(self._run.engine.config, made=self._run.progress.cuts)
+        return RetryAttempts(self._run.engine.config, made=self._run.progress.cuts)
 
     async def _fall_back(self, error: ProviderError, tried: set[str], *, hopeless: bool) -> bool:
         """Ask without what is refused, or if `hopeless` the next model; False if neither."""

@@ -47,7 +47,7 @@ _REFUSED: Final = "refused_calls"
 STOPPED = "The call was stopped before it ended."
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A call to be made: the tool and its arguments.
 
     One that is `ordered` is a person's: the tool's own permission is not asked, and the call may
@@ -84,7 +84,7 @@ class Caller:
         self.made: set[str] = set()
         self.denied = False
 
-    async def __call__(self, call: ToolCall, plan: Plan | None = None) -> None:
+    async def __call__(self, call: ToolCall, plan: CallPlan | None = None) -> None:
         """Run a call, by a plan if no model has written it; its outcome goes to the processor."""
         nested = partial(self._nested_call, call.id)
         await self._answer(call, plan or self._repaired(call), call_tool=nested)
@@ -110,7 +110,7 @@ class Caller:
         return ToolResult(output=state.output, title=state.title, metadata=state.metadata)
 
     async def _answer(
-        self, call: ToolCall, plan: Plan, *, call_tool: "CallTool | None"
+        self, call: ToolCall, plan: CallPlan, *, call_tool: "CallTool | None"
     ) -> ToolState:
         self.started += 1
         part = self._processor.tool_running(call.id, plan.tool.id, plan.input, call.metadata)
@@ -161,17 +161,17 @@ class Caller:
         cut = await clean_error(text, output_dir=outputs, hint=self._hint())
         self._processor.tool_failed(call.id, cut, metadata)
 
-    def _repaired(self, call: ToolCall) -> Plan:
+    def _repaired(self, call: ToolCall) -> CallPlan:
         """Repair a call, or return a refused call if that is impossible."""
         tool = self._run.engine.tools.get(call.name if call.name in self._offered else "")
         if tool is not None:
             with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
                 args = msgspec.json.decode(call.input or "{}")
                 if isinstance(args, dict) and tool.arguments.exact(args):
-                    return Plan(tool=tool, input=args)
+                    return CallPlan(tool=tool, input=args)
         return self._read(call)
 
-    def _read(self, call: ToolCall) -> Plan:
+    def _read(self, call: ToolCall) -> CallPlan:
         """Repair a call whose name or arguments do not fit the tool."""
         from pegboard.arguments.written import fitted, read_arguments, tool_named  # few need it
 
@@ -195,7 +195,7 @@ class Caller:
         brackets = call.input.count("{") + call.input.count("[")
         if brackets > MOST_NESTED and _nesting(args) > MOST_NESTED:
             return self._invalid(call, f"the arguments are nested more than {MOST_NESTED} deep")
-        return Plan(tool=tool, input=args)
+        return CallPlan(tool=tool, input=args)
 
     def _absence(self, name: str) -> dict[str, Any]:
         """Return why the tool is absent: the setting that turns it on, or its need of the user."""
@@ -205,14 +205,14 @@ class Caller:
         setting = engine.hooks.switches.get(name)
         return {"setting": setting} if setting else {}
 
-    def _invalid(self, call: ToolCall, reason: str, **facts: Any) -> Plan:  # noqa: ANN401 - arguments
+    def _invalid(self, call: ToolCall, reason: str, **facts: Any) -> CallPlan:  # noqa: ANN401 - arguments
         tool = serving(self._run.engine.tools.values(), _REFUSED) or Tool.raw(
             _REFUSED, "", {"type": "object"}, _refuse, serves=_REFUSED
         )
-        return Plan(tool=tool, input={"tool": call.name, "error": reason, **facts})
+        return CallPlan(tool=tool, input={"tool": call.name, "error": reason, **facts})
 
     async def _ran(
-        self, call: ToolCall, plan: Plan, before: PendingCall, call_tool: "CallTool | None"
+        self, call: ToolCall, plan: CallPlan, before: PendingCall, call_tool: "CallTool | None"
     ) -> ToolResult:
         from pegboard.engine.toolcontext import CallContext  # loaded while the model thinks
 
@@ -251,7 +251,7 @@ class Caller:
         return result
 
     async def _done(
-        self, before: PendingCall, plan: Plan, context: "CallContext", values: Mapping[str, Any]
+        self, before: PendingCall, plan: CallPlan, context: "CallContext", values: Mapping[str, Any]
     ) -> ToolResult:
         run, engine, tool = self._run, self._run.engine, plan.tool
         pending = await engine.hooks.fold(
@@ -311,7 +311,7 @@ class Caller:
             raise ToolError(" ".join((text, *_reported_state(error.__cause__)))) from error
 
 
-def _by(plan: Plan) -> dict[str, Any]:
+def _by(plan: CallPlan) -> dict[str, Any]:
     """Who makes a call; of a person's, which nobody is asked about, also the words of it."""
     words = [text for text in plan.input.values() if isinstance(text, str) and text]
     return {"by": "user", "patterns": words} if plan.ordered else {"by": "model"}

@@ -68,7 +68,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
         return "\n\n".join(piece for piece in (self.head, notice, self.tail) if piece)
 
 
-class _End(msgspec.Struct, frozen=True):
+class _TextEnd(msgspec.Struct, frozen=True):
     """One end of a text: the kept piece, its whole lines, and the limit that stopped it."""
 
     text: str
@@ -93,7 +93,7 @@ def truncate(
     size = _size(text)
     if lines <= max_lines and size <= max_bytes:
         return Cut(head=text)
-    head = tail = _End("", 0, None)
+    head = tail = _TextEnd("", 0, None)
     if direction != "tail":
         share = max_lines, max_bytes
         if direction == "both":
@@ -118,7 +118,7 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _first(text: str, max_lines: int, max_bytes: int) -> _End:
+def _first(text: str, max_lines: int, max_bytes: int) -> _TextEnd:
     end, used, lines = 0, 0, 0
     while lines < max_lines:
         start = end + 1 if lines else 0
@@ -127,14 +127,14 @@ def _first(text: str, max_lines: int, max_bytes: int) -> _End:
         used += _size(line) + (lines > 0)
         if used > max_bytes:
             piece = _bytes(line)[:max_bytes].decode("utf-8", "ignore") if not lines else ""
-            return _End(text[:end] + piece, lines, "bytes")
+            return _TextEnd(text[:end] + piece, lines, "bytes")
         end, lines = start + len(line), lines + 1
         if stop < 0:
             break
-    return _End(text[:end], lines, "lines")
+    return _TextEnd(text[:end], lines, "lines")
 
 
-def _last(text: str, max_lines: int, max_bytes: int) -> _End:
+def _last(text: str, max_lines: int, max_bytes: int) -> _TextEnd:
     begin, used, lines = len(text), 0, 0
     while lines < max_lines:
         stop = begin - 1 if lines else len(text)
@@ -143,11 +143,11 @@ def _last(text: str, max_lines: int, max_bytes: int) -> _End:
         used += _size(line) + (lines > 0)
         if used > max_bytes:
             piece = _suffix(line, max_bytes) if not lines else ""
-            return _End(piece + text[begin:], lines, "bytes")
+            return _TextEnd(piece + text[begin:], lines, "bytes")
         begin, lines = start, lines + 1
         if start == 0:
             break
-    return _End(text[begin:], lines, "lines")
+    return _TextEnd(text[begin:], lines, "lines")
 
 
 def _suffix(line: str, max_bytes: int) -> str:

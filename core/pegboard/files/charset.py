@@ -81,7 +81,7 @@ def told(pieces: Pieces, *, whole: bool = True) -> str:
     `pieces` gives the text's bytes from the start whenever it is called, each piece a MiB of
     whole lines. Without `whole` the last one may end within a letter.
     """
-    lines = _Lines()
+    lines = _LineSigns()
     for piece in pieces():
         lines.add(piece)
     if lines.may_be_other:
@@ -91,7 +91,7 @@ def told(pieces: Pieces, *, whole: bool = True) -> str:
     return WESTERN if lines.may_be_western and _is_in(pieces(), WESTERN, whole=whole) else ""
 
 
-class _Lines:
+class _LineSigns:
     """What the lines beyond ASCII say of a text, and the first of them as a sample."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ from pegboard.files.globs import glob_expression
 _MARK = b"\xef\xbb\xbf"
 
 
-class _Rule(msgspec.Struct, frozen=True):
+class _IgnoreRule(msgspec.Struct, frozen=True):
     """What fits is left out, or is not; `whole` says that the path has to fit, not the name."""
 
     expression: re.Pattern[str]
@@ -59,7 +59,7 @@ def _any(expressions: Sequence[re.Pattern[str]]) -> re.Pattern[str] | None:
     return re.compile(choices, re.DOTALL) if choices else None
 
 
-def _rules(content: bytes) -> Iterator[_Rule]:
+def _rules(content: bytes) -> Iterator[_IgnoreRule]:
     for line in content.removeprefix(_MARK).split(b"\n"):
         try:
             rule = _rule(line.removesuffix(b"\r").decode())
@@ -71,7 +71,7 @@ def _rules(content: bytes) -> Iterator[_Rule]:
             yield rule
 
 
-def _rule(line: str) -> _Rule | None:
+def _rule(line: str) -> _IgnoreRule | None:
     if not line.endswith("\\ "):
         line = line.rstrip()
     said = line.removeprefix("!")
@@ -80,7 +80,7 @@ def _rule(line: str) -> _Rule | None:
         return None
     # From the start of a name or path: which of them, the rule says.
     octets = f"/{pattern.removeprefix('/')}".encode().decode("latin-1")
-    return _Rule(
+    return _IgnoreRule(
         expression=glob_expression(octets),
         whole="/" in pattern,
         only_folders=said.endswith("/"),

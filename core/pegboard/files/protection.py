@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pegboard.errors import InvalidInputError
 
 
-class Row(NamedTuple):
+class Risk(NamedTuple):
     """Why files are in the table, which, and where that can be read.
 
     A pattern is a path's end in lower case, in any folder; `*` is any letters but `/`. One that
@@ -41,22 +41,26 @@ _PACKAGES = "it decides what a package manager runs, and where packages come fro
 _BUILD = "a build tool runs what it says, also for an editor"
 
 TABLE = (
-    Row("git runs what stands there", (".git/",), "git-scm.com/docs/githooks"),
-    Row("it runs what stands there", (".hg/", ".jj/", ".sl/"), "mercurial: hgrc(5), hooks"),
-    Row(
+    Risk("git runs what stands there", (".git/",), "git-scm.com/docs/githooks"),
+    Risk("it runs what stands there", (".hg/", ".jj/", ".sl/"), "mercurial: hgrc(5), hooks"),
+    Risk(
         "it decides what Pegboard and others run in this project",
         (".pegboard/", ".opencode/", "pegboard.toml", "opencode.json", "opencode.jsonc"),
         "docs/how-to/trust-a-project.md",
     ),
-    Row("git fetches and runs what it says", (".gitmodules", ".gitconfig"), "git: gitmodules(5)"),
-    Row(_EDITOR, (".vscode/", "*.code-workspace"), "code.visualstudio.com: workspace trust, tasks"),
-    Row(_EDITOR, (".idea/", ".run/*.run.xml", ".fleet/"), "jetbrains.com: startup tasks, watchers"),
-    Row(_EDITOR, (".zed/", ".helix/", ".nova/", ".vs/"), "zed.dev, docs.helix-editor.com"),
-    Row(_EDITOR, (".externaltoolbuilders/",), "help.eclipse.org: external tools"),
-    Row(_EDITOR, (".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".lvimrc"), "vimhelp.org: 'exrc'"),
-    Row(_EDITOR, (".dir-locals.el", ".dir-locals-2.el"), "gnu.org/emacs: directory variables"),
-    Row(_AGENT, (".mcp.json",), "modelcontextprotocol.io: server configurations"),
-    Row(
+    Risk("git fetches and runs what it says", (".gitmodules", ".gitconfig"), "git: gitmodules(5)"),
+    Risk(
+        _EDITOR, (".vscode/", "*.code-workspace"), "code.visualstudio.com: workspace trust, tasks"
+    ),
+    Risk(
+        _EDITOR, (".idea/", ".run/*.run.xml", ".fleet/"), "jetbrains.com: startup tasks, watchers"
+    ),
+    Risk(_EDITOR, (".zed/", ".helix/", ".nova/", ".vs/"), "zed.dev, docs.helix-editor.com"),
+    Risk(_EDITOR, (".externaltoolbuilders/",), "help.eclipse.org: external tools"),
+    Risk(_EDITOR, (".nvim.lua", ".nvimrc", ".exrc", ".vimrc", ".lvimrc"), "vimhelp.org: 'exrc'"),
+    Risk(_EDITOR, (".dir-locals.el", ".dir-locals-2.el"), "gnu.org/emacs: directory variables"),
+    Risk(_AGENT, (".mcp.json",), "modelcontextprotocol.io: server configurations"),
+    Risk(
         _AGENT,
         (
             *(".claude/settings*.json", ".claude/hooks/", ".claude/commands/"),
@@ -64,19 +68,21 @@ TABLE = (
         ),
         "code.claude.com/docs: settings, hooks, skills",
     ),
-    Row(
+    Risk(
         _AGENT,
         (".cursor/", ".windsurf/", ".continue/", ".kiro/", ".roo/", ".junie/", ".amazonq/"),
         "cursor.com/docs: mcp.json, hooks; the others likewise",
     ),
-    Row(_AGENT, (".gemini/", ".codex/", ".qwen/", ".goose/"), "each one's settings: mcpServers"),
-    Row(_AGENT, (".agents/",), "agentskills.io: skills of a project"),
-    Row(_AGENT, (".aider.conf.yml", ".crush.json", "crush.json"), "aider.chat: lint-cmd, test-cmd"),
-    Row(_BOX, (".devcontainer/", ".devcontainer.json"), "containers.dev: initializeCommand"),
-    Row(_BOX, (".gitpod.yml", ".idx/", ".replit"), "gitpod.io, firebase.google.com, replit.com"),
-    Row(_HOOK, (".husky/", ".githooks/", ".git-hooks/"), "typicode.github.io/husky"),
-    Row(_HOOK, (".pre-commit-config.y*ml",), "pre-commit.com"),
-    Row(
+    Risk(_AGENT, (".gemini/", ".codex/", ".qwen/", ".goose/"), "each one's settings: mcpServers"),
+    Risk(_AGENT, (".agents/",), "agentskills.io: skills of a project"),
+    Risk(
+        _AGENT, (".aider.conf.yml", ".crush.json", "crush.json"), "aider.chat: lint-cmd, test-cmd"
+    ),
+    Risk(_BOX, (".devcontainer/", ".devcontainer.json"), "containers.dev: initializeCommand"),
+    Risk(_BOX, (".gitpod.yml", ".idx/", ".replit"), "gitpod.io, firebase.google.com, replit.com"),
+    Risk(_HOOK, (".husky/", ".githooks/", ".git-hooks/"), "typicode.github.io/husky"),
+    Risk(_HOOK, (".pre-commit-config.y*ml",), "pre-commit.com"),
+    Risk(
         _HOOK,
         (
             *("lefthook.y*ml", ".lefthook.y*ml", "lefthook-local.y*ml", ".lefthook-local.y*ml"),
@@ -84,9 +90,9 @@ TABLE = (
         ),
         "lefthook.dev",
     ),
-    Row(_HOOK, (".overcommit.yml", ".lintstagedrc*", ".simple-git-hooks.*"), "each one's README"),
-    Row(_SHELL, (".envrc", ".autoenv*", ".shadowenv.d/"), "direnv.net"),
-    Row(
+    Risk(_HOOK, (".overcommit.yml", ".lintstagedrc*", ".simple-git-hooks.*"), "each one's README"),
+    Risk(_SHELL, (".envrc", ".autoenv*", ".shadowenv.d/"), "direnv.net"),
+    Risk(
         _SHELL,
         (
             *("mise.toml", ".mise.toml", "mise.*.toml", ".mise.*.toml", ".rtx.toml"),
@@ -94,17 +100,17 @@ TABLE = (
         ),
         "mise.jdx.dev: hooks, env._.source",
     ),
-    Row(_STARTS, ("sitecustomize.py", "usercustomize.py"), "docs.python.org: site"),
-    Row(_STARTS, (".pdbrc", ".gdbinit", ".lldbinit"), "docs.python.org: pdb; gdb: auto-load"),
-    Row(_STARTS, (".rprofile", ".renviron", "renv/activate.r"), "R: Startup"),
-    Row(_STARTS, (".irbrc", ".pryrc", ".iex.exs", ".ghci", ".ocamlinit"), "each one's manual"),
-    Row(
+    Risk(_STARTS, ("sitecustomize.py", "usercustomize.py"), "docs.python.org: site"),
+    Risk(_STARTS, (".pdbrc", ".gdbinit", ".lldbinit"), "docs.python.org: pdb; gdb: auto-load"),
+    Risk(_STARTS, (".rprofile", ".renviron", "renv/activate.r"), "R: Startup"),
+    Risk(_STARTS, (".irbrc", ".pryrc", ".iex.exs", ".ghci", ".ocamlinit"), "each one's manual"),
+    Risk(
         _INSTALLED,
         ("site-packages/**", ".venv/**", "venv/bin/**", "pyvenv.cfg"),
         "docs.python.org: site, venv",
     ),
-    Row(_INSTALLED, ("node_modules/**", ".pnp.cjs", ".pnp.loader.mjs"), "nodejs.org: modules"),
-    Row(
+    Risk(_INSTALLED, ("node_modules/**", ".pnp.cjs", ".pnp.loader.mjs"), "nodejs.org: modules"),
+    Risk(
         _PACKAGES,
         (
             *(".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/releases/", ".yarn/plugins/"),
@@ -112,18 +118,18 @@ TABLE = (
         ),
         "docs.npmjs.com, yarnpkg.com: yarnPath, pnpm.io: pnpmfile, bun.sh: preload",
     ),
-    Row(_PACKAGES, ("pip.conf", "pip.ini", ".bundle/config", "nuget.config"), "pip.pypa.io"),
-    Row(
+    Risk(_PACKAGES, ("pip.conf", "pip.ini", ".bundle/config", "nuget.config"), "pip.pypa.io"),
+    Risk(
         _BUILD,
         (".cargo/config", ".cargo/config.toml", "rust-toolchain", "rust-toolchain.toml"),
         "doc.rust-lang.org/cargo: runner, rustc-wrapper; rustup: toolchain.path",
     ),
-    Row(
+    Risk(
         _BUILD,
         ("gradlew", "gradlew.bat", "gradle/wrapper/", "mvnw", "mvnw.cmd", ".mvn/"),
         "docs.gradle.org: wrapper; maven.apache.org: extensions",
     ),
-    Row(_BUILD, (".bazelrc", ".bazeliskrc", "tools/bazel"), "bazel.build: bazelrc, bazelisk"),
+    Risk(_BUILD, (".bazelrc", ".bazeliskrc", "tools/bazel"), "bazel.build: bazelrc, bazelisk"),
 )
 
 
@@ -156,7 +162,7 @@ def _any() -> re.Pattern[str]:
 
 
 @cache
-def _of_row(row: Row) -> re.Pattern[str]:
+def _of_row(row: Risk) -> re.Pattern[str]:
     return _compiled(row.patterns)
 
 

@@ -38,7 +38,7 @@ Work = Coroutine[Any, Any, Any] | Generator[Any, None, Any]
 TaskFactory = Callable[[asyncio.AbstractEventLoop, Work], asyncio.Task[Any]]
 
 
-class _Outcome(msgspec.Struct, frozen=True):
+class _HookOutcome(msgspec.Struct, frozen=True):
     """What a call came to: a value, an error of the plugin, or neither in time.
 
     `held_s` is how long it held the event loop, in which nothing else could run.
@@ -70,7 +70,7 @@ class Isolation:
         self.stalls = Stalls(self._held)
         self._views = ReadOnlyViews()
         self._threads = Threads()
-        self._running: set[asyncio.Task[_Outcome]] = set()
+        self._running: set[asyncio.Task[_HookOutcome]] = set()
         self._stalled: dict[Holder, str] = {}
         self._begun: dict[Holder, set[asyncio.Task[Any]]] = {}
 
@@ -133,7 +133,7 @@ class Isolation:
         except Exception as error:  # noqa: BLE001 - an answer may be any object, with any trap in it
             return None, f"answered with what cannot be used: {line_of(error)}"
 
-    async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _Outcome:
+    async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _HookOutcome:
         """Call within the time limit; a late call is cancelled and not awaited."""
         named = {name: self._views.given(arguments[name]) for name in each.arguments}
         named.update(each.given)
@@ -155,12 +155,12 @@ class Isolation:
                 else:
                     self._running.discard(task)
         if late:
-            return _Outcome(late=True)
+            return _HookOutcome(late=True)
         if task.cancelled():
-            return _Outcome(error=RuntimeError(CANCELLED_ITSELF))
+            return _HookOutcome(error=RuntimeError(CANCELLED_ITSELF))
         return task.result()
 
-    async def _in_place(self, each: Implementation, named: Mapping[str, object]) -> _Outcome:
+    async def _in_place(self, each: Implementation, named: Mapping[str, object]) -> _HookOutcome:
         """Return the outcome of Pegboard's own code, which runs in the caller's task.
 
         A call that waits for nothing, as most do, needs no timer and no turn of the loop.
@@ -174,12 +174,12 @@ class Isolation:
                 async with clock.limit(each.timeout_s):
                     return await steps.rest(awaited)
             except TimeoutError:
-                return _Outcome(late=True)
+                return _HookOutcome(late=True)
             except asyncio.CancelledError:
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
-                return _Outcome(error=RuntimeError(CANCELLED_ITSELF))
+                return _HookOutcome(error=RuntimeError(CANCELLED_ITSELF))
 
     @contextmanager
     def loading(self, holder: Holder) -> Iterator[None]:
@@ -207,7 +207,7 @@ class Isolation:
         task.add_done_callback(begun.discard)
         return task
 
-    async def _attempt(self, each: Implementation, named: Mapping[str, object]) -> _Outcome:
+    async def _attempt(self, each: Implementation, named: Mapping[str, object]) -> _HookOutcome:
         if each.awaits:
             steps = _Steps(_called(each.function, named), partial(self._begin, each.holder))
             return await steps.rest(steps.go(steps.work.send, None))
@@ -264,7 +264,7 @@ class _Steps:
 
     def __init__(self, work: Coroutine[object, object, object], begin: TaskFactory) -> None:
         self.work = work
-        self.outcome: _Outcome | None = None
+        self.outcome: _HookOutcome | None = None
         self._begin = begin
         self._held_s = 0.0
 
@@ -284,11 +284,11 @@ class _Steps:
         finally:
             loop.set_task_factory(factory)
             self._held_s += perf_counter() - started
-        self.outcome = _Outcome(value, failure, held_s=self._held_s)
+        self.outcome = _HookOutcome(value, failure, held_s=self._held_s)
         return None
 
     @types.coroutine
-    def rest(self, awaited: object) -> Generator[object, object, _Outcome]:
+    def rest(self, awaited: object) -> Generator[object, object, _HookOutcome]:
         """Take the steps behind one that waits for this."""
         while self.outcome is None:
             step: Callable[[Any], object] = self.work.send
@@ -306,11 +306,11 @@ async def _called(function: Callable[..., object], named: Mapping[str, object]) 
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def _attempt_sync(function: Callable[..., object], named: Mapping[str, object]) -> _Outcome:
+def _attempt_sync(function: Callable[..., object], named: Mapping[str, object]) -> _HookOutcome:
     try:
-        return _Outcome(function(**named))
+        return _HookOutcome(function(**named))
     except BaseException as error:  # noqa: BLE001 - foreign code, in a thread that lives on
-        return _Outcome(error=error)
+        return _HookOutcome(error=error)
 
 
 def _counted(tasks: Collection[asyncio.Task[Any]]) -> str:

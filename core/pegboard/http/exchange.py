@@ -84,7 +84,7 @@ class Exchange:
             place, wire.meanings, secrets, request.tools, read_error=wire.read_error
         )
         refusals.key_advice = key_advice(place.id, place.env, refused=found)
-        answer = _Answer(wire.reader(request), refusals, first_event_s=place.first_event_s)
+        answer = _HTTPAnswer(wire.reader(request), refusals, first_event_s=place.first_event_s)
         following: ModelRequest | None = await self._prepared(request, wire)
         while following is not None:
             post = wire.encode(following, place, key)
@@ -187,7 +187,7 @@ class Exchange:
             ) from error
 
 
-class _Answer:
+class _HTTPAnswer:
     """One answer, from its head to its end."""
 
     def __init__(self, reader: AnswerReader, refusals: Refusals, *, first_event_s: float) -> None:

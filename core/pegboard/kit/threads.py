@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 _Jobs = SimpleQueue[Callable[[], None] | None]
 
 
-class _Outcome(AbstractContextManager["_Outcome"]):
+class _ThreadOutcome(AbstractContextManager["_ThreadOutcome"]):
     """What a function did in a thread: its answer, or the error that the caller is to raise.
 
     No future can carry each error: `StopIteration` is refused, an exit ends the loop.
@@ -58,15 +58,15 @@ class Threads:
         Foreign code may raise `SystemExit`, which the caller has to catch too.
         """
         loop = asyncio.get_running_loop()
-        ended: asyncio.Future[_Outcome] = loop.create_future()
+        ended: asyncio.Future[_ThreadOutcome] = loop.create_future()
         context = contextvars.copy_context()
 
-        def settle(outcome: _Outcome) -> None:
+        def settle(outcome: _ThreadOutcome) -> None:
             if not ended.done():
                 ended.set_result(outcome)
 
         def job() -> None:
-            with _Outcome() as outcome:
+            with _ThreadOutcome() as outcome:
                 outcome.answer = context.run(function)
             with suppress(RuntimeError):  # the loop was closed meanwhile
                 loop.call_soon_threadsafe(settle, outcome)

@@ -25,7 +25,7 @@ from pegboard.schema.session import EDIT, READ, Rule
 from pegboard.trust.decisions import Decision
 
 
-class Change(NamedTuple):
+class PluginChange(NamedTuple):
     """The project's plugins before and after they were loaded anew, and what is wrong with them."""
 
     old: tuple[Registrant, ...]
@@ -135,7 +135,7 @@ class Register:
         found = self._sources.candidates(Imports())
         return tuple(replace(self._info(each), error=each.forbidden) for each in found)
 
-    async def reload(self, decision: Decision, config: Config) -> Change:
+    async def reload(self, decision: Decision, config: Config) -> PluginChange:
         """Have the hooks and tools of the project's files as the decision has them.
 
         Calls that are under way go on with what was there. Of a file that cannot be imported as it
@@ -156,7 +156,7 @@ class Register:
         for known in self._imports[:-1]:
             known.forget(file for each in old if (file := each.file))
         names = {each.name for each in (*before, *new)}
-        return Change(
+        return PluginChange(
             old, new, tuple(each.named for each in self._problems if each.plugin in names)
         )
 

@@ -20,7 +20,7 @@ from pegboard.contract.plugin import Answer, mark_of
 from pegboard.engine.engine import Engine
 from pegboard.errors import PegboardError, RequiredHookError, TrustError
 from pegboard.hooks.callers import Hooks
-from pegboard.loading.register import Change, Register
+from pegboard.loading.register import PluginChange, Register
 from pegboard.loading.registration import core_specs
 from pegboard.opening.options import Opening
 from pegboard.providers import Provider
@@ -66,7 +66,7 @@ class Reload:
         self._answers = await self._providers(self.engine.hooks)
         self._have(await self._wrapped(self._answers))
 
-    async def _renew(self, change: Change) -> Iterable[str]:
+    async def _renew(self, change: PluginChange) -> Iterable[str]:
         """Have what the project's plugins bring now; what cannot count yet, a line each."""
         lines = list(_unheard(change))
         await self._collect_plain()
@@ -225,7 +225,7 @@ def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
     return found
 
 
-def _unheard(change: Change) -> Iterator[str]:
+def _unheard(change: PluginChange) -> Iterator[str]:
     """Yield what of the changed plugins starts or ends only when the project is opened again."""
     opening = {name for name, spec in core_specs().items() if mark_of(spec).when == "open"}
     for seen, others, what in (

@@ -273,7 +273,7 @@ def _sealed(seal: int) -> str:
     return f"{{ ulimit -w {seal} || ulimit -x {seal}; }} 2>/dev/null;"
 
 
-class Watch:
+class FamilyWatch:
     """The look at one family of processes, from before its start; it keeps count limits whole."""
 
     def __init__(

@@ -14,7 +14,7 @@ from pegboard.enclosing import ProcessResult
 from pegboard.errors import ToolError
 from pegboard.kit.threads import shield
 from pegboard.processes.family import MARK, Family
-from pegboard.processes.limits import LONGEST_BYTES, Bounds, Watch, without_limits
+from pegboard.processes.limits import LONGEST_BYTES, Bounds, FamilyWatch, without_limits
 from pegboard.processes.output import Output
 
 DRAIN_S = 0.2
@@ -73,7 +73,7 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
         watch = None
         if bounds is not None:
             argv, env = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
-            watch = Watch(bounds, family.members, family.group)
+            watch = FamilyWatch(bounds, family.members, family.group)
         transport = await _start(argv, cwd, env, child, family)
         if on_start is not None:
             on_start(family.leader)
@@ -181,7 +181,7 @@ async def service_process(
     with bounds.group() as family.group:
         bound, full = bounds.around(argv, cwd=cwd, env=env, group=family.group, seal=family.seal)
         given = [f"{name}={value}" for name, value in full.items() - env.items()]
-        watch = Watch(bounds, family.members, family.group)
+        watch = FamilyWatch(bounds, family.members, family.group)
         watching = asyncio.create_task(_watch_limits(watch, family), name=f"watch {argv[0]}")
         try:
             yield ["/usr/bin/env", f"{MARK}={family.mark}", *given, *bound]
@@ -192,7 +192,7 @@ async def service_process(
             await asyncio.wait({watching})  # it ends at once
 
 
-async def _watch_limits(watch: Watch, family: Family) -> None:
+async def _watch_limits(watch: FamilyWatch, family: Family) -> None:
     while True:
         await asyncio.sleep(SERVICE_TICK_S)
         if watch.exceeded():

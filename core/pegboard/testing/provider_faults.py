@@ -51,7 +51,7 @@ async def check_provider_faults(
     `model` is an id that it resolves. `framing` says what the frames of `wire` are: server-sent
     events, or lines of JSON.
     """
-    place = _Place(make, model, CONTENT_TYPES[framing])
+    place = _FaultPlace(make, model, CONTENT_TYPES[framing])
     rules: dict[str, Rule] = {
         fault.name: partial(_row, place, fault) for fault in faults(wire, framing)
     }
@@ -65,7 +65,7 @@ async def check_provider_faults(
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _FaultPlace:
     """The endpoint of a request, and the content type of its server."""
 
     make: Make
@@ -248,7 +248,7 @@ def _mid_stream(wire: ServerFrames) -> Iterator[Fault]:
 
 
 @asynccontextmanager
-async def _open(place: _Place, url: str) -> AsyncIterator[Provider]:
+async def _open(place: _FaultPlace, url: str) -> AsyncIterator[Provider]:
     provider = place.make(url)
     try:
         yield provider
@@ -256,7 +256,7 @@ async def _open(place: _Place, url: str) -> AsyncIterator[Provider]:
         await provider.aclose()
 
 
-async def _row(place: _Place, fault: Fault) -> None:
+async def _row(place: _FaultPlace, fault: Fault) -> None:
     async with place.server(fault.play) as server, _open(place, server.url) as provider:
         outcome = await _ask(provider, place.model)
         asked = len(server.requests)
@@ -288,7 +288,7 @@ def _request(provider: Provider, model: str) -> ModelRequest:
     )
 
 
-async def _refused(place: _Place) -> None:
+async def _refused(place: _FaultPlace) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # and so nothing else listens there
         port = unused.getsockname()[1]
@@ -298,7 +298,7 @@ async def _refused(place: _Place) -> None:
     must(str(port) in str(outcome.error), f"the error does not name the host: {outcome.error}")
 
 
-async def _reused(place: _Place, wire: ServerFrames) -> None:
+async def _reused(place: _FaultPlace, wire: ServerFrames) -> None:
     """Check that an idle connection which the server closes costs no answer."""
     plays: tuple[Play, ...] = ((_answer_with(wire), Disconnect()), (_answer_with(wire),))
     async with place.server(*plays) as server, _open(place, server.url) as provider:
@@ -306,7 +306,7 @@ async def _reused(place: _Place, wire: ServerFrames) -> None:
         answers("hi")(await _ask(provider, place.model))
 
 
-async def _left(place: _Place, wire: ServerFrames) -> None:
+async def _left(place: _FaultPlace, wire: ServerFrames) -> None:
     """Check that closing the stream ends the request at once."""
     play: Play = (wire.start() + wire.text("Hel"), Pause())
     async with place.server(play) as server, _open(place, server.url) as provider:
@@ -320,7 +320,7 @@ async def _left(place: _Place, wire: ServerFrames) -> None:
             must(holds=False, text="the connection stays open after its reader has left")
 
 
-async def _redirected(place: _Place, wire: ServerFrames) -> None:
+async def _redirected(place: _FaultPlace, wire: ServerFrames) -> None:
     """Check that a redirect does not take the key elsewhere."""
     async with place.server((_answer_with(wire),)) as other:
         head = Status(code=307, headers={"location": f"{other.url}/elsewhere"})

@@ -30,7 +30,7 @@ async def check_sandbox(
     one of their own. Where the sandbox says that it cannot hold the policy on this machine, that
     is the one finding, with the rule `why_not`.
     """
-    site = _Site(sandbox, folder, level)
+    site = _SandboxSite(sandbox, folder, level)
     why_not = await asyncio.to_thread(sandbox.why_not, site.policy)
     if why_not is not None:
         return (Finding(subject=sandbox.name, rule="why_not", text=why_not),)
@@ -49,7 +49,7 @@ async def check_sandbox(
     return await broken(sandbox.name, rules)
 
 
-class _Site:
+class _SandboxSite:
     """A worktree, what lies around it, and the policy between them."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, level: Enclosing) -> None:
@@ -116,19 +116,19 @@ class _Site:
         )
 
 
-async def _runs(site: _Site) -> None:
+async def _runs(site: _SandboxSite) -> None:
     code, output = await site.shell("pwd; echo to stderr >&2; exit 7")
     wanted = (7, f"{site.project}\nto stderr\n")
     must((code, output) == wanted, f"`pwd; exit 7` ends with {code} and says {output!r}")
 
 
-async def _worktree(site: _Site) -> None:
+async def _worktree(site: _SandboxSite) -> None:
     await site.shell("mkdir src/d && echo x > src/d/a; echo x > $TMPDIR/a")
     must((site.project / "src" / "d" / "a").is_file(), "nothing can be written in the project")
     must((site.policy.temp / "a").is_file(), "nothing can be written in $TMPDIR")
 
 
-async def _outside(site: _Site) -> None:
+async def _outside(site: _SandboxSite) -> None:
     path = site.outside
     await site.shell(
         f"echo x > {path}/a; echo x > {path}/b; rm {path}/a; ln -s {path} l; echo x > l/c"
@@ -138,7 +138,7 @@ async def _outside(site: _Site) -> None:
     must((path / "a").read_text() == _SECRET, "a file outside of the project is overwritten")
 
 
-async def _protected(site: _Site) -> None:
+async def _protected(site: _SandboxSite) -> None:
     path = site.settings
     await site.shell(
         f"echo x > {path}; rm {path}; mv {path} src/gone; echo x > src/new; mv src/new {path}"
@@ -154,19 +154,19 @@ def _is_made(path: Path) -> bool:
     return path.is_file() and path.stat().st_size > 0
 
 
-async def _hidden(site: _Site) -> None:
+async def _hidden(site: _SandboxSite) -> None:
     _, output = await site.shell(f"cat {site.private}/a; ls {site.policy.keep}")
     must(_SECRET not in output, "a hidden file can be read")
     _, output = await site.shell(f"cat {site.private}/visible/a")
     must(output == "visible", f"what is visible in a hidden folder cannot be read: {output}")
 
 
-async def _users(site: _Site) -> None:
+async def _users(site: _SandboxSite) -> None:
     _, output = await site.shell(f"cat {site.home}/a")
     must(_SECRET not in output, "a file of the user's folder can be read")
 
 
-async def _network(site: _Site) -> None:
+async def _network(site: _SandboxSite) -> None:
     with _listen(socket.AF_INET, ("127.0.0.1", 0)) as (listener, has_client):
         port = str(listener.getsockname()[1])
         argv = (sys.executable, "-c", _CONNECT, port)
@@ -178,14 +178,14 @@ async def _network(site: _Site) -> None:
         )
 
 
-async def _sockets(site: _Site) -> None:
+async def _sockets(site: _SandboxSite) -> None:
     path = str(site.outside / "socket")
     with _listen(socket.AF_UNIX, path) as (_, has_client):
         await site.run((sys.executable, "-c", _CALL, path))
         must(not has_client(), "a socket that has a path can be reached")
 
 
-async def _processes(site: _Site) -> None:
+async def _processes(site: _SandboxSite) -> None:
     """Check that other processes of the user are out of reach."""
     victim = await site.started("/bin/sh", "-c", "exec sleep 60")
     try:

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pegboard.display import Block
-    from pegboard_plugins.apply_patch.changes import Place
+    from pegboard_plugins.apply_patch.changes import PatchPlace
 
 SHOWN_LINES = 48
 """Lines of the diff that people see before they unfold it."""
 _REPLACED = frozenset({"edit", "write", "multiedit"})
 
 
-async def _may_change(context: PermissionContext, patchText: str) -> "Sequence[Place]":
+async def _may_change(context: PermissionContext, patchText: str) -> "Sequence[PatchPlace]":
     """Return the sections with their real paths, unless the change of one is denied."""
     from pegboard_plugins.apply_patch.applying import permitted  # as in apply_patch
 

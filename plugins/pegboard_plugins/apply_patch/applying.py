@@ -7,14 +7,21 @@ from contextlib import AsyncExitStack
 from msgspec.structs import asdict
 
 from pegboard import PermissionContext, ToolContext, ToolError, ToolResult
-from pegboard_plugins.apply_patch.changes import Change, Place, check, located, planned, title
+from pegboard_plugins.apply_patch.changes import (
+    PatchedFile,
+    PatchPlace,
+    check,
+    located,
+    planned,
+    title,
+)
 from pegboard_plugins.apply_patch.parser import PatchError, parse
 from pegboard_plugins.apply_patch.writing import write_all
 
 _LETTERS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
 
 
-async def apply_sections(context: ToolContext, places: Sequence[Place]) -> ToolResult:
+async def apply_sections(context: ToolContext, places: Sequence[PatchPlace]) -> ToolResult:
     """Make the changes of a patch, all of them or none."""
     async with AsyncExitStack() as locks:
         for path in sorted({path for place in places for path in place.paths}):
@@ -33,12 +40,12 @@ async def apply_sections(context: ToolContext, places: Sequence[Place]) -> ToolR
     return _result(context, changes, links)
 
 
-async def _tell(context: ToolContext, changes: Sequence[Change]) -> None:
+async def _tell(context: ToolContext, changes: Sequence[PatchedFile]) -> None:
     for path in (path for change in changes for path in change.paths):
         await context.record_edit(path)
 
 
-async def permitted(context: PermissionContext, text: str) -> Sequence[Place]:
+async def permitted(context: PermissionContext, text: str) -> Sequence[PatchPlace]:
     """Return the sections of a patch with their paths, unless the change of one is denied.
 
     The files are not read. The change is asked for with its diff, by `apply_sections`.
@@ -52,7 +59,7 @@ async def permitted(context: PermissionContext, text: str) -> Sequence[Place]:
     return places
 
 
-async def _ask(context: ToolContext, changes: Sequence[Change]) -> None:
+async def _ask(context: ToolContext, changes: Sequence[PatchedFile]) -> None:
     paths = [path for change in changes for path in change.paths]
     await context.require(
         "edit",
@@ -66,11 +73,11 @@ async def _ask(context: ToolContext, changes: Sequence[Change]) -> None:
     )
 
 
-def _diff(changes: Sequence[Change]) -> str:
+def _diff(changes: Sequence[PatchedFile]) -> str:
     return "".join(change.diff.text for change in changes)
 
 
-def _listed(context: ToolContext, change: Change) -> dict[str, object]:
+def _listed(context: ToolContext, change: PatchedFile) -> dict[str, object]:
     moved = {"movePath": str(change.target)} if change.target else {}
     return {
         "filePath": str(change.path),
@@ -84,7 +91,7 @@ def _listed(context: ToolContext, change: Change) -> dict[str, object]:
     }
 
 
-def _result(context: ToolContext, changes: Sequence[Change], links: int) -> ToolResult:
+def _result(context: ToolContext, changes: Sequence[PatchedFile], links: int) -> ToolResult:
     lines = []
     for change in changes:
         moved = f" -> {title(context, change.target)}" if change.target else ""

@@ -19,7 +19,7 @@ from pegboard.files import (
     open_resolved,
 )
 from pegboard_plugins.apply_patch.parser import Add, Delete, PatchError, Section, Update
-from pegboard_plugins.apply_patch.seek import Choice, apply
+from pegboard_plugins.apply_patch.seek import AmbiguousChunk, apply
 
 LIMIT_BYTES = 50 << 20
 BOM = "\ufeff"
@@ -27,7 +27,7 @@ BOM = "\ufeff"
 Kind = Literal["add", "update", "delete", "move"]
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class PatchPlace(msgspec.Struct, frozen=True, kw_only=True):
     """A section with its real paths: the file's, and the one that it moves to."""
 
     section: Section
@@ -40,7 +40,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
         return (self.path,) if self.target is None else (self.path, self.target)
 
 
-class Change(msgspec.Struct, frozen=True, kw_only=True):
+class PatchedFile(msgspec.Struct, frozen=True, kw_only=True):
     """One file's way: `before` and `after` are its bytes, None where there is no file.
 
     `choices` are the chunks that could have been applied elsewhere in it.
@@ -52,7 +52,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     before: bytes | None
     after: bytes | None
     diff: Diff
-    choices: tuple[Choice, ...] = ()
+    choices: tuple[AmbiguousChunk, ...] = ()
 
     @property
     def paths(self) -> tuple[Path, ...]:
@@ -60,13 +60,13 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return (self.path,) if self.target is None else (self.path, self.target)
 
 
-async def located(context: PermissionContext, sections: Sequence[Section]) -> list[Place]:
+async def located(context: PermissionContext, sections: Sequence[Section]) -> list[PatchPlace]:
     """Resolve the sections' paths, after permission for all of them.
 
     :raises PermissionDeniedError: for a path outside of the project that is not allowed.
     :raises PatchError: `duplicate`, when two sections change one file.
     """
-    places: list[Place] = []
+    places: list[PatchPlace] = []
     seen: set[Path] = set()
     for section in sections:
         place = await _located(context, section)
@@ -78,24 +78,24 @@ async def located(context: PermissionContext, sections: Sequence[Section]) -> li
     return places
 
 
-async def _located(context: PermissionContext, section: Section) -> Place:
+async def _located(context: PermissionContext, section: Section) -> PatchPlace:
     named = named_path(context, section.path)
     if isinstance(section, Delete):
         # A link goes itself, what it leads to stays: only its folder is resolved.
-        return Place(
+        return PatchPlace(
             section=section, path=await context.require_path(named.parent) / named.name, target=None
         )
     path = await context.require_path(named)
     if not isinstance(section, Update) or section.move_to is None:
-        return Place(section=section, path=path, target=None)
+        return PatchPlace(section=section, path=path, target=None)
     if named.is_symlink():
         text = f"{section.path} is a link: move {path}, to which it leads"
         raise PatchError("io", text, line=section.line)
     target = await context.require_path(named_path(context, section.move_to))
-    return Place(section=section, path=path, target=target)
+    return PatchPlace(section=section, path=path, target=target)
 
 
-def planned(context: ToolContext, places: Sequence[Place]) -> list[Change]:
+def planned(context: ToolContext, places: Sequence[PatchPlace]) -> list[PatchedFile]:
     """Compute the change of each file; it reads, and writes nothing.
 
     :raises PatchError: when a section does not fit the files.
@@ -104,7 +104,7 @@ def planned(context: ToolContext, places: Sequence[Place]) -> list[Change]:
     return [_planned(context, place) for place in places]
 
 
-def check(context: ToolContext, changes: Sequence[Change]) -> None:
+def check(context: ToolContext, changes: Sequence[PatchedFile]) -> None:
     """Nothing, if the files are as they were planned with; an approval may take a while.
 
     :raises ToolError: when one is not.
@@ -117,7 +117,7 @@ def check(context: ToolContext, changes: Sequence[Change]) -> None:
                 context.files.check_fresh(path)
 
 
-def _planned(context: ToolContext, place: Place) -> Change:
+def _planned(context: ToolContext, place: PatchPlace) -> PatchedFile:
     section, path = place.section, place.path
     try:
         match section:
@@ -133,22 +133,22 @@ def _planned(context: ToolContext, place: Place) -> Change:
         raise PatchError("io", f"{path}: {error.strerror}", line=section.line) from error
 
 
-def _adding(context: ToolContext, section: Add, path: Path) -> Change:
+def _adding(context: ToolContext, section: Add, path: Path) -> PatchedFile:
     _check_free(path)
     laid_down = new_text(path, section.content)
     content = _encoded(section, laid_down, laid_down.text)
     diff = diff_texts("", laid_down.text, name=title(context, path))
-    return Change(kind="add", path=path, target=None, before=None, after=content, diff=diff)
+    return PatchedFile(kind="add", path=path, target=None, before=None, after=content, diff=diff)
 
 
-def _deleting(context: ToolContext, path: Path) -> Change:
+def _deleting(context: ToolContext, path: Path) -> PatchedFile:
     if path.is_symlink():
         before, text = b"", ""
     else:
         before = _read(context, path)
         text = _shown(before, path)
     diff = diff_texts(text, "", name=title(context, path))
-    return Change(kind="delete", path=path, target=None, before=before, after=None, diff=diff)
+    return PatchedFile(kind="delete", path=path, target=None, before=before, after=None, diff=diff)
 
 
 def _shown(content: bytes, path: Path) -> str:
@@ -158,7 +158,9 @@ def _shown(content: bytes, path: Path) -> str:
         return content.decode(errors="replace")
 
 
-def _updating(context: ToolContext, section: Update, path: Path, target: Path | None) -> Change:
+def _updating(
+    context: ToolContext, section: Update, path: Path, target: Path | None
+) -> PatchedFile:
     before = _read(context, path)
     if target is not None:
         _check_free(target)
@@ -174,7 +176,7 @@ def _updating(context: ToolContext, section: Update, path: Path, target: Path | 
     after = _encoded(section, there, changed)
     diff = diff_texts(there.text, changed, name=title(context, path))
     kind: Kind = "update" if target is None else "move"
-    return Change(
+    return PatchedFile(
         kind=kind,
         path=path,
         target=target,

@@ -59,7 +59,7 @@ class Delete(msgspec.Struct, frozen=True):
     line: int
 
 
-class Chunk(msgspec.Struct, frozen=True):
+class PatchChunk(msgspec.Struct, frozen=True):
     """One place of a file: lines kept, taken and given, below the `headers`.
 
     `at_end`: it ends where the file ends. `line` is where it stands in the patch.
@@ -82,13 +82,13 @@ class Update(msgspec.Struct, frozen=True):
     path: str
     line: int
     move_to: str | None
-    chunks: tuple[Chunk, ...]
+    chunks: tuple[PatchChunk, ...]
 
 
 Section = Add | Delete | Update
 
 
-class _Line(msgspec.Struct, frozen=True):
+class _PatchLine(msgspec.Struct, frozen=True):
     number: int
     text: str
 
@@ -98,7 +98,7 @@ def parse(patch: str) -> tuple[Section, ...]:
 
     :raises PatchError: `envelope`, `parse` or `empty`, with the line's number.
     """
-    lines = _Lines(_unwrapped(patch))
+    lines = _PatchLines(_unwrapped(patch))
     sections: list[Section] = []
     while (line := lines.peek()) is not None:
         read = _READERS.get(_marker(line.text))
@@ -115,10 +115,10 @@ def parse(patch: str) -> tuple[Section, ...]:
     return tuple(sections)
 
 
-def _unwrapped(patch: str) -> list[_Line]:
+def _unwrapped(patch: str) -> list[_PatchLine]:
     """Return the lines between the markers, without a here-document around them."""
     lines = [
-        _Line(number, text)
+        _PatchLine(number, text)
         for number, text in enumerate(patch.replace("\r\n", "\n").split("\n"), start=1)
     ]
     lines = _trimmed(lines)
@@ -132,7 +132,7 @@ def _unwrapped(patch: str) -> list[_Line]:
     return lines[1:-1]
 
 
-def _trimmed(lines: list[_Line]) -> list[_Line]:
+def _trimmed(lines: list[_PatchLine]) -> list[_PatchLine]:
     filled = [place for place, line in enumerate(lines) if line.text.strip()]
     return lines[filled[0] : filled[-1] + 1] if filled else []
 
@@ -141,17 +141,17 @@ def _marker(text: str) -> str:
     return next((marker for marker in (*_READERS, _MOVE) if text.startswith(marker)), "")
 
 
-class _Lines:
+class _PatchLines:
     """The lines from the first that has not been read."""
 
-    def __init__(self, lines: Iterable[_Line]) -> None:
+    def __init__(self, lines: Iterable[_PatchLine]) -> None:
         self._lines = tuple(lines)
         self._next = 0
 
-    def peek(self) -> _Line | None:
+    def peek(self) -> _PatchLine | None:
         return self._lines[self._next] if self._next < len(self._lines) else None
 
-    def take_if(self, fits: Callable[[str], bool]) -> _Line | None:
+    def take_if(self, fits: Callable[[str], bool]) -> _PatchLine | None:
         line = self.peek()
         if line is None or not fits(line.text):
             return None
@@ -168,7 +168,7 @@ class _Lines:
         return path, line.number
 
 
-def _add(lines: _Lines) -> Add:
+def _add(lines: _PatchLines) -> Add:
     path, number = lines.path(_ADD)
     content: list[str] = []
     while (line := lines.take_if(lambda text: not text.startswith("***"))) is not None:
@@ -178,16 +178,16 @@ def _add(lines: _Lines) -> Add:
     return Add(path, number, "".join(content))
 
 
-def _delete(lines: _Lines) -> Delete:
+def _delete(lines: _PatchLines) -> Delete:
     return Delete(*lines.path(_DELETE))
 
 
-def _update(lines: _Lines) -> Update:
+def _update(lines: _PatchLines) -> Update:
     path, number = lines.path(_UPDATE)
     line = lines.peek()
     moves = line is not None and line.text.startswith(_MOVE)
     move_to = lines.path(_MOVE)[0] if moves else None
-    chunks: list[Chunk] = []
+    chunks: list[PatchChunk] = []
     while (line := lines.peek()) is not None and not line.text.startswith("***"):
         chunks.append(_chunk(lines, line.number))
     if not chunks and move_to is None:
@@ -195,7 +195,7 @@ def _update(lines: _Lines) -> Update:
     return Update(path, number, move_to, tuple(chunks))
 
 
-def _chunk(lines: _Lines, number: int) -> Chunk:
+def _chunk(lines: _PatchLines, number: int) -> PatchChunk:
     headers: list[str] = []
     while (line := lines.take_if(lambda text: text.startswith("@@"))) is not None:
         text = line.text[2:].removeprefix(" ").rstrip()
@@ -211,14 +211,14 @@ def _chunk(lines: _Lines, number: int) -> Chunk:
     after = lines.peek()
     if end is not None and after is not None and not after.text.startswith(("***", "@@")):
         raise PatchError("parse", f"nothing can follow '{END_OF_FILE}'", line=after.number)
-    return Chunk(number, tuple(headers), tuple(body), end is not None)
+    return PatchChunk(number, tuple(headers), tuple(body), end is not None)
 
 
 def _in_body(text: str) -> bool:
     return not text.startswith(("***", "@@"))
 
 
-def _signed(line: _Line) -> tuple[Sign, str]:
+def _signed(line: _PatchLine) -> tuple[Sign, str]:
     match line.text[:1]:
         case "":
             return " ", ""  # a blank context line whose leading blank was lost
@@ -232,4 +232,8 @@ def _signed(line: _Line) -> tuple[Sign, str]:
             )
 
 
-_READERS: dict[str, Callable[[_Lines], Section]] = {_ADD: _add, _DELETE: _delete, _UPDATE: _update}
+_READERS: dict[str, Callable[[_PatchLines], Section]] = {
+    _ADD: _add,
+    _DELETE: _delete,
+    _UPDATE: _update,
+}

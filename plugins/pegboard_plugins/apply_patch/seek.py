@@ -10,7 +10,7 @@ from operator import itemgetter
 import msgspec
 
 from pegboard.unstable import in_letters_of, plain
-from pegboard_plugins.apply_patch.parser import Chunk, PatchError, Sign
+from pegboard_plugins.apply_patch.parser import PatchChunk, PatchError, Sign
 
 SHOWN_LINES = 12
 SHOWN_PLACES = 5
@@ -29,7 +29,7 @@ _PASSES: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _plain)
 """Lines are the same when one of these makes them so; the strictest is asked first."""
 
 
-class Choice(msgspec.Struct, frozen=True, kw_only=True):
+class AmbiguousChunk(msgspec.Struct, frozen=True, kw_only=True):
     """A chunk whose lines stand in several places of the file, of which the first was taken.
 
     `chunk` and the lines count from 1, the lines in the file as it was. `others` are at most
@@ -53,10 +53,10 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     """A text with chunks applied, and where one of them could have been applied elsewhere."""
 
     text: str
-    choices: tuple[Choice, ...]
+    choices: tuple[AmbiguousChunk, ...]
 
 
-def apply(text: str, chunks: Sequence[Chunk], *, path: str) -> Applied:
+def apply(text: str, chunks: Sequence[PatchChunk], *, path: str) -> Applied:
     """`text` with the chunks applied from the top down, each in the first place that fits.
 
     Only lines with `-` and `+` change. New lines end as those around them do, and a file
@@ -68,7 +68,7 @@ def apply(text: str, chunks: Sequence[Chunk], *, path: str) -> Applied:
     lines = _split(text)
     keys = [_Keys([line for line, _ in lines], key) for key in _PASSES]
     made: list[tuple[str, str]] = []
-    choices: list[Choice] = []
+    choices: list[AmbiguousChunk] = []
     done = 0
     for number, chunk in enumerate(chunks, start=1):
         at, found = _place(chunk, keys, start=done, path=path)
@@ -80,9 +80,9 @@ def apply(text: str, chunks: Sequence[Chunk], *, path: str) -> Applied:
     return Applied(text=after, choices=tuple(choices))
 
 
-def _choice(number: int, found: Sequence[int]) -> Choice:
+def _choice(number: int, found: Sequence[int]) -> AmbiguousChunk:
     taken, *others = (place + 1 for place in found)
-    return Choice(
+    return AmbiguousChunk(
         chunk=number,
         line=taken,
         others=tuple(others[:SHOWN_PLACES]),
@@ -104,7 +104,7 @@ def _joined(lines: Sequence[tuple[str, str]], *, open_end: bool) -> str:
 
 
 def _changed(
-    chunk: Chunk, lines: Sequence[tuple[str, str]], at: int, made: list[tuple[str, str]]
+    chunk: PatchChunk, lines: Sequence[tuple[str, str]], at: int, made: list[tuple[str, str]]
 ) -> int:
     """Where the chunk ends in the file, once its outcome is added to `made`."""
     for sign, text in _in_letters_of_the_file(chunk, lines, at):
@@ -118,7 +118,7 @@ def _changed(
 
 
 def _in_letters_of_the_file(
-    chunk: Chunk, lines: Sequence[tuple[str, str]], at: int
+    chunk: PatchChunk, lines: Sequence[tuple[str, str]], at: int
 ) -> Iterator[tuple[Sign, str]]:
     """Yield the chunk's body; added lines that repeat removed ones get the file's letters."""
     there: list[str] = []
@@ -191,7 +191,7 @@ class _Keys:
 
 
 def _place(
-    chunk: Chunk, keys: Sequence[_Keys], *, start: int, path: str
+    chunk: PatchChunk, keys: Sequence[_Keys], *, start: int, path: str
 ) -> tuple[int, Sequence[int]]:
     """Return the line where the chunk begins, and all places that were possible."""
     old, length = chunk.old, len(keys[0].lines)

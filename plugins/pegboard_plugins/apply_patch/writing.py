@@ -10,14 +10,14 @@ from pegboard import ToolContext, ToolError
 from pegboard.files import remove_resolved
 from pegboard.plugins import shield
 from pegboard.unstable import move_resolved, temporary_beside
-from pegboard_plugins.apply_patch.changes import Change
+from pegboard_plugins.apply_patch.changes import PatchedFile
 from pegboard_plugins.apply_patch.parser import PatchError
 
 _Undo = list[tuple[Path, Callable[[], Awaitable[object]]]]
 """What puts each path back, the last one first."""
 
 
-async def write_all(context: ToolContext, changes: Sequence[Change]) -> int:
+async def write_all(context: ToolContext, changes: Sequence[PatchedFile]) -> int:
     """How many other names (hard links) keep old content, once every file is changed.
 
     A cancelled call waits for that, and says how it ended.
@@ -33,7 +33,7 @@ async def write_all(context: ToolContext, changes: Sequence[Change]) -> int:
         raise asyncio.CancelledError(str(error.__cause__ or text)) from error
 
 
-async def _write_all(context: ToolContext, changes: Sequence[Change]) -> int:
+async def _write_all(context: ToolContext, changes: Sequence[PatchedFile]) -> int:
     links = 0
     undo: _Undo = []
     leaving: list[tuple[Path, Path]] = []
@@ -67,7 +67,7 @@ async def _put_back(undo: _Undo) -> list[Path]:
 
 
 async def _write(
-    context: ToolContext, change: Change, undo: _Undo, leaving: list[tuple[Path, Path]]
+    context: ToolContext, change: PatchedFile, undo: _Undo, leaving: list[tuple[Path, Path]]
 ) -> int:
     """How many other names of the file keep what it was."""
     files = context.files

@@ -182,7 +182,7 @@ def _file(
             as_text = True
         if as_text and not media_mime(start):
             on_read(path)
-            window = _Window.of(query)
+            window = _LineWindow.of(query)
             content = _lines(file, window) or (_NO_LINES if query else "")
             texts = _read_texts(str(path), content, **window.arguments())
             return Expansion(texts=texts, mime=TEXT_MIME)
@@ -211,14 +211,14 @@ def _too_long(size: int) -> str:
     return f"it has {size:,} bytes; at most {MEDIA_LIMIT_BYTES:,} can be attached"
 
 
-class _Window(NamedTuple):
+class _LineWindow(NamedTuple):
     """The lines of a file that a query selects, counted from 1; `limit` is None for all."""
 
     start: int
     limit: int | None
 
     @classmethod
-    def of(cls, query: str) -> "_Window":
+    def of(cls, query: str) -> "_LineWindow":
         """Return the lines that `start` and `end` select, the last one included."""
         given = parse_qs(query)
         start = max(int(given.get("start", ["1"])[0]), 1)
@@ -231,7 +231,7 @@ class _Window(NamedTuple):
         return given if self.limit is None else given | {"limit": self.limit}
 
 
-def _lines(content: BinaryIO, window: _Window) -> str:
+def _lines(content: BinaryIO, window: _LineWindow) -> str:
     """Return the lines in the read tool's form; empty when the file has none of them."""
     encoding = file_encoding(content) or "utf-8"
     content.seek(0)

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from pegboard_plugins.audit.chain import (
-    Head,
+    LogHead,
     full_files,
     line_after,
     locked,
@@ -30,7 +30,7 @@ def acknowledge_audit(path: Path, *, witness: Path | None = None) -> Path | None
         return None
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with locked(path, writing=True) as number:
-        head = read_head(number) or Head()
+        head = read_head(number) or LogHead()
         last = max(head.last, newest_link(path), key=lambda link: link.seq)
         aside = path.with_name(f"{path.stem}-set-aside-{time.time_ns() // 1_000_000}")
         aside.mkdir(mode=0o700)
@@ -40,7 +40,7 @@ def acknowledge_audit(path: Path, *, witness: Path | None = None) -> Path | None
         facts = {"by": "user", "found": fault, "aside": str(aside)}
         line, link = line_after(last, "acknowledged", facts)
         _write_new(path, line)
-        write_head(number, Head(last=link, size=len(line), base=last, turn=head.turn + 1))
+        write_head(number, LogHead(last=link, size=len(line), base=last, turn=head.turn + 1))
     return aside
 
 

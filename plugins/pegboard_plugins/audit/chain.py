@@ -33,27 +33,27 @@ ZERO = b"\0"
 """No line has one; a power cut may leave some in the place of a line that was not on the disk."""
 
 
-class Link(msgspec.Struct, frozen=True):
+class ChainLink(msgspec.Struct, frozen=True):
     """A line that others follow: its number, from 1, and its digest."""
 
     seq: int = 0
     digest: str = FIRST_DIGEST
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line as it was read: its own link, and what is wrong with it, if anything is.
 
     `note` is what a line says that was written because a crash had cut another, `loss` what one
     says that was written because something was gone.
     """
 
-    link: Link
+    link: ChainLink
     fault: str = ""
     note: str = ""
     loss: str = ""
 
 
-def line_after(before: Link, kind: str, facts: Mapping[str, Any]) -> tuple[bytes, Link]:
+def line_after(before: ChainLink, kind: str, facts: Mapping[str, Any]) -> tuple[bytes, ChainLink]:
     """Return the next line, with its end, and its link."""
     entry = {
         "v": _VERSION,
@@ -65,7 +65,7 @@ def line_after(before: Link, kind: str, facts: Mapping[str, Any]) -> tuple[bytes
     }
     body = msgspec.json.encode(entry)[:-1]
     digest = hashlib.sha256(body).hexdigest()
-    return body + _ending(digest) + b"\n", Link(before.seq + 1, digest)
+    return body + _ending(digest) + b"\n", ChainLink(before.seq + 1, digest)
 
 
 def cut_note(count: int) -> str:
@@ -73,25 +73,27 @@ def cut_note(count: int) -> str:
     return f"{_CUT} after {count} bytes was taken out"
 
 
-def read_line(line: bytes, before: Link) -> Line:
+def read_line(line: bytes, before: ChainLink) -> LogLine:
     """Parse the line that should follow `before`, with or without its end."""
     text = line.removesuffix(b"\n")
     try:
         entry = msgspec.json.decode(text)
         digest = str(entry.pop("hash"))
     except (msgspec.DecodeError, KeyError, AttributeError, TypeError):
-        return Line(link=before, fault="it is not a line of this log")
+        return LogLine(link=before, fault="it is not a line of this log")
     if entry.get("seq") != before.seq + 1 or entry.get("prev") != before.digest:
-        return Line(link=before, fault="it does not follow the line before it")
+        return LogLine(link=before, fault="it does not follow the line before it")
     if not _is_as_written(text, entry, digest):
-        return Line(link=before, fault="it was changed")
-    link, found = Link(before.seq + 1, digest), str(entry.get("found", ""))
+        return LogLine(link=before, fault="it was changed")
+    link, found = ChainLink(before.seq + 1, digest), str(entry.get("found", ""))
     if entry.get("kind") != "repaired":
-        return Line(link=link)
-    return Line(link=link, note=found) if found.startswith(_CUT) else Line(link=link, loss=found)
+        return LogLine(link=link)
+    return (
+        LogLine(link=link, note=found) if found.startswith(_CUT) else LogLine(link=link, loss=found)
+    )
 
 
-def last_link(tail: bytes) -> Link:
+def last_link(tail: bytes) -> ChainLink:
     """Return the link of the last line of a text.
 
     An invalid last line gets the number 0, so that the next line does not follow it.
@@ -99,19 +101,19 @@ def last_link(tail: bytes) -> Link:
     text = tail.rstrip(b"\n").rpartition(b"\n")[2]
     try:
         entry = msgspec.json.decode(text)
-        return Link(int(entry["seq"]), str(entry["hash"]))
+        return ChainLink(int(entry["seq"]), str(entry["hash"]))
     except (msgspec.DecodeError, KeyError, TypeError, ValueError):
-        return Link(0, hashlib.sha256(text).hexdigest())
+        return ChainLink(0, hashlib.sha256(text).hexdigest())
 
 
-def first_link(line: bytes) -> Link:
+def first_link(line: bytes) -> ChainLink:
     """Return the link that a line claims to follow.
 
     :raises ValueError: when it is not a line of the log.
     """
     try:
         entry = msgspec.json.decode(line)
-        return Link(int(entry["seq"]) - 1, str(entry["prev"]))
+        return ChainLink(int(entry["seq"]) - 1, str(entry["prev"]))
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         raise ValueError(f"not a line of the log: {line[:80]!r}") from error
 
@@ -133,7 +135,7 @@ def _numbered(log: Path) -> Iterator[tuple[int, Path]]:
             yield int(number), path
 
 
-def newest_link(log: Path) -> Link:
+def newest_link(log: Path) -> ChainLink:
     """Return the link of the last existing line."""
     full = full_files(log)
     path = log if not full or (log.exists() and log.stat().st_size) else full[-1][1]
@@ -142,7 +144,7 @@ def newest_link(log: Path) -> Link:
             file.seek(max(0, path.stat().st_size - LONGEST_LINE_BYTES))
             return last_link(file.read())
     except FileNotFoundError:
-        return Link()
+        return ChainLink()
 
 
 def _ending(digest: str) -> bytes:
@@ -166,16 +168,16 @@ _SLOT_BYTES = 512
 _SLOTS = 2
 
 
-class Head(msgspec.Struct, frozen=True, kw_only=True):
+class LogHead(msgspec.Struct, frozen=True, kw_only=True):
     """The end of the log: the last line, and the size of the file that it ends.
 
     `base` is the line before the oldest that is kept. `turn` counts the records. `lost` is the
     first line that tells of a loss which nobody has acknowledged, 0 if there is none.
     """
 
-    last: Link = Link()
+    last: ChainLink = ChainLink()
     size: int = 0
-    base: Link = Link()
+    base: ChainLink = ChainLink()
     turn: int = 0
     lost: int = 0
 
@@ -211,14 +213,14 @@ def _lock(number: int, kind: int, wait_s: float) -> None:
             time.sleep(_POLL_S)
 
 
-def read_head(number: int) -> Head | None:
+def read_head(number: int) -> LogHead | None:
     """Read the newest complete record, None when there is none."""
     found = (_record(os.pread(number, _SLOT_BYTES, at * _SLOT_BYTES)) for at in range(_SLOTS))
     heads = [head for head in found if head is not None]
     return max(heads, key=lambda head: head.turn, default=None)
 
 
-def write_head(number: int, head: Head) -> None:
+def write_head(number: int, head: LogHead) -> None:
     """Put the record in the place of the older one; it is on the disk when this returns."""
     body = msgspec.json.encode(head)
     slot = f"{_sum(body)} ".encode() + body
@@ -234,12 +236,12 @@ def to_disk(number: int) -> None:
     sync(number)
 
 
-def _record(slot: bytes) -> Head | None:
+def _record(slot: bytes) -> LogHead | None:
     total, _, body = slot.rstrip().partition(b" ")
     if total.decode(errors="replace") != _sum(body):
         return None
     try:
-        return msgspec.json.decode(body, type=Head)
+        return msgspec.json.decode(body, type=LogHead)
     except msgspec.DecodeError:
         return None
 

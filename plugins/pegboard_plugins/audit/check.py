@@ -8,8 +8,8 @@ import msgspec
 
 from pegboard_plugins.audit.chain import (
     ZERO,
-    Head,
-    Link,
+    ChainLink,
+    LogHead,
     full_files,
     head_file,
     locked,
@@ -54,10 +54,10 @@ def verify_audit(path: Path, *, witness: Path | None = None) -> Audited:
         if not files and head is None:
             gone = witness is not None and witness.exists()
             return Audited(lines=0, lost=("the log is gone as a whole",) if gone else ())
-        return _Reading(head, path).read(files)
+        return _AuditReading(head, path).read(files)
 
 
-def _opened(path: Path, held: ExitStack) -> tuple[Head | None, list[tuple[Path, BinaryIO, int]]]:
+def _opened(path: Path, held: ExitStack) -> tuple[LogHead | None, list[tuple[Path, BinaryIO, int]]]:
     """Open the head and the log's files, each with its size under the lock."""
     with ExitStack() as lock:
         head = None
@@ -70,13 +70,13 @@ def _opened(path: Path, held: ExitStack) -> tuple[Head | None, list[tuple[Path, 
         return head, [(name, file, name.stat().st_size) for name, file in files]
 
 
-class _Reading:
+class _AuditReading:
     """One pass over all files."""
 
-    def __init__(self, head: Head | None, path: Path) -> None:
+    def __init__(self, head: LogHead | None, path: Path) -> None:
         self._head = head
         self._path = path
-        self._last = head.base if head else Link()
+        self._last = head.base if head else ChainLink()
         self._first = self._last.seq
         self._notes: list[str] = []
         self._lost: list[str] = []

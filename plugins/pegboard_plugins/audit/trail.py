@@ -26,8 +26,8 @@ from pegboard.plugins import redact, shield
 from pegboard_plugins.audit.chain import (
     LONGEST_LINE_BYTES,
     ZERO,
-    Head,
-    Link,
+    ChainLink,
+    LogHead,
     cut_note,
     first_link,
     full_file,
@@ -63,7 +63,7 @@ class _End(msgspec.Struct, frozen=True):
     `cut` is where it is torn, `lost` whether something is gone that no crash takes.
     """
 
-    last: Link
+    last: ChainLink
     found: tuple[str, ...] = ()
     cut: int | None = None
     lost: bool = False
@@ -103,7 +103,7 @@ class Audit:
         self._kept_files = kept_files
         self._waiting: list[_Entry] = []
         self._turn = asyncio.Lock()
-        self._known = Head()
+        self._known = LogHead()
         self._synced = 0
         self._sync_failed = False
         self._slow_until = 0.0
@@ -216,7 +216,7 @@ class Audit:
             if end.cut is not None:
                 os.truncate(self._path, end.cut)
             if head is None:
-                head = Head(base=self._oldest())
+                head = LogHead(base=self._oldest())
                 if not end.last.seq and not end.found:
                     write_head(number, head)  # from here on a log without a record has lost it
             if end.lost and not head.lost:
@@ -239,13 +239,13 @@ class Audit:
                 self._witness.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._witness.touch(mode=0o600)
 
-    def _newer(self, head: Head | None) -> Head | None:
+    def _newer(self, head: LogHead | None) -> LogHead | None:
         """Return the end that this process has written, if the head does not have it yet."""
         if head is None or self._known.last.seq <= head.last.seq:
             return head
         return replace(head, last=self._known.last, size=self._known.size)
 
-    def _put(self, end: _End, entries: Sequence[_Entry], *, sync: bool) -> Link:
+    def _put(self, end: _End, entries: Sequence[_Entry], *, sync: bool) -> ChainLink:
         """Write the lines, after one for each thing that was found to be wrong."""
         content, last = b"", end.last
         found = [("repaired", {"found": text}) for text in end.found]
@@ -267,7 +267,7 @@ class Audit:
             os.close(number)
         return last
 
-    def _end(self, head: Head | None) -> _End:
+    def _end(self, head: LogHead | None) -> _End:
         """Where the chain goes on: where the head says, and after whole lines behind it."""
         size = _size(self._path)
         if head is None:
@@ -282,7 +282,7 @@ class Audit:
             return _End(head.last, (found,), lost=True)
         return self._end_behind(head)
 
-    def _end_behind(self, head: Head) -> _End:
+    def _end_behind(self, head: LogHead) -> _End:
         """Return the end after a process died between its line and its record in the head."""
         with self._path.open("rb") as file:
             file.seek(head.size)
@@ -301,10 +301,10 @@ class Audit:
             found = "the record of the log's end was missing"
             return _End(newest_link(self._path), (found,), lost=True)
         if self._witness is not None and self._witness.exists():
-            return _End(Link(), ("the log before this one is gone as a whole",), lost=True)
-        return _End(Link())
+            return _End(ChainLink(), ("the log before this one is gone as a whole",), lost=True)
+        return _End(ChainLink())
 
-    def _oldest(self) -> Link:
+    def _oldest(self) -> ChainLink:
         """Return the link that the oldest line follows."""
         files = [*(path for _, path in full_files(self._path)), self._path]
         for path in files:
@@ -313,9 +313,9 @@ class Audit:
                     return first_link(file.readline(LONGEST_LINE_BYTES))
             except (OSError, ValueError):
                 continue
-        return Link()
+        return ChainLink()
 
-    def _turn_over(self, number: int, head: Head) -> Head:
+    def _turn_over(self, number: int, head: LogHead) -> LogHead:
         """Put the full file aside, and take the oldest out if there are too many.
 
         The head is written before each step that it must know of, so that a process may die

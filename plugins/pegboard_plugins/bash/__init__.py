@@ -144,10 +144,10 @@ def _scanned(
     context: PermissionContext, command: str, cwd: Path, env: Mapping[str, str]
 ) -> "tuple[Scan, list[Path]]":
     # The first command pays 15 ms for the reader, not the start of the program.
-    from pegboard_plugins.bash.scan import Place, scan
+    from pegboard_plugins.bash.scan import StartPlace, scan
     from pegboard_plugins.bash.starting import is_read_as_bash
 
-    place = Place(
+    place = StartPlace(
         cwd=cwd,
         home=context.session.home or Path.home(),
         worktree=context.worktree,

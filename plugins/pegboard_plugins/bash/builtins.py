@@ -6,10 +6,10 @@ from functools import partial
 from itertools import pairwise
 
 from pegboard_plugins.bash.environment import hijacks
-from pegboard_plugins.bash.line import Call, Rule
+from pegboard_plugins.bash.line import CommandCall, Rule
 from pegboard_plugins.bash.programs import OPTIONS, is_single, literals, read_options
 from pegboard_plugins.bash.reader import DECLARERS
-from pegboard_plugins.bash.syntax import ANYTHING, Feed, Piece, Word, text_word
+from pegboard_plugins.bash.syntax import ANYTHING, CommandFeed, Piece, Word, text_word
 from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ARGUMENTS, MAY_BE_OPTION, Value
 
@@ -26,7 +26,7 @@ _OF_TWO = re.compile(r"|\]|[=!<>]=?|-(eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)")
 _ARRAYS = frozenset({"-a", "-A", "-ga", "-gA", "-ra", "-ax"})
 
 
-def _give(call: Call, words: Sequence[Word], value: Value) -> None:
+def _give(call: CommandCall, words: Sequence[Word], value: Value) -> None:
     """Note that these names may have the value from here on."""
     for word in words:
         name = word.literal or ""
@@ -37,7 +37,7 @@ def _give(call: Call, words: Sequence[Word], value: Value) -> None:
         call.line.values.add(name, value)
 
 
-def read(call: Call) -> None:
+def read(call: CommandCall) -> None:
     """`read` and `mapfile`, which give their names what they read; `-C` would run code."""
     options = read_options(call.words, OPTIONS[call.program], "builtin-option")
     arrays, fed = options.values("a"), call.one.fed or call.one.outer
@@ -50,7 +50,7 @@ def read(call: Call) -> None:
     call.line.has_arrays |= bool(arrays) or call.program != "read"
 
 
-def printf(call: Call) -> None:
+def printf(call: CommandCall) -> None:
     """`printf`, of which `-v` gives a variable what it would print."""
     words = call.words
     first = words[0].literal if words else ""
@@ -60,10 +60,10 @@ def printf(call: Call) -> None:
         rest = words[1:] if first == "-v" else [words[0].behind(len("-v")), *words[1:]]
         is_plain = [word.literal for word in rest[1:2]] == ["%s"] and len(rest) == len("v%x")
         is_plain = is_plain and is_single(rest[-1])  # several words are glued to each other
-        _give(call, rest[:1], rest[-1] if is_plain else Feed("pipe", None, (call.one,)))
+        _give(call, rest[:1], rest[-1] if is_plain else CommandFeed("pipe", None, (call.one,)))
 
 
-def declare(call: Call) -> None:
+def declare(call: CommandCall) -> None:
     """`declare` and its like, `export` among them."""
     for word in call.words:
         text = word.pieces[0].text if word.pieces and word.pieces[0].kind == "text" else ""
@@ -82,7 +82,7 @@ def declare(call: Call) -> None:
             call.line.later.append(partial(_refuse_elements, call, value))
 
 
-def _refuse_elements(call: Call, value: Word) -> None:
+def _refuse_elements(call: CommandCall, value: Word) -> None:
     """No value in parentheses: of an array they are expanded once more, whatever their quotes."""
     literal = value.pieces[0].text if value.pieces and value.pieces[0].kind == "text" else ""
     texts = call.line.values.texts(value)
@@ -93,7 +93,7 @@ def _refuse_elements(call: Call, value: Word) -> None:
         raise call.no("array", value)
 
 
-def unset(call: Call) -> None:
+def unset(call: CommandCall) -> None:
     """`unset`, of no variable that decides what is run."""
     options = read_options(call.words, OPTIONS["unset"], "builtin-option")
     for word in call.words[options.at :]:
@@ -102,7 +102,7 @@ def unset(call: Call) -> None:
         call.line.values.add(word.shown, Word(()))
 
 
-def let(call: Call) -> None:
+def let(call: CommandCall) -> None:
     """`let`, which calculates its words."""
     for word, text in zip(call.words, literals(call.words, "calculation"), strict=True):
         if not _SUM.fullmatch(text):
@@ -113,7 +113,7 @@ def let(call: Call) -> None:
                 call.line.values.add(name, Word((Piece("sum", "", raw=text),)))
 
 
-def test(call: Call) -> None:
+def test(call: CommandCall) -> None:
     """`test`, of which `-v` calculates an index."""
     before = Word(())
     for word, after in pairwise([*call.words, Word(())]):
@@ -129,7 +129,7 @@ def _computes(refused: re.Pattern[str], is_single: bool, text: str) -> bool:  # 
     return refused.match(text) is not None or (ANYTHING in text and not is_single)
 
 
-def set_options(call: Call) -> None:
+def set_options(call: CommandCall) -> None:
     """`set`: options of the shell, and its arguments."""
     words = [text_word(f"-{w.shown[1:]}", w) if _TAKEN.match(w.shown) else w for w in call.words]
     options = read_options(words, OPTIONS["set"], "builtin-option")
@@ -141,31 +141,31 @@ def set_options(call: Call) -> None:
         call.line.values.add(ARGUMENTS, word, splits=True)
 
 
-def shopt(call: Call) -> None:
+def shopt(call: CommandCall) -> None:
     """`shopt`, of options that change nothing of what is judged."""
     for word in call.words:
         if word.literal not in _SHELL_OPTIONS:
             raise call.no("shell-option", word)
 
 
-def jobs(call: Call) -> None:
+def jobs(call: CommandCall) -> None:
     """`jobs`, of which `-x` runs its words."""
     read_options(call.words, OPTIONS["jobs"], "builtin-option")
 
 
-def wait(call: Call) -> None:
+def wait(call: CommandCall) -> None:
     """`wait`, of which `-p` sets a variable."""
     for word in call.words:
         if word.literal not in ("-n", "-f"):
             _refuse_option(call, word)
 
 
-def _refuse_option(call: Call, word: Word) -> None:
+def _refuse_option(call: CommandCall, word: Word) -> None:
     """No word that may come to an option."""
     call.refuse(word, "builtin-option", MAY_BE_OPTION.match)
 
 
-def getopts(call: Call) -> None:
+def getopts(call: CommandCall) -> None:
     """`getopts OPTIONS NAME`."""
     literals(call.words[:1], "name")
     _give(call, call.words[1:2], None)

@@ -6,14 +6,14 @@ from functools import partial
 from itertools import pairwise, takewhile
 
 from pegboard.unstable import shell_fits
-from pegboard_plugins.bash.line import Call, Rule
+from pegboard_plugins.bash.line import CommandCall, Rule
 from pegboard_plugins.bash.programs import (
     KINDS,
     OPTIONS,
     RUNNER_REFUSED,
     RUNNERS,
     WRAPPERS,
-    Options,
+    ProgramOptions,
     is_single,
     literals,
     read_options,
@@ -42,7 +42,7 @@ _WITH_PLACE = frozenset({"direnv", "rustup"})
 """Of these a folder or a version stands before the command."""
 
 
-def wrapper(call: Call) -> None:
+def wrapper(call: CommandCall) -> None:
     """Read the command after a wrapper's own options and words."""
     grammar, words = WRAPPERS[call.program], call.words
     if call.program == "command" and words and words[0].literal in ("-v", "-V"):
@@ -74,7 +74,7 @@ def wrapper(call: Call) -> None:
     call.start(inner, placeholder=placeholder, is_fed=True)
 
 
-def _refuse_values(call: Call, options: Options) -> None:
+def _refuse_values(call: CommandCall, options: ProgramOptions) -> None:
     """No option that takes a variable away, or that pipes what is traced into a program."""
     for word in options.values("u", "unset") if call.program in ("env", "genv") else ():
         call.line.assign(word.shown, None)
@@ -83,7 +83,7 @@ def _refuse_values(call: Call, options: Options) -> None:
             raise call.no("wrapper-option", word)
 
 
-def _refuse_filled(call: Call, inner: Sequence[Word]) -> None:
+def _refuse_filled(call: CommandCall, inner: Sequence[Word]) -> None:
     """No placeholder of a caller where this wrapper looks for its options or its command."""
     placeholder = call.command.placeholder
     ahead = len(call.words) - len(inner) + 1 if call.program != "xargs" else len(call.words)
@@ -92,7 +92,7 @@ def _refuse_filled(call: Call, inner: Sequence[Word]) -> None:
             raise call.no("dynamic-command", word)
 
 
-def _refuse_alone(call: Call) -> None:
+def _refuse_alone(call: CommandCall) -> None:
     """No wrapper without a command, where its input would give it one or be that of all others."""
     if call.command.is_fed:
         raise call.no("dynamic-command")
@@ -100,7 +100,7 @@ def _refuse_alone(call: Call) -> None:
         raise call.no("redirection")
 
 
-def _assigned(call: Call, words: Sequence[Word]) -> Sequence[Word]:
+def _assigned(call: CommandCall, words: Sequence[Word]) -> Sequence[Word]:
     """Return the words after the variables of a command."""
     at = 1 if words and words[0].literal == "-" else 0
     while at < len(words) and (words[at].literal is None or "=" in words[at].shown):
@@ -114,7 +114,7 @@ def _assigned(call: Call, words: Sequence[Word]) -> Sequence[Word]:
     return words[at:]
 
 
-def shell(call: Call) -> None:
+def shell(call: CommandCall) -> None:
     """Read a shell that is called with code, with a file, or that reads its input."""
     words = call.words
     plain = list(takewhile(lambda word: word.literal is not None, words))
@@ -134,7 +134,7 @@ def shell(call: Call) -> None:
         _fed(call)
 
 
-def _coded(call: Call, rest: Sequence[Word]) -> None:
+def _coded(call: CommandCall, rest: Sequence[Word]) -> None:
     """`sh -c CODE`, whose operands it may take for its variables."""
     code = rest[0].literal if rest else None
     for word in rest[1:]:
@@ -149,7 +149,7 @@ def _coded(call: Call, rest: Sequence[Word]) -> None:
     call.run(code, rest[0])
 
 
-def _fed(call: Call) -> None:
+def _fed(call: CommandCall) -> None:
     """Read the code that a shell gets from its input: a file, or text in the line."""
     word, fed = _code_fed(call), call.one.fed
     if word is None and fed is not None and fed.word is not None and fed.word.literal is None:
@@ -160,7 +160,7 @@ def _fed(call: Call) -> None:
         call.run(word.literal, word)
 
 
-def _code_fed(call: Call) -> Word | None:
+def _code_fed(call: CommandCall) -> Word | None:
     """Return the code in the input of a command, None for a script in a file."""
     fed = call.one.fed
     is_pipe = fed is not None and fed.kind == "pipe"
@@ -182,7 +182,7 @@ def _shows_script(parts: Sequence[Statement]) -> bool:
     return is_cat and re.fullmatch(r"[\w./-]+\.(py|js|sh|rb|pl|sql)", texts[1]) is not None
 
 
-def coder(call: Call) -> None:
+def coder(call: CommandCall) -> None:
     """Read an interpreter call; the rules about it decide on what its code does."""
     words = call.words
     texts = [word.literal or word.shown for word in words]
@@ -214,7 +214,7 @@ def _reads_code(texts: Sequence[str]) -> bool:
     return not is_told and all(text.startswith("-") for text in texts)
 
 
-def evaluate(call: Call) -> None:
+def evaluate(call: CommandCall) -> None:
     """`eval`, of code that is written out or of a tool that is made for it."""
     words = call.words[1:] if call.words and call.words[0].literal == "--" else call.words
     if len(words) == 1 and _SET_UP.fullmatch(words[0].raw.strip('"')):
@@ -226,7 +226,7 @@ def evaluate(call: Call) -> None:
         call.run(" ".join(literals(words, "dynamic-code")), words[0])
 
 
-def source(call: Call) -> None:
+def source(call: CommandCall) -> None:
     """Read a script that runs in this shell; its content is not read."""
     words = call.words
     kinds = {piece.kind for piece in words[0].pieces} if words else {"output"}
@@ -242,14 +242,14 @@ def _may_be_any(text: str) -> bool:
     return not text or DEVICE.match(text) is not None or ANYTHING in text
 
 
-def trap(call: Call) -> None:
+def trap(call: CommandCall) -> None:
     """`trap CODE SIGNAL`."""
     words = [word for word in call.words if word.literal != "--"]
     if words and words[0].literal not in ("", "-", "-l", "-p"):
         call.run(literals(words[:1], "dynamic-code")[0], words[0])
 
 
-def script(call: Call) -> None:
+def script(call: CommandCall) -> None:
     """`script -c CODE`; without code it opens a shell."""
     options = read_options(call.words, OPTIONS["script"], "wrapper-option")
     codes = options.values("c", "command")
@@ -259,7 +259,7 @@ def script(call: Call) -> None:
         call.run(literals([word], "dynamic-code")[0], word)
 
 
-def watch(call: Call) -> None:
+def watch(call: CommandCall) -> None:
     """`watch` gives its words to a shell."""
     options = read_options(call.words, OPTIONS["watch"], "wrapper-option")
     words = call.words[options.at :]
@@ -269,7 +269,7 @@ def watch(call: Call) -> None:
         call.run(" ".join(literals(words, "dynamic-code")), words[0])
 
 
-def runner(call: Call) -> None:
+def runner(call: CommandCall) -> None:
     """Read a project tool that runs one of the project's commands."""
     acts, words = RUNNERS[call.program].split(), call.words
     texts = [word.literal or "" for word in words]
@@ -294,14 +294,14 @@ def runner(call: Call) -> None:
         raise call.no("dynamic-command")
 
 
-def screen(call: Call) -> None:
+def screen(call: CommandCall) -> None:
     """`screen` that only starts a command, which runs on without a terminal."""
     if not re.match(r"-d ?-?m", " ".join(word.shown for word in call.words)):
         raise call.no("carrier")
     wrapper(call)
 
 
-def gdb(call: Call) -> None:
+def gdb(call: CommandCall) -> None:
     """`gdb` that only follows a program: it runs that."""
     words, at = call.words, 0
     if call.command.is_fed or call.one.fed is not None:
@@ -321,7 +321,7 @@ def gdb(call: Call) -> None:
     call.start(words[at:] if words[at - 1].literal == "--args" else words[at : at + 1])
 
 
-def find(call: Call) -> None:
+def find(call: CommandCall) -> None:
     """`find`, of whose words each must be known; `-exec` runs a command."""
     words, at = call.words, 0
     if call.command.is_fed:
@@ -349,7 +349,7 @@ def _may_be_test(text: str) -> bool:
     return text[:1] in ("-", "!", "(", ")", ANYTHING) or shell_fits(text, "-exec")
 
 
-def _executed(call: Call, at: int) -> int:
+def _executed(call: CommandCall, at: int) -> int:
     """Judge what `-exec` runs; the index behind it."""
     words = call.words
     end = next((k for k in range(at + 1, len(words)) if _ends(words, k)), None)

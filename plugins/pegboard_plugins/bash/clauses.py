@@ -2,8 +2,8 @@
 
 import re
 
-from pegboard_plugins.bash.source import DEVICE, Source, calculates, placed
-from pegboard_plugins.bash.syntax import Feed, Piece, Redirection, Simple, Unclear, Word
+from pegboard_plugins.bash.source import DEVICE, ShellSource, calculates, placed
+from pegboard_plugins.bash.syntax import CommandFeed, Piece, Redirection, Simple, Unclear, Word
 from pegboard_plugins.bash.words import read_quoted, read_word, unbraced
 
 _NAME = re.compile(
@@ -25,7 +25,7 @@ _PATTERN = re.compile(
 _DESCRIPTOR = re.compile(r"([0-9]+|-)(?=[ \t\n;&|)]|$)")
 
 
-def read_redirection(source: Source, one: Simple) -> bool:
+def read_redirection(source: ShellSource, one: Simple) -> bool:
     """Read one redirection, if there is one."""
     start, found = source.at, _REDIRECTS.match(source.text, source.at)
     if found is None:
@@ -50,13 +50,13 @@ def read_redirection(source: Source, one: Simple) -> bool:
         if not source.take(_DESCRIPTOR):
             source.no("redirection", start)
         if sign == "<&" and is_input:
-            one.fed = Feed("pipe")  # what another descriptor reads is not followed
+            one.fed = CommandFeed("pipe")  # what another descriptor reads is not followed
     else:
         _target(source, one, sign, number)
     return True
 
 
-def _target(source: Source, one: Simple, sign: str, number: str) -> None:
+def _target(source: ShellSource, one: Simple, sign: str, number: str) -> None:
     start = source.at
     if source.letter in ("", *"\n;&|)") or source.letter == "#":
         source.no("redirection")
@@ -65,13 +65,13 @@ def _target(source: Source, one: Simple, sign: str, number: str) -> None:
         source.no("redirection", start)
     one.redirections += (Redirection(sign, number, words[0]),)
     if sign == "<<<" and number in ("", "0"):
-        one.fed = Feed("text", words[0])
+        one.fed = CommandFeed("text", words[0])
     elif sign == "<" and number in ("", "0"):
         is_device = DEVICE.match(words[0].literal or "")
-        one.fed = Feed("pipe") if is_device else Feed("file", words[0])
+        one.fed = CommandFeed("pipe") if is_device else CommandFeed("file", words[0])
 
 
-def _note_document(source: Source, one: Simple, *, strips: bool) -> None:
+def _note_document(source: ShellSource, one: Simple, *, strips: bool) -> None:
     """Note the name of a here-document, whose body is read when the next line begins."""
     start, found = source.at, source.take(_NAME)
     if found is None:
@@ -79,7 +79,7 @@ def _note_document(source: Source, one: Simple, *, strips: bool) -> None:
     name = found[1] or found[2] or found[3] or found[4]
     is_plain = found[1] is not None
     end = source.at
-    one.fed = Feed("text")
+    one.fed = CommandFeed("text")
 
     def read_body() -> None:
         body, lines_end = _lines(source, name, strips=strips, joins=is_plain)
@@ -88,12 +88,12 @@ def _note_document(source: Source, one: Simple, *, strips: bool) -> None:
         with placed(start, end):
             word = _expanded(source, one, body, start) if is_plain else _plain(body, start)
         one.redirections += (Redirection("<<", "", word),)
-        one.fed = Feed("text", word)
+        one.fed = CommandFeed("text", word)
 
     source.pending.append(read_body)
 
 
-def _lines(source: Source, name: str, *, strips: bool, joins: bool) -> tuple[str, int]:
+def _lines(source: ShellSource, name: str, *, strips: bool, joins: bool) -> tuple[str, int]:
     """Return the body up to the line of the name, which must exist, and the end of that line."""
     lines: list[str] = []
     start = source.at
@@ -112,7 +112,7 @@ def _lines(source: Source, name: str, *, strips: bool, joins: bool) -> tuple[str
     raise Unclear("here-document", start, source.end)
 
 
-def _line(source: Source, start: int) -> tuple[str, int]:
+def _line(source: ShellSource, start: int) -> tuple[str, int]:
     end = source.text.find("\n", start)
     end = source.end if end < 0 else end
     return source.text[start:end], end
@@ -122,9 +122,9 @@ def _plain(body: str, start: int) -> Word:
     return Word([Piece("text", body, quoted=True)], body, start)
 
 
-def _expanded(source: Source, one: Simple, body: str, start: int) -> Word:
+def _expanded(source: ShellSource, one: Simple, body: str, start: int) -> Word:
     """Read a body as the shell expands it; commands in it may read the command's input."""
-    inside = Source(body, source.read_list, depth=source.depth, inner=source.inner + 1)
+    inside = ShellSource(body, source.read_list, depth=source.depth, inner=source.inner + 1)
     word = Word(read_quoted(inside, ""), body, start)
     for each in inside.simples:
         each.fed = each.fed or one.outer
@@ -132,7 +132,7 @@ def _expanded(source: Source, one: Simple, body: str, start: int) -> Word:
     return word
 
 
-def read_test(source: Source) -> Simple:
+def read_test(source: ShellSource) -> Simple:
     """Read a whole test, with its brackets."""
     one = Simple(source.at, "test")
     source.at += len("[[")
@@ -162,7 +162,7 @@ def read_test(source: Source) -> Simple:
     return one
 
 
-def _operand(source: Source, one: Simple, last: str) -> str:
+def _operand(source: ShellSource, one: Simple, last: str) -> str:
     word = read_word(source)
     if last in _BY_NAME or word.raw in _BY_NAME:
         source.no("test-v", word.at)
@@ -174,7 +174,7 @@ def _operand(source: Source, one: Simple, last: str) -> str:
     return word.raw
 
 
-def _pattern(source: Source) -> Word:
+def _pattern(source: ShellSource) -> Word:
     start, found = source.at, source.take(_PATTERN)
     if found is None or _level(found[0]):
         source.no("regex", start)

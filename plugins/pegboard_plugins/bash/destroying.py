@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import dropwhile, pairwise, takewhile
 
-from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.findings import WalkState
 from pegboard_plugins.bash.origins import SAYS, lose, losses
 from pegboard_plugins.bash.programs import (
     destroys,
@@ -41,7 +41,7 @@ Selection = Callable[[Sequence[str], Words], Words]
 """Which of the operands; the texts are those of all words."""
 
 
-def destroy(base: str, words: Words, operands: Words, findings: Findings) -> None:
+def destroy(base: str, words: Words, operands: Words, findings: WalkState) -> None:
     """Note what the command destroys; the `operands` have the values of variables."""
     names = ["mkfs" if base.startswith("mkfs") else base]
     if not _BY_KIND.isdisjoint(kinds(base)):
@@ -67,7 +67,7 @@ def destroy(base: str, words: Words, operands: Words, findings: Findings) -> Non
     _lose(names, texts, operands, findings)
 
 
-def _is_made(base: str, operands: Words, findings: Findings) -> bool:
+def _is_made(base: str, operands: Words, findings: WalkState) -> bool:
     """Whether the line itself has made what is written, of what a value names."""
     named = [word for word in operands if not word.text.startswith("-")]
     own = {piece.text for word in named[-1:] if word.word for piece in word.word.pieces}
@@ -93,7 +93,7 @@ def _is_name(one: Statement, names: Container[str]) -> bool:
     )
 
 
-def _rename(word: Operand, operands: Words, findings: Findings) -> None:
+def _rename(word: Operand, operands: Words, findings: WalkState) -> None:
     """Note that files have other names from here on, whichever they are."""
     target = operands[-1]
     places = tuple(map(os.path.normpath, findings.places(target)))
@@ -107,7 +107,7 @@ def _rename(word: Operand, operands: Words, findings: Findings) -> None:
         findings.lose_renamed(places)  # each under the same name
 
 
-def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings: Findings) -> None:
+def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings: WalkState) -> None:
     """Note what is gone by the names of listings, of which each may be any."""
     listed, every = dict[Operand, Operand](), list[Operand]()
     for word in operands:
@@ -143,7 +143,7 @@ def _is_met(needed: str, texts: Sequence[str]) -> bool:
     return fits != needed.startswith("!")
 
 
-def _emptied(word: Operand, findings: Findings) -> Operand:
+def _emptied(word: Operand, findings: WalkState) -> Operand:
     """Return a word with unknown values removed from it."""
     text = word.plain
     if findings.placeholder:

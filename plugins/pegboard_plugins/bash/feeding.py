@@ -3,19 +3,19 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from pegboard_plugins.bash.findings import ANY_NUMBER, Findings
+from pegboard_plugins.bash.findings import ANY_NUMBER, WalkState
 from pegboard_plugins.bash.listings import names_secret
 from pegboard_plugins.bash.marks import as_name
 from pegboard_plugins.bash.operands import apply, moves_content
 from pegboard_plugins.bash.patching import PATCHERS, patched
 from pegboard_plugins.bash.programs import option_values, runs_code, takes_names
-from pegboard_plugins.bash.syntax import Command, Feed, Operand, Word, lone
+from pegboard_plugins.bash.syntax import CommandFeed, Operand, ShellCommand, Word, lone
 
 _READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu)")
 """Signs that xargs takes away from a text, and its options with which it splits it otherwise."""
 
 
-def feed(command: Command, words: Sequence[Word], findings: Findings) -> None:
+def feed(command: ShellCommand, words: Sequence[Word], findings: WalkState) -> None:
     """Doubt what a command is given by one that feeds it, where that may be any file."""
     options = findings.values.words(words)
     sought = command.base == "find" and any(
@@ -28,7 +28,7 @@ def feed(command: Command, words: Sequence[Word], findings: Findings) -> None:
 
 
 def _feed_words(
-    command: Command, words: Sequence[Word], options: Sequence[str], findings: Findings
+    command: ShellCommand, words: Sequence[Word], options: Sequence[str], findings: WalkState
 ) -> None:
     """Add the words that xargs passes to its command."""
     is_of_file = any(re.match(r"-a|--arg-file", text) for text in options)
@@ -36,7 +36,7 @@ def _feed_words(
     if is_of_file:
         named = option_values(findings.operands(words), ("-a", "--arg-file"))
         files = (each.word for each in named if each.word)
-        findings.fed = next((Feed("file", word) for word in files), None)
+        findings.fed = next((CommandFeed("file", word) for word in files), None)
     may_be_any = is_of_file or findings.values.feeds_any(findings.fed)
     is_taken = any(map(_takes_anything, command.inner))
     findings.reads_listed |= is_taken
@@ -49,7 +49,7 @@ def _feed_words(
             apply(inner.base, list(map(Operand, _filled(inner, text))), findings)
 
 
-def fed_texts(findings: Findings) -> Sequence[str]:
+def fed_texts(findings: WalkState) -> Sequence[str]:
     """Return the texts of the input that stand in the line: after `echo`, or as a text."""
     fed = findings.fed
     if fed is not None and fed.kind == "text" and fed.word:
@@ -65,7 +65,7 @@ def fed_texts(findings: Findings) -> Sequence[str]:
 
 
 def named_on_input(
-    base: str, words: Sequence[Operand], findings: Findings
+    base: str, words: Sequence[Operand], findings: WalkState
 ) -> Iterator[tuple[Operand, bool]]:
     """Yield the files that a command is given on its input, and whether it writes them.
 
@@ -84,7 +84,7 @@ def named_on_input(
             yield from ((Operand(name, bare=False), False) for name in text.splitlines())
 
 
-def _filled(command: Command, text: str) -> Iterator[str]:
+def _filled(command: ShellCommand, text: str) -> Iterator[str]:
     """Yield the words of a command with a text filled in at their placeholders."""
     own = [word.shown for word in command.words[1:]]
     if not command.placeholder:
@@ -93,7 +93,7 @@ def _filled(command: Command, text: str) -> Iterator[str]:
         yield from (word.replace(command.placeholder, line.strip()) for word in own)
 
 
-def _takes_anything(command: Command) -> bool:
+def _takes_anything(command: ShellCommand) -> bool:
     """Whether the command, or one that it starts, moves what is in the files it is given."""
     texts = [word.shown for word in command.words[1:]]
     is_code = runs_code(command.base) or bool(command.code)

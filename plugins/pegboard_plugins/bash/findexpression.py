@@ -66,7 +66,7 @@ def acted_on(
     tokens = list(texts[at:])
     limits = dict(pairwise(tokens))
     least, most = (_number(limits.get(name, "")) for name in ("-mindepth", "-maxdepth"))
-    parser = _Parser(tokens)
+    parser = _ExpressionParser(tokens)
     node = parser.whole()
     if not parser.has_acts:
         node = _Node("and", parts=(node, _Node("act")))
@@ -97,7 +97,7 @@ def _depth(path: str, start: str) -> int:
     return path.removeprefix(folder).count("/") if is_inside else _DEEPEST
 
 
-class _Parser:
+class _ExpressionParser:
     """Reads an expression: alternatives, what has to be true at once, what is denied, a test."""
 
     def __init__(self, tokens: Sequence[str]) -> None:

@@ -16,10 +16,10 @@ from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
     NUMBER,
-    Block,
-    Command,
-    Feed,
+    CommandFeed,
     Operand,
+    ShellCommand,
+    StatementBlock,
     Unclear,
     Word,
     is_any,
@@ -58,7 +58,7 @@ class Glob(NamedTuple):
     base: str = ""
 
 
-class Listing(NamedTuple):
+class FolderListing(NamedTuple):
     """What a command lists of the files in a folder, which it shows below `start`.
 
     `texts` are the words of a find, or the names and folders that another command is given: all
@@ -84,13 +84,13 @@ class Lost(NamedTuple):
 
     place: str
     shown: str
-    listing: Listing | None = None
+    listing: FolderListing | None = None
     sieves: tuple[tuple[str, ...], ...] = ()
     is_part: bool = False
 
 
 @dataclass(slots=True)
-class Findings:
+class WalkState:
     """The state of a walk through a line; `cwd` are the folders that it may be in.
 
     `reads` are the paths that a command reads and does not write itself, those of the one that is
@@ -129,11 +129,11 @@ class Findings:
     hazards: dict[str, str] = field(default_factory=dict)
     overlays: dict[str, None] = field(default_factory=dict)
     made: dict[str, None] = field(default_factory=dict)
-    functions: dict[str, Block] = field(default_factory=dict)
+    functions: dict[str, StatementBlock] = field(default_factory=dict)
     active: list[tuple[str, ...]] = field(default_factory=list)
     calls: int = 0
     assigned: frozenset[str] = frozenset()
-    fed: Feed | None = None
+    fed: CommandFeed | None = None
     branches: int = 0
     strays: tuple[str, ...] = ()
     strict: bool = False
@@ -144,13 +144,13 @@ class Findings:
     reads_listed: bool = False
     reach: Reach = Reach.WORDS
     listed: dict[str, None] = field(default_factory=dict)
-    listings: dict[Listing, None] = field(default_factory=dict)
+    listings: dict[FolderListing, None] = field(default_factory=dict)
     writes_listed: bool = False
     lost: dict[Lost, None] = field(default_factory=dict)
-    places_of: dict[Command, tuple[str, ...]] = field(default_factory=dict)
+    places_of: dict[ShellCommand, tuple[str, ...]] = field(default_factory=dict)
     depth: int = 0
     followed: int = 0
-    saved: dict[str, tuple[Feed, ...]] = field(default_factory=dict)
+    saved: dict[str, tuple[CommandFeed, ...]] = field(default_factory=dict)
     writing: dict[str, None] = field(default_factory=dict)
     renamed: dict[str | Lost, tuple[str, ...]] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
@@ -289,7 +289,7 @@ class Findings:
             texts = product(*(self.values.texts(word) or ("",) for word in words))
             told = list(islice(texts, MOST_FOLDERS))
             self.listings |= {
-                Listing(start, path, each, is_find=True): None
+                FolderListing(start, path, each, is_find=True): None
                 for each in told
                 for start in start_texts(each)
                 for path in self.places(Operand(start))

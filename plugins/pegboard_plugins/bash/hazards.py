@@ -8,10 +8,10 @@ from pathlib import Path
 
 from pegboard.unstable import shell_fits
 from pegboard_plugins.bash.findexpression import acted_on, start_texts
-from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.findings import WalkState
 from pegboard_plugins.bash.listings import finds
 from pegboard_plugins.bash.programs import destroys, git_words
-from pegboard_plugins.bash.syntax import Block, Feed, Operand, Statement, Word
+from pegboard_plugins.bash.syntax import CommandFeed, Operand, Statement, StatementBlock, Word
 from pegboard_plugins.bash.tables import pairs
 from pegboard_plugins.bash.values import Value
 
@@ -51,7 +51,7 @@ _HAZARDS = pairs("programs", "hazards")
 """By program, patterns of what it is told that endangers what it does not name, and why."""
 
 
-def endanger(base: str, words: Sequence[Word], findings: Findings) -> None:
+def endanger(base: str, words: Sequence[Word], findings: WalkState) -> None:
     """Note a command whose victims only the system or git knows; `words` are its arguments."""
     rule, row = _RULES.get(base), _HAZARDS.get(base)
     if rule is None and row is None:
@@ -67,12 +67,12 @@ def _texts(words: Sequence[Word]) -> list[str]:
     return [word.shown for word in words]
 
 
-def _working(told: Sequence[Word], findings: Findings) -> str:
+def _working(told: Sequence[Word], findings: WalkState) -> str:
     """Why a `git` is one: it deletes what nothing brings back, or its repository runs programs."""
     return _cleaning(told, findings) or _nested(findings)
 
 
-def _nested(findings: Findings) -> str:
+def _nested(findings: WalkState) -> str:
     """Why git is asked for in another repository than that in which the line begins.
 
     Of the programs that the settings of its own one run the user is warned when a session begins.
@@ -96,7 +96,7 @@ def _top(folder: str) -> str:
     return next((each for each in places if os.path.isdir(f"{each}/.git")), "")  # noqa: PTH112 - text
 
 
-def _cleaning(told: Sequence[Word], findings: Findings) -> str:
+def _cleaning(told: Sequence[Word], findings: WalkState) -> str:
     """Why a `git clean` is one: it goes through a whole repository, and not only its top."""
     words = findings.operands(told)
     texts = [word.text for word in words]
@@ -127,7 +127,7 @@ def _cleaning(told: Sequence[Word], findings: Findings) -> str:
     return ""
 
 
-def _takes_home(texts: Sequence[str], findings: Findings) -> bool:
+def _takes_home(texts: Sequence[str], findings: WalkState) -> bool:
     """Whether a `git stash` takes what is not tracked, in a home."""
     takes = any(
         re.fullmatch(r"-[a-z]*[ua][a-z]*|--(include-untracked|all)", text) for text in texts
@@ -135,7 +135,7 @@ def _takes_home(texts: Sequence[str], findings: Findings) -> bool:
     return takes and any(os.path.normpath(path) == findings.home for path in findings.cwd)
 
 
-def _finding(words: Sequence[Word], findings: Findings) -> str:
+def _finding(words: Sequence[Word], findings: WalkState) -> str:
     """Why a `find` is one: by its name it finds a home or the project's history, and removes it."""
     texts = [text for word in words for text in findings.values.texts(word)]
     runs = any(text.startswith(("-exec", "-ok")) for text in texts)
@@ -155,7 +155,7 @@ def _finding(words: Sequence[Word], findings: Findings) -> str:
     return "it would delete the history of the project, or a home" if fits else ""
 
 
-def names_parent(text: str, findings: Findings, depth: int = 0) -> bool:
+def names_parent(text: str, findings: WalkState, depth: int = 0) -> bool:
     """Whether the text stands for the process that runs the line, or for what holds its number."""
     if "ppid" in text.lower() or _lists_own(text):
         return True
@@ -166,18 +166,18 @@ def names_parent(text: str, findings: Findings, depth: int = 0) -> bool:
 
 def _text_of(value: Value) -> str:
     """Return the source of a variable's value, or of the command that outputs it."""
-    if isinstance(value, Feed):
+    if isinstance(value, CommandFeed):
         return " | ".join(map(_shown, value.parts)) or _text_of(value.word)
     return "" if value is None else value.shown
 
 
 def _shown(statement: Statement) -> str:
-    if isinstance(statement, Block):
+    if isinstance(statement, StatementBlock):
         return "; ".join(map(_shown, statement.parts))
     return " ".join(word.raw for word in statement.words)
 
 
-def _killing(words: Sequence[Word], findings: Findings) -> str:
+def _killing(words: Sequence[Word], findings: WalkState) -> str:
     """Why a `kill` is one: what it ends was not started by the line."""
     rest = _texts(words)
     if rest[:1] and rest[0] in ("-l", "-L", "-0"):
@@ -215,14 +215,14 @@ def _lines(*, whole: bool) -> tuple[str, ...]:
     return (_OWN, _OWN_LINE) if whole else _OWN_NAMES
 
 
-def _pkilling(words: Sequence[Word], findings: Findings) -> str:
+def _pkilling(words: Sequence[Word], findings: WalkState) -> str:
     texts = _texts(words)
     is_whole = any(re.fullmatch(r"-\w*f\w*|--full", text) for text in texts)
     is_other = not {"-v", "--inverse"}.isdisjoint(texts)
     return _ENDS if is_other else _killing_by_name(words, findings, is_whole=is_whole)
 
 
-def _killing_by_name(words: Sequence[Word], _: Findings, *, is_whole: bool = False) -> str:
+def _killing_by_name(words: Sequence[Word], _: WalkState, *, is_whole: bool = False) -> str:
     """Why one by name is: the names fit Pegboard, or there are none, but only a user."""
     texts = _texts(words)
     named = [
@@ -244,7 +244,7 @@ def _fits(pattern: str, line: str) -> bool:
     return not words or any(word in line for word in words)
 
 
-_RULES: Mapping[str, Callable[[Sequence[Word], Findings], str]] = {
+_RULES: Mapping[str, Callable[[Sequence[Word], WalkState], str]] = {
     "find": _finding,
     "git": _working,
     "kill": _killing,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from pegboard_plugins.bash.line import Call, Rule
+from pegboard_plugins.bash.line import CommandCall, Rule
 from pegboard_plugins.bash.programs import KINDS, OPTIONS, git_words, read_options
 from pegboard_plugins.bash.syntax import ANYTHING, Word, is_any
 from pegboard_plugins.bash.tables import pattern, patterns, words
@@ -37,7 +37,7 @@ _STASHES = frozenset({"push", "save", "-m", "--message"})
 _ANYWHERE = re.compile(r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::")
 
 
-def sed(call: Call) -> None:
+def sed(call: CommandCall) -> None:
     """sed, with scripts that are read."""
     words, scripts, others, at = call.words, list[Word](), list[Word](), 0
     while at < len(words):
@@ -65,12 +65,12 @@ def _may_be_option(word: Word, text: str) -> bool:
     return (text.startswith("-") and text != "-") or is_open(word, text)
 
 
-def is_filled(call: Call, word: Word) -> bool:
+def is_filled(call: CommandCall, word: Word) -> bool:
     """Whether a caller puts into the word what it is given."""
     return bool(call.command.placeholder) and call.command.placeholder in word.shown
 
 
-def _read_sed(call: Call, word: Word) -> None:
+def _read_sed(call: CommandCall, word: Word) -> None:
     """Go through a script, in which tame values of variables count as a letter."""
     text = ""
     if is_filled(call, word):
@@ -92,7 +92,7 @@ def _read_sed(call: Call, word: Word) -> None:
         at = found.end()
 
 
-def awk(call: Call) -> None:
+def awk(call: CommandCall) -> None:
     """awk, with a program that neither runs nor opens anything."""
     options = read_options(call.words, OPTIONS["awk"], "awk-option")
     program = next(iter(call.words[options.at :]), None)
@@ -133,7 +133,7 @@ def _written(program: str) -> list[str]:
     return files
 
 
-def _refuse_acts(call: Call, program: Word) -> None:
+def _refuse_acts(call: CommandCall, program: Word) -> None:
     values = call.line.values.texts(Word([p for p in program.pieces if p.kind == "variable"]))
     is_tame = all(map(_TAME_VALUE.fullmatch, values))
     if not is_tame or any(map(_AWK_ACTS.search, (program.shown, *call.line.values.texts(program)))):
@@ -151,7 +151,7 @@ def is_open(word: Word, text: str) -> bool:
     return word.literal is None and _WILD.match(text) is not None
 
 
-def git(call: Call) -> None:
+def git(call: CommandCall) -> None:
     """Read a known git command, without options that make it run a program."""
     options = read_options(call.words, OPTIONS["git"], "git-option")
     for setting in options.values("c"):
@@ -169,7 +169,7 @@ def git(call: Call) -> None:
     call.line.later.append(partial(_refuse_options, call, name, rest))
 
 
-def _git_runs(call: Call, name: str, words: Sequence[Word]) -> Sequence[Word]:
+def _git_runs(call: CommandCall, name: str, words: Sequence[Word]) -> Sequence[Word]:
     """Judge what `bisect run`, `submodule foreach` and `rebase -x` run; the words that are left."""
     texts = [word.literal for word in words]
     if name == "bisect" and texts[:1] == ["run"] and words[1:]:
@@ -193,7 +193,7 @@ def _git_runs(call: Call, name: str, words: Sequence[Word]) -> Sequence[Word]:
     return [word for at, word in enumerate(words) if at not in read]
 
 
-def _refuse_options(call: Call, name: str, words: Sequence[Word]) -> None:
+def _refuse_options(call: CommandCall, name: str, words: Sequence[Word]) -> None:
     runs, first = _GIT_RUNS.get(name), words[0].literal if words else ""
     takes_message = name in _GIT_MESSAGES or (name == "stash" and first in _STASHES)
     if runs is not None and call.gets_anything:

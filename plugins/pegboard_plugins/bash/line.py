@@ -10,12 +10,12 @@ from pegboard_plugins.bash.reader import read
 from pegboard_plugins.bash.source import DEVICE, RESERVED, placed
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
-    Block,
-    Command,
-    Feed,
+    CommandFeed,
     Reading,
+    ShellCommand,
     Simple,
     Statement,
+    StatementBlock,
     Unclear,
     Word,
     has_caret_set,
@@ -42,11 +42,11 @@ _BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain
 
 
 @dataclass(slots=True)
-class Call:
+class CommandCall:
     """A command on its way to be judged; `one` is where it stands, `level` what is around it."""
 
-    line: "Line"
-    command: Command
+    line: "JudgedLine"
+    command: ShellCommand
     one: Simple
     level: int
     code_level: int
@@ -99,15 +99,15 @@ class Call:
 
     def start(
         self, words: Sequence[Word], *, placeholder: str = "", is_fed: bool = False
-    ) -> Command:
+    ) -> ShellCommand:
         """Judge a command that this one starts."""
-        command = Command(
+        command = ShellCommand(
             list(words),
             "",
             placeholder=placeholder or self.command.placeholder,
             is_fed=is_fed or self.command.is_fed,
         )
-        self.line.judge(Call(self.line, command, self.one, self.level + 1, self.code_level))
+        self.line.judge(CommandCall(self.line, command, self.one, self.level + 1, self.code_level))
         self.command.inner += (command,)
         return command
 
@@ -124,11 +124,11 @@ class Call:
         self.line.shell = outer
 
 
-Rule = Callable[[Call], None]
+Rule = Callable[[CommandCall], None]
 
 
 @dataclass(slots=True)
-class Line:
+class JudgedLine:
     """What a line comes to, as far as it was judged.
 
     `values` are all that a variable is given anywhere, `told` the codes that are given to
@@ -141,7 +141,7 @@ class Line:
     values: Values
     shell: str = "bash"
     commands: dict[tuple[str, ...], None] = field(default_factory=dict)
-    judged: list[Command] = field(default_factory=list)
+    judged: list[ShellCommand] = field(default_factory=list)
     simples: list[Simple] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     sums: dict[str, int] = field(default_factory=dict)
@@ -152,7 +152,7 @@ class Line:
     first: tuple[str, Word] | None = None
     text: str = ""
 
-    def read(self, text: str, level: int, around: Call | None = None) -> Block:
+    def read(self, text: str, level: int, around: CommandCall | None = None) -> StatementBlock:
         """Read and judge a text, as it stands in a command or as the line itself."""
         if level > DEEPEST:
             raise Unclear("nested-too-deep")
@@ -177,7 +177,7 @@ class Line:
             self._simple(each, level, around)
         return reading.body
 
-    def _simple(self, one: Simple, level: int, around: Call | None) -> None:
+    def _simple(self, one: Simple, level: int, around: CommandCall | None) -> None:
         for each in one.redirections:
             if each.sign != "<<" and each.word.shown.startswith(_NETWORK):
                 raise Unclear("network", each.word.at, each.word.end)
@@ -195,11 +195,11 @@ class Line:
             self.commands |= dict.fromkeys(_told(one))
             return
         self.settings |= dict.fromkeys(settings(one)) if one.assignments else {}
-        one.runs = Command(one.words, "")
+        one.runs = ShellCommand(one.words, "")
         if around is not None:
             one.runs.placeholder = around.command.placeholder
             one.runs.is_fed = around.command.is_fed
-        self.judge(Call(self, one.runs, one, 0, level))
+        self.judge(CommandCall(self, one.runs, one, 0, level))
 
     def assign(self, name: str, value: Value, how: str = "=") -> None:
         """Note what a variable may hold from somewhere on.
@@ -229,7 +229,7 @@ class Line:
             for each in held
         )
 
-    def judge(self, call: Call) -> None:
+    def judge(self, call: CommandCall) -> None:
         """Add a command and what it starts in turn.
 
         :raises Unclear: when that is not known.
@@ -263,7 +263,7 @@ class Line:
         is_program = self._tells_of(plain) and kinds(plain).isdisjoint(("no-files", "goes"))
         return plain if is_program else base
 
-    def _name(self, call: Call) -> str:
+    def _name(self, call: CommandCall) -> str:
         """Return the program's name, as far as it is known."""
         word = call.command.words[0]
         if word.literal is not None:
@@ -323,7 +323,7 @@ def _feed_functions(reading: Reading) -> None:
             calls = (one for one in reading.simples if one.words and one.words[0].literal == name)
             feeds = [one.fed for one in calls if one.fed is not None]
             if feeds:
-                feed = feeds[0] if len(set(map(id, feeds))) == 1 else Feed("pipe")
+                feed = feeds[0] if len(set(map(id, feeds))) == 1 else CommandFeed("pipe")
                 for each in body:
                     each.fed = each.fed or feed
 
@@ -341,10 +341,10 @@ def _told(one: Simple) -> Iterator[tuple[str, ...]]:
         yield tuple(f"{sign} {word.shown}" for sign, _, word in one.redirections)
 
 
-def _first(body: Block, simples: Sequence[Simple]) -> tuple[str, Word] | None:
+def _first(body: StatementBlock, simples: Sequence[Simple]) -> tuple[str, Word] | None:
     """Return the variable that the first statement sets in the line's own shell."""
     first: Statement = body
-    while isinstance(first, Block) and first.kind in ("list", "and", "or") and first.parts:
+    while isinstance(first, StatementBlock) and first.kind in ("list", "and", "or") and first.parts:
         first = first.parts[0]
     if not isinstance(first, Simple) or first is not simples[0] or first.words:
         return None

@@ -11,7 +11,7 @@ from pathlib import Path
 from pegboard.files import resolved_path, walk_files
 from pegboard.unstable import folder_entries, shell_escape, shell_fits, shell_paths, shell_unescape
 from pegboard_plugins.bash.findexpression import acted_on
-from pegboard_plugins.bash.findings import Listing, Lost
+from pegboard_plugins.bash.findings import FolderListing, Lost
 from pegboard_plugins.bash.listings import finds
 
 MOST_FILES = 20_000
@@ -22,7 +22,7 @@ _KERNEL = frozenset({"/dev", "/proc", "/sys"})
 """What is there is of the system's running, and other judges look after it."""
 
 
-def listed_files(listing: Listing) -> list[str]:
+def listed_files(listing: FolderListing) -> list[str]:
     """Return the paths that may be in a listing; of a folder with very many files some."""
     files = dict(_below(listing))
     if not listing.is_find:
@@ -36,7 +36,7 @@ def listed_files(listing: Listing) -> list[str]:
     return [files[each][0] for each in shown]
 
 
-def _below(listing: Listing) -> Iterator[tuple[str, tuple[str, bool]]]:
+def _below(listing: FolderListing) -> Iterator[tuple[str, tuple[str, bool]]]:
     """Yield each file below the folder as it is shown, with its path, and whether it is a folder.
 
     The nearest come first.
@@ -62,7 +62,7 @@ def _is_empty(path: str) -> bool:
         return False
 
 
-def _fits(shown: str, listing: Listing) -> bool:
+def _fits(shown: str, listing: FolderListing) -> bool:
     """Whether a file is one of those that the words of a command name, or in such a folder."""
     inside = shown.removeprefix(f"{listing.start}/")
     name = inside.rpartition("/")[2]
@@ -117,7 +117,7 @@ def _name_of(path: str, shown: str) -> str:
     return "/".join(path.split("/")[-1 - shown.count("/") :])
 
 
-def _shown(listing: Listing, folder: str) -> list[str]:
+def _shown(listing: FolderListing, folder: str) -> list[str]:
     """Return the files below a folder as a listing shows them, without what git ignores."""
     start = listing.start.rstrip("/")
     before = f"{start}/" if start or listing.start else ""
@@ -126,7 +126,7 @@ def _shown(listing: Listing, folder: str) -> list[str]:
     return [f"{before}{name}" for name in files if "/." not in f"/{name}"]
 
 
-def _chosen(names: Sequence[str], listing: Listing) -> list[str]:
+def _chosen(names: Sequence[str], listing: FolderListing) -> list[str]:
     """Return those of the files that the words of a listing choose."""
     if not listing.is_find:
         return [each for each in names if _fits(each, listing)]

@@ -12,8 +12,8 @@ from pegboard_plugins.bash.destroying import destroy
 from pegboard_plugins.bash.findexpression import acted_on
 from pegboard_plugins.bash.findings import (
     ANYWHERE,
-    Findings,
-    Listing,
+    FolderListing,
+    WalkState,
     before_glob,
     within,
 )
@@ -73,7 +73,7 @@ Kinds = frozenset[str]
 Words = Sequence[Operand]
 
 
-def apply(base: str, words: Words, findings: Findings) -> None:
+def apply(base: str, words: Words, findings: WalkState) -> None:
     """Add what the command would do with files; `words` are its arguments."""
     does = kinds(base)
     if base == "ps" and _shows_variables([word.text for word in words]):
@@ -108,7 +108,7 @@ def apply(base: str, words: Words, findings: Findings) -> None:
     destroy(base, words, operands, findings)
 
 
-def _as_given(base: str, words: Words, findings: Findings, *, is_matched: bool) -> Words:
+def _as_given(base: str, words: Words, findings: WalkState, *, is_matched: bool) -> Words:
     """Return the words as the program takes them; where find may lack a start, it is `.`."""
     start = [Operand(".")] * (base == "find")
     texts = [word.text for word in words]
@@ -130,7 +130,7 @@ def _as_names(operands: Words, names: Container[tuple[Word | None, str]]) -> Ite
             yield word._replace(wild=False)
 
 
-def _note_sought(base: str, words: Words, findings: Findings) -> None:
+def _note_sought(base: str, words: Words, findings: WalkState) -> None:
     """Note the files of secrets that a search is limited to, by a wildcard for their names."""
     is_search = "searches" in kinds(base)
     for word in option_values(words, _CHOOSING) if is_search else ():
@@ -138,7 +138,7 @@ def _note_sought(base: str, words: Words, findings: Findings) -> None:
             findings.touch(Operand(word.text.lower(), bare=False))
 
 
-def _note_listed(base: str, operands: Words, findings: Findings) -> None:
+def _note_listed(base: str, operands: Words, findings: WalkState) -> None:
     """Note which files a command may list, in this folder and elsewhere."""
     texts = [word.text for word in operands]
     acts = git_words(texts) if base == "git" else []
@@ -157,9 +157,9 @@ def _note_listed(base: str, operands: Words, findings: Findings) -> None:
     hides = base not in _SHOW_HIDDEN and reach(base, texts) != Reach.ANY
     is_git = base == "git"
     findings.listings |= {
-        Listing(path, path, chosen, hides=hides, is_tracked=is_git): None for path in here
+        FolderListing(path, path, chosen, hides=hides, is_tracked=is_git): None for path in here
     }
-    findings.listings |= {Listing(path, path, hides=hides): None for path in placed}
+    findings.listings |= {FolderListing(path, path, hides=hides): None for path in placed}
 
 
 def _shows_variables(texts: Sequence[str]) -> bool:
@@ -170,7 +170,7 @@ def _shows_variables(texts: Sequence[str]) -> bool:
     )
 
 
-def _note_process(base: str, operands: Words, findings: Findings, *, writes: bool) -> None:
+def _note_process(base: str, operands: Words, findings: WalkState, *, writes: bool) -> None:
     """Note that what a process was given is read where the words name it, taken together.
 
     So it is where all is searched or copied that the system tells of processes.
@@ -185,7 +185,7 @@ def _note_process(base: str, operands: Words, findings: Findings, *, writes: boo
         findings.tell_of_process()
 
 
-def _doubt(base: str, words: Words, operands: Words, findings: Findings) -> None:
+def _doubt(base: str, words: Words, operands: Words, findings: WalkState) -> None:
     """Doubt a command that moves the content of files of which nobody knows the names."""
     dynamic = [word for word in operands if word.dynamic]
     unknown = [word for word in dynamic if is_any(word.text)]
@@ -241,7 +241,7 @@ def _before_image(words: Words) -> Words:
     return words[: at + 1]
 
 
-def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = False) -> None:
+def _touch(word: Operand, findings: WalkState, *, write: bool, is_local: bool = False) -> None:
     """Tell the findings what a word names in whatever way, as far as one knows."""
     if write:
         findings.distrust(word)
@@ -262,7 +262,7 @@ def _touch(word: Operand, findings: Findings, *, write: bool, is_local: bool = F
         findings.touch(within(Operand(word.text)), write=write)
 
 
-def tell(word: Word, findings: Findings) -> None:
+def tell(word: Word, findings: WalkState) -> None:
     """Read the secrets that a text of a command names."""
     for text in findings.values.texts(word):
         for name in _secrets(text):
@@ -301,7 +301,7 @@ def _secrets(text: str) -> Iterator[str]:
         yield from (name for name in _FILE.findall(text) if names_secret(name))
 
 
-def _write(base: str, words: Words, operands: Words, findings: Findings) -> None:
+def _write(base: str, words: Words, operands: Words, findings: WalkState) -> None:
     """Note the files that a program names for writing in a way of its own."""
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)

@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from pegboard_plugins.bash.findexpression import start_texts
-from pegboard_plugins.bash.findings import Findings, Listing, Lost
+from pegboard_plugins.bash.findings import FolderListing, Lost, WalkState
 from pegboard_plugins.bash.programs import git_words, kinds, option_values, without_options
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
-    Block,
-    Command,
-    Feed,
+    CommandFeed,
     Operand,
+    ShellCommand,
     Simple,
     Statement,
+    StatementBlock,
     Word,
 )
 from pegboard_plugins.bash.values import Value
@@ -43,13 +43,13 @@ SAYS = frozenset({"basename", "dirname", "echo", "ls", "printf", "realpath", "re
 _KINDS_OF_FILES = re.compile(r"-t.*|--type\b.*", re.DOTALL)
 
 
-def lose(word: Operand, findings: Findings) -> None:
+def lose(word: Operand, findings: WalkState) -> None:
     """Note that what a command has listed is gone, or written over, by the names of a word."""
     findings.lost |= dict.fromkeys(losses(word, findings))
     findings.lose_renamed(("*",))
 
 
-def losses(word: Operand, findings: Findings) -> Iterator[Lost]:
+def losses(word: Operand, findings: WalkState) -> Iterator[Lost]:
     """Yield what is gone if all is that a word names by a listing."""
     text = word.text
     if findings.placeholder:
@@ -65,7 +65,7 @@ def losses(word: Operand, findings: Findings) -> Iterator[Lost]:
             yield each._replace(place=each.place + behind)
 
 
-def _feeds(word: Operand, findings: Findings) -> Iterator[Feed]:
+def _feeds(word: Operand, findings: WalkState) -> Iterator[CommandFeed]:
     """Yield what a word, or the input of its command, takes its text from."""
     if word.word is not None:
         yield from _of_word(word.word, findings, set())
@@ -73,17 +73,17 @@ def _feeds(word: Operand, findings: Findings) -> Iterator[Feed]:
         yield from _of_value(findings.fed, findings, set())
 
 
-def _of_word(word: Word, findings: Findings, seen: set[str]) -> Iterator[Feed]:
+def _of_word(word: Word, findings: WalkState, seen: set[str]) -> Iterator[CommandFeed]:
     for piece in word.pieces:
         if piece.body:
-            yield Feed("file", None, (Block("list", [*piece.body]),))
+            yield CommandFeed("file", None, (StatementBlock("list", [*piece.body]),))
         elif piece.kind == "variable" and piece.text not in seen:
             seen.add(piece.text)
             for value in findings.values.given(piece.text) or ():
                 yield from _of_value(value, findings, seen)
 
 
-def _of_value(value: Value, findings: Findings, seen: set[str]) -> Iterator[Feed]:
+def _of_value(value: Value, findings: WalkState, seen: set[str]) -> Iterator[CommandFeed]:
     if isinstance(value, Word):
         yield from _of_word(value, findings, seen)
     elif value is not None and value.kind == "pipe":
@@ -93,7 +93,7 @@ def _of_value(value: Value, findings: Findings, seen: set[str]) -> Iterator[Feed
         yield from _of_file(value.word, findings) if value.kind == "file" else ()
 
 
-def _of_file(word: Word, findings: Findings) -> Iterator[Feed]:
+def _of_file(word: Word, findings: WalkState) -> Iterator[CommandFeed]:
     """Yield what the line itself has written into a file."""
     texts = (word.literal,) if word.literal is not None else ()
     paths = (path for text in texts for path in findings.places(Operand(text, wild=False)))
@@ -101,7 +101,7 @@ def _of_file(word: Word, findings: Findings) -> Iterator[Feed]:
         yield from findings.saved.get(path, ())
 
 
-def _put_out_by(feeds: Iterable[Feed], findings: Findings) -> Iterator[Lost]:
+def _put_out_by(feeds: Iterable[CommandFeed], findings: WalkState) -> Iterator[Lost]:
     """Yield the names that are put out there."""
     cwd = findings.cwd
     for feed in feeds:
@@ -116,7 +116,7 @@ def _put_out_by(feeds: Iterable[Feed], findings: Findings) -> Iterator[Lost]:
         yield from found
 
 
-def _of_pipe(parts: Sequence[Statement], findings: Findings) -> Iterable[Lost]:
+def _of_pipe(parts: Sequence[Statement], findings: WalkState) -> Iterable[Lost]:
     """Return the names that a pipe puts out: those of the last part with its own, sifted."""
     found: list[Lost] = []
     for part in parts:
@@ -132,7 +132,7 @@ def _of_pipe(parts: Sequence[Statement], findings: Findings) -> Iterable[Lost]:
     return found
 
 
-def _of_statement(statement: Statement, findings: Findings) -> Iterable[Lost]:
+def _of_statement(statement: Statement, findings: WalkState) -> Iterable[Lost]:
     if isinstance(statement, Simple):
         if statement.runs is not None:
             own = list(_of_command(statement.runs, findings))
@@ -145,11 +145,11 @@ def _of_statement(statement: Statement, findings: Findings) -> Iterable[Lost]:
     return [each for part in statement.parts for each in _of_statement(part, findings)]
 
 
-def _of_command(command: Command, findings: Findings) -> Iterator[Lost]:
+def _of_command(command: ShellCommand, findings: WalkState) -> Iterator[Lost]:
     """Yield the names that a command puts out, or one that it starts."""
     function = findings.functions.get(command.base)
     for statement in (*command.code, *([function] if function else [])):
-        yield from _put_out_by([Feed("pipe", None, (statement,))], findings)
+        yield from _put_out_by([CommandFeed("pipe", None, (statement,))], findings)
     for inner in command.inner:
         yield from _of_command(inner, findings)
     if command.inner or command.is_fed:
@@ -164,7 +164,7 @@ def _of_command(command: Command, findings: Findings) -> Iterator[Lost]:
         yield from _of_texts(command.base, operands, findings)
 
 
-def _of_ls(base: str, operands: Sequence[Operand], findings: Findings) -> Iterator[Lost]:
+def _of_ls(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
     """Yield what `ls` shows: the words for files, what is in folders."""
     is_itself = any(_NAMED_FOLDER.fullmatch(word.text) for word in operands)
     for word in without_options(base, operands) or [Operand(".")]:
@@ -175,7 +175,7 @@ def _of_ls(base: str, operands: Sequence[Operand], findings: Findings) -> Iterat
             yield from _flat("*", inside, findings)
 
 
-def _of_texts(base: str, operands: Sequence[Operand], findings: Findings) -> Iterator[Lost]:
+def _of_texts(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
     """Yield what any other program may put out: what its wildcards fit, and what it was given."""
     if "moves" in kinds(base):
         saved = (each for word in operands if word.word for each in _of_file(word.word, findings))
@@ -188,11 +188,11 @@ def _of_texts(base: str, operands: Sequence[Operand], findings: Findings) -> Ite
             yield from _flat(word.text, word, findings)
 
 
-def _flat(shown: str, word: Operand, findings: Findings) -> Iterator[Lost]:
+def _flat(shown: str, word: Operand, findings: WalkState) -> Iterator[Lost]:
     yield from (Lost(path, shown) for path in findings.patterns(word))
 
 
-def _listings(base: str, operands: Sequence[Operand], findings: Findings) -> Iterator[Lost]:
+def _listings(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
     """Yield the listings of a program that goes through folders."""
     texts = tuple(word.text for word in operands)
     if base in ("find", "gfind"):
@@ -216,7 +216,7 @@ def _listings(base: str, operands: Sequence[Operand], findings: Findings) -> Ite
             yield from _deep(word.text, findings, ())
 
 
-def _of_search(base: str, operands: Sequence[Operand], findings: Findings) -> Iterator[Lost]:
+def _of_search(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
     """Yield what a search lists; which files have a text in them, only their content tells."""
     texts = [word.text for word in operands]
     named = [word.text for word in without_options(base, operands)]
@@ -241,12 +241,12 @@ def _of_search(base: str, operands: Sequence[Operand], findings: Findings) -> It
 
 def _deep(
     start: str,
-    findings: Findings,
+    findings: WalkState,
     texts: tuple[str, ...],
     *,
     is_find: bool = False,
     is_part: bool = False,
 ) -> Iterator[Lost]:
     for path in findings.patterns(Operand(start, wild=False)):
-        listing = Listing(start, path, texts, is_find=is_find)
+        listing = FolderListing(start, path, texts, is_find=is_find)
         yield Lost(path, start, listing, is_part=is_part)

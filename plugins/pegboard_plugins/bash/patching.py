@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pegboard_plugins.bash.findings import Findings
+from pegboard_plugins.bash.findings import WalkState
 from pegboard_plugins.bash.programs import git_words, option_values
 from pegboard_plugins.bash.syntax import Operand
 
@@ -20,7 +20,7 @@ _ANY = Operand("./*", bare=False, wild=False)
 
 
 def patched(
-    base: str, words: Sequence[Operand], texts: Sequence[str], findings: Findings
+    base: str, words: Sequence[Operand], texts: Sequence[str], findings: WalkState
 ) -> Iterator[Operand]:
     """Yield the files that a patch would change: any of the folder, where none is named in it.
 
@@ -38,7 +38,7 @@ def patched(
         yield _ANY
 
 
-def _in_files(words: Sequence[Operand], findings: Findings) -> Iterator[str]:
+def _in_files(words: Sequence[Operand], findings: WalkState) -> Iterator[str]:
     """Yield the patches in the files that are there."""
     named = [word for word in words if not word.text.startswith("-")]
     files = [*option_values(words, ("-i", "--input")), *named[1:]]

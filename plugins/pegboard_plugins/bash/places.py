@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pegboard_plugins.bash.marks import is_wild, marked, plain
-from pegboard_plugins.bash.syntax import ANYTHING, Block, Simple, Statement, Word, lone
+from pegboard_plugins.bash.syntax import ANYTHING, Simple, Statement, StatementBlock, Word, lone
 
 _IN_ORDER = frozenset({"list", "and", "group"})
 _TOP = "--show-toplevel"
@@ -39,7 +39,7 @@ def _reached(
 ) -> tuple[str, ...]:
     """Return where `pwd` is behind one `cd`, or where that has failed; behind others anywhere."""
     parts = body
-    while len(parts) == 1 and isinstance(parts[0], Block) and parts[0].kind in _IN_ORDER:
+    while len(parts) == 1 and isinstance(parts[0], StatementBlock) and parts[0].kind in _IN_ORDER:
         parts = parts[0].parts
     words = [one.words if isinstance(one, Simple) else [] for one in parts]
     names = [word.literal for each in words for word in each[:1]]

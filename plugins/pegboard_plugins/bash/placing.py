@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from pegboard_plugins.bash.changing import TARGETS
-from pegboard_plugins.bash.findings import Findings, hidden_matches
+from pegboard_plugins.bash.findings import WalkState, hidden_matches
 from pegboard_plugins.bash.programs import git_words, kinds, last, option_values, without_options
 from pegboard_plugins.bash.syntax import Operand
 
@@ -16,7 +16,7 @@ Kinds = frozenset[str]
 Words = Sequence[Operand]
 
 
-def hand_over(base: str, does: Kinds, operands: Words, findings: Findings) -> None:
+def hand_over(base: str, does: Kinds, operands: Words, findings: WalkState) -> None:
     """Note what a program may write, make or rename that no other rule covers."""
     if base == "git" or "reads" not in does:
         named = (each for word in operands for each in _with_value(word))
@@ -41,7 +41,7 @@ def makes_links(base: str, operands: Words) -> bool:
     )
 
 
-def note_links(base: str, operands: Words, findings: Findings) -> None:
+def note_links(base: str, operands: Words, findings: WalkState) -> None:
     """Note the links that come to be, each with where it leads: a relative one from its folder."""
     *targets, name = without_options(base, operands)[-2:] or [Operand("")]
     for target in targets:
@@ -59,7 +59,7 @@ def note_links(base: str, operands: Words, findings: Findings) -> None:
                 findings.links |= {link: real, f"{link}/{own}": real}
 
 
-def _place_clone(operands: Words, findings: Findings) -> None:
+def _place_clone(operands: Words, findings: WalkState) -> None:
     """Where git places what it is told to, a clone also under the name of its source."""
     named = [word for word in operands if not word.text.startswith("-")]
     if any(word.text in _GIT_PLACES for word in named[:2]):
@@ -82,7 +82,7 @@ def _with_value(word: Operand) -> tuple[Operand, ...]:
     return named if glued is None else (*named, Operand(glued[1], bare=False))
 
 
-def _place(base: str, operands: Words, findings: Findings) -> None:
+def _place(base: str, operands: Words, findings: WalkState) -> None:
     """Where things come to be: at the last operand, or in it under their own names."""
     named = without_options(base, operands)
     for target in [*option_values(operands, TARGETS)] or last(named):

@@ -89,7 +89,7 @@ WRAPPERS = {name: _grammar(values) for name, values in rows("programs", "wrapper
 OPTIONS = {name: _grammar(values) for name, values in rows("programs", "options").items()}
 
 
-class Options(NamedTuple):
+class ProgramOptions(NamedTuple):
     """The options that were given, each with its value, and the index of the first operand."""
 
     at: int
@@ -117,7 +117,7 @@ def literals(words: Sequence[Word], code: str) -> list[str]:
     return [word.literal or "" for word in words]
 
 
-def read_options(words: Sequence[Word], grammar: Grammar, code: str) -> Options:
+def read_options(words: Sequence[Word], grammar: Grammar, code: str) -> ProgramOptions:
     """Read the options before the first operand.
 
     :raises Unclear: with the code, for an option that is not in the grammar.
@@ -127,7 +127,7 @@ def read_options(words: Sequence[Word], grammar: Grammar, code: str) -> Options:
     while at < len(words):
         word, text = words[at], _option(words[at], code)
         if text == "--":
-            return Options(at + 1, given)
+            return ProgramOptions(at + 1, given)
         if not text.startswith("-") or text == "-":
             break
         for name, takes, start in _named(text, grammar):
@@ -139,7 +139,7 @@ def read_options(words: Sequence[Word], grammar: Grammar, code: str) -> Options:
                     raise Unclear(code, word.at, words[-1].end)
             given.append((name, word.behind(start) if start else words[at]))
         at += 1
-    return Options(at, given)
+    return ProgramOptions(at, given)
 
 
 def _option(word: Word, code: str) -> str:

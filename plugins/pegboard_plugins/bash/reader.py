@@ -8,15 +8,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from pegboard_plugins.bash.clauses import REDIRECTS, read_redirection, read_test
-from pegboard_plugins.bash.source import RESERVED, SKIPPED, Source, read_sum
+from pegboard_plugins.bash.source import RESERVED, SKIPPED, ShellSource, read_sum
 from pegboard_plugins.bash.syntax import (
     Assignment,
-    Block,
-    Feed,
+    CommandFeed,
     Piece,
     Reading,
     Simple,
     Statement,
+    StatementBlock,
     Unclear,
     Word,
 )
@@ -42,9 +42,9 @@ def read(text: str, depth: int = 0) -> Reading:
     :raises Unclear: when a part of it is not in the grammar.
     """
     try:
-        source = Source(text, _list, depth=depth)
+        source = ShellSource(text, _list, depth=depth)
         source.skip(lines=True)
-        body = _list(source, (), "") if source.at < source.end else Block("list", [])
+        body = _list(source, (), "") if source.at < source.end else StatementBlock("list", [])
     except RecursionError:
         raise Unclear("nested-too-deep") from None
     if source.pending:
@@ -52,7 +52,7 @@ def read(text: str, depth: int = 0) -> Reading:
     return Reading(body, source.simples, source.functions, source.sums)
 
 
-def _list(source: Source, ends: tuple[str, ...], closer: str) -> Block:
+def _list(source: ShellSource, ends: tuple[str, ...], closer: str) -> StatementBlock:
     """Statements up to a reserved word of `ends`, to the closer, or to the end without either."""
     parts: list[Statement] = []
     while True:
@@ -60,17 +60,19 @@ def _list(source: Source, ends: tuple[str, ...], closer: str) -> Block:
         if source.at >= source.end:
             if ends or closer or not parts:
                 source.no("unfinished")
-            return Block("list", parts)
+            return StatementBlock("list", parts)
         is_end = ends and (source.keyword() in ends or (";;" in ends and source.sees(";;")))
         if is_end or (closer and source.letter == closer):
             break
         parts.append(_separated(source, _and_or(source), ends, closer))
     if not parts:
         source.no("syntax")
-    return Block("list", parts)
+    return StatementBlock("list", parts)
 
 
-def _separated(source: Source, part: Statement, ends: tuple[str, ...], closer: str) -> Statement:
+def _separated(
+    source: ShellSource, part: Statement, ends: tuple[str, ...], closer: str
+) -> Statement:
     """Read the separator after a statement: in the background it has its own shell."""
     letter = source.letter
     if letter == ";" and source.sees(";;"):
@@ -78,7 +80,7 @@ def _separated(source: Source, part: Statement, ends: tuple[str, ...], closer: s
             source.no("syntax")
     elif letter == "&":
         source.at += 1
-        return Block("shell", [part])
+        return StatementBlock("shell", [part])
     elif letter == ";":
         source.at += 1
     elif letter not in ("", "\n", closer):
@@ -86,17 +88,17 @@ def _separated(source: Source, part: Statement, ends: tuple[str, ...], closer: s
     return part
 
 
-def _and_or(source: Source) -> Statement:
+def _and_or(source: ShellSource) -> Statement:
     found = _pipeline(source)
     while source.text[source.at : source.at + 2] in ("&&", "||"):
         is_and = source.letter == "&"
         source.at += len("&&")
         source.skip(lines=True)
-        found = Block("and" if is_and else "or", [found, _pipeline(source)])
+        found = StatementBlock("and" if is_and else "or", [found, _pipeline(source)])
     return found
 
 
-def _pipeline(source: Source) -> Statement:
+def _pipeline(source: ShellSource) -> Statement:
     source.skip()
     for word in ("!", "time") if source.letter in ("!", "t") else ():
         if source.keyword() == word:
@@ -112,24 +114,24 @@ def _pipeline(source: Source) -> Statement:
         part = _command(source)
         if parts:
             before = tuple(parts) if len(parts) <= _MOST_PARTS else ()
-            _feed(source.simples[start:], Feed("pipe", parts=before))
+            _feed(source.simples[start:], CommandFeed("pipe", parts=before))
         parts.append(part)
         source.skip()
         if source.letter != "|" or source.sees("||"):
             break
         source.at += len("|&") if source.sees("|&") else 1
         source.skip(lines=True)
-    return parts[0] if len(parts) == 1 else Block("pipe", parts)
+    return parts[0] if len(parts) == 1 else StatementBlock("pipe", parts)
 
 
-def _feed(simples: Sequence[Simple], feed: Feed) -> None:
+def _feed(simples: Sequence[Simple], feed: CommandFeed) -> None:
     """All that stands in a pipe, or has a redirected input, may read it."""
     for each in simples:
         each.fed = each.fed or feed
         each.outer = each.outer or feed
 
 
-def _command(source: Source) -> Statement:
+def _command(source: ShellSource) -> Statement:
     start, word = len(source.simples), source.keyword()
     if source.letter == "(":
         word = "((" if source.sees("((") else "("
@@ -145,7 +147,7 @@ def _command(source: Source) -> Statement:
     return _redirected(source, found, start)
 
 
-def _redirected(source: Source, found: Statement, start: int) -> Statement:
+def _redirected(source: ShellSource, found: Statement, start: int) -> Statement:
     """Read the redirections after a compound command, which are opened before it runs."""
     whole = Simple(source.at, "redirection")
     source.skip()
@@ -159,63 +161,63 @@ def _redirected(source: Source, found: Statement, start: int) -> Statement:
     source.simples.append(whole)
     if whole.fed:
         _feed(inside, whole.fed)
-    return Block("group", [whole, found])
+    return StatementBlock("group", [whole, found])
 
 
-def _function(source: Source, name: str) -> Block:
+def _function(source: ShellSource, name: str) -> StatementBlock:
     if source.pending or name in RESERVED or not name.isascii():
         source.no("here-document" if source.pending else "reserved-word")
     start = len(source.simples)
     body = _command(source)
     source.functions.setdefault(name, []).extend(source.simples[start:])
-    return Block("function", [body], name)
+    return StatementBlock("function", [body], name)
 
 
-def _subshell(source: Source) -> Block:
+def _subshell(source: ShellSource) -> StatementBlock:
     source.at += 1
     body = _list(source, (), ")")
     source.at += 1
-    return Block("shell", [body])
+    return StatementBlock("shell", [body])
 
 
-def _group(source: Source) -> Block:
+def _group(source: ShellSource) -> StatementBlock:
     source.at += 1
     body = _list(source, ("}",), "")
     source.expect("}")
     return body
 
 
-def _if(source: Source) -> Block:
+def _if(source: ShellSource) -> StatementBlock:
     source.at += len("if")
     parts: list[Statement] = [_list(source, ("then",), "")]
     source.expect("then")
-    parts.append(Block("branch", [_list(source, ("elif", "else", "fi"), "")]))
+    parts.append(StatementBlock("branch", [_list(source, ("elif", "else", "fi"), "")]))
     word = source.keyword()
     if word == "elif":
         source.at += len("el")
-        parts.append(Block("branch", [_if(source)]))
+        parts.append(StatementBlock("branch", [_if(source)]))
     elif word == "else":
         source.at += len("else")
-        parts.append(Block("branch", [_list(source, ("fi",), "")]))
+        parts.append(StatementBlock("branch", [_list(source, ("fi",), "")]))
     if word != "elif":
         source.expect("fi")
-    return Block("list", parts)
+    return StatementBlock("list", parts)
 
 
-def _while(source: Source) -> Block:
+def _while(source: ShellSource) -> StatementBlock:
     source.at += len("while")
     condition = _list(source, ("do",), "")
-    return Block("loop", [condition, *_done(source).parts])
+    return StatementBlock("loop", [condition, *_done(source).parts])
 
 
-def _done(source: Source) -> Block:
+def _done(source: ShellSource) -> StatementBlock:
     source.expect("do")
     body = _list(source, ("done",), "")
     source.expect("done")
-    return Block("loop", [body])
+    return StatementBlock("loop", [body])
 
 
-def _for(source: Source) -> Block:
+def _for(source: ShellSource) -> StatementBlock:
     source.at += len("for")
     source.skip()
     one = Simple(source.at, "for")
@@ -229,10 +231,10 @@ def _for(source: Source) -> Block:
     if source.letter == ";":
         source.at += 1
     source.simples.append(one)
-    return Block("list", [one, _done(source)])
+    return StatementBlock("list", [one, _done(source)])
 
 
-def _loop_variable(source: Source, one: Simple) -> None:
+def _loop_variable(source: ShellSource, one: Simple) -> None:
     name = source.take(_NAME)
     if name is None or name[0] in RESERVED or not name[0].isascii():
         source.no("syntax")
@@ -248,7 +250,7 @@ def _loop_variable(source: Source, one: Simple) -> None:
     one.assignments = tuple(Assignment(name[0], "for", word) for word in words or [Word([])])
 
 
-def _case(source: Source) -> Block:
+def _case(source: ShellSource) -> StatementBlock:
     source.at += len("case")
     source.skip()
     subject = Simple(source.at, "case")
@@ -262,17 +264,17 @@ def _case(source: Source) -> Block:
     while source.keyword() != "esac":
         _patterns(source, subject)
         if not source.sees(";;") and source.keyword() != "esac":
-            parts.append(Block("branch", [_list(source, (";;", "esac"), "")]))
+            parts.append(StatementBlock("branch", [_list(source, (";;", "esac"), "")]))
         if source.sees(";;"):
             source.at += len(";;")
             if source.letter == "&":
                 source.no("syntax")
         source.skip(lines=True)
     source.at += len("esac")
-    return Block("list", parts)
+    return StatementBlock("list", parts)
 
 
-def _patterns(source: Source, subject: Simple) -> None:
+def _patterns(source: ShellSource, subject: Simple) -> None:
     if source.letter == "(":
         source.at += 1
         source.skip()
@@ -291,7 +293,7 @@ def _patterns(source: Source, subject: Simple) -> None:
     source.skip(lines=True)
 
 
-def _sum_command(source: Source) -> Simple:
+def _sum_command(source: ShellSource) -> Simple:
     one = Simple(source.at, "sum")
     source.at += len("((")
     text = read_sum(source, "))")
@@ -300,7 +302,7 @@ def _sum_command(source: Source) -> Simple:
     return one
 
 
-def _simple(source: Source) -> Simple:
+def _simple(source: ShellSource) -> Simple:
     """Read assignments and redirections, then words and redirections."""
     one, text = Simple(source.at), source.text
     words, declares = one.words, False
@@ -326,7 +328,7 @@ def _simple(source: Source) -> Simple:
     return one
 
 
-def _assignment(source: Source, one: Simple, found: re.Match[str]) -> None:
+def _assignment(source: ShellSource, one: Simple, found: re.Match[str]) -> None:
     name, index, plus = found.groups()
     if not name.isascii():
         source.no("name")  # a letter of a name in some locales, and none in others
@@ -346,7 +348,7 @@ def _assignment(source: Source, one: Simple, found: re.Match[str]) -> None:
     one.assignments += (Assignment(name, how, value),)
 
 
-def _elements(source: Source) -> list[Word]:
+def _elements(source: ShellSource) -> list[Word]:
     source.at += 1
     words = []
     source.skip(lines=True)
@@ -359,7 +361,7 @@ def _elements(source: Source) -> list[Word]:
     return words
 
 
-_COMPOUND: Mapping[str, Callable[[Source], Statement]] = {
+_COMPOUND: Mapping[str, Callable[[ShellSource], Statement]] = {
     "((": _sum_command,
     "(": _subshell,
     "{": _group,

@@ -24,9 +24,9 @@ from pegboard_plugins.bash.dragnet import (
     line_destruction,
 )
 from pegboard_plugins.bash.environment import hijacks
-from pegboard_plugins.bash.findings import ANY_NUMBER, PROCESS, Findings, Glob, Listing, Lost
+from pegboard_plugins.bash.findings import ANY_NUMBER, PROCESS, FolderListing, Glob, Lost, WalkState
 from pegboard_plugins.bash.hazards import tells_of_process
-from pegboard_plugins.bash.line import Call, Line, Rule
+from pegboard_plugins.bash.line import CommandCall, JudgedLine, Rule
 from pegboard_plugins.bash.programs import (
     CARRIER_NAMES,
     CODE_ON_STDIN,
@@ -38,7 +38,15 @@ from pegboard_plugins.bash.programs import (
 )
 from pegboard_plugins.bash.scripts import code_texts, refuse_computed, refuse_renamed
 from pegboard_plugins.bash.source import LONGEST
-from pegboard_plugins.bash.syntax import ANYTHING, LISTED, Block, Operand, Piece, Unclear, Word
+from pegboard_plugins.bash.syntax import (
+    ANYTHING,
+    LISTED,
+    Operand,
+    Piece,
+    StatementBlock,
+    Unclear,
+    Word,
+)
 from pegboard_plugins.bash.tables import words
 from pegboard_plugins.bash.values import ARGUMENTS, NUMBERS, Values, counts, told
 from pegboard_plugins.bash.walking import walk
@@ -86,15 +94,15 @@ class Scan(NamedTuple):
     reads: tuple[Path, ...] = ()
     told: tuple[str, ...] = ()
     settings: tuple[tuple[str, ...], ...] = ()
-    listings: tuple[Listing, ...] = ()
+    listings: tuple[FolderListing, ...] = ()
     writes_listed: bool = False
     reads_listed: bool = False
     lost: tuple[Lost, ...] = ()
-    place: "Place | None" = None
+    place: "StartPlace | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class StartPlace:
     """Where a line would be started, and by what.
 
     The `environment` is what its shell gets; one that `is_bash` reads all of the grammar.
@@ -107,12 +115,12 @@ class Place:
     is_bash: bool = True
 
 
-def scan(command: str, place: Place) -> Scan:
+def scan(command: str, place: StartPlace) -> Scan:
     """Find what the line would run and touch if started there; nothing is executed."""
     home = str(place.home)
     vital = (home, str(place.worktree or place.cwd), str(place.cwd))
     own = {"HOME": home, "PWD": str(place.cwd), "OLDPWD": "", "IFS": " "}
-    findings = Findings(
+    findings = WalkState(
         home=home, cwd=(str(place.cwd),), values=Values({**place.environment, **own})
     )
     findings.values.be_in(findings.cwd)
@@ -147,7 +155,9 @@ def scan(command: str, place: Place) -> Scan:
     return found._replace(paths=(*found.paths, Path(PROCESS)))
 
 
-def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) -> Scan:
+def _walked(
+    line: JudgedLine, body: StatementBlock, findings: WalkState, worktree: Path | None
+) -> Scan:
     try:
         walk(body, findings)
     except RecursionError:
@@ -183,7 +193,7 @@ def _walked(line: Line, body: Block, findings: Findings, worktree: Path | None) 
     )
 
 
-def _sift_out(findings: Findings, worktree: Path | None) -> Iterator[Lost]:
+def _sift_out(findings: WalkState, worktree: Path | None) -> Iterator[Lost]:
     """Note what is gone by the names that are listed; yield that of which the disk tells how much.
 
     Which files are listed for what is in them only the command will know.
@@ -200,17 +210,17 @@ def _sift_out(findings: Findings, worktree: Path | None) -> Iterator[Lost]:
             findings.destroys[each.place] = None
 
 
-def _is_narrow(listing: Listing) -> bool:
+def _is_narrow(listing: FolderListing) -> bool:
     """Whether a listing has not about all files of its folder, as far as its words tell it."""
     return is_narrow(listing.texts) if listing.is_find else bool(listing.texts)
 
 
-def _acts(listing: Listing) -> bool:
+def _acts(listing: FolderListing) -> bool:
     """Whether a find does something with what it comes by."""
     return listing.is_find and any(map(_FIND_ACTS.match, listing.texts))
 
 
-def _names_deleter(line: Line) -> bool:
+def _names_deleter(line: JudgedLine) -> bool:
     """Whether a program that deletes is a word of the line where it is not what is run.
 
     Under another name it would be.
@@ -232,7 +242,7 @@ _path = lru_cache(maxsize=1024)(Path)
 """A line names the same file several times, and one line what another has named."""
 
 
-def _note_running(findings: Findings) -> None:
+def _note_running(findings: WalkState) -> None:
     """Count a path that a program may write as written where the program runs by itself."""
     folders: dict[str, str] = {}
     for path in findings.handed:
@@ -245,12 +255,14 @@ def _note_running(findings: Findings) -> None:
             findings.writes[path] = None
 
 
-def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line, Block]:
+def judge_line(
+    text: str, values: Values, *, shell: str = "bash"
+) -> tuple[JudgedLine, StatementBlock]:
     """Return the commands of a line, with its statements as the shell will read them.
 
     :raises Unclear: when it is unknown what the line would run.
     """
-    line = Line(RULES, program, values, shell)
+    line = JudgedLine(RULES, program, values, shell)
     try:
         body = line.read(text, 0)
     except RecursionError:
@@ -272,7 +284,7 @@ def judge_line(text: str, values: Values, *, shell: str = "bash") -> tuple[Line,
     return line, body
 
 
-def program(call: Call) -> None:
+def program(call: CommandCall) -> None:
     """Any other program is one command, unless a word of it is what it runs."""
     base, words = call.program, call.words
     does = kinds(base)
@@ -297,7 +309,7 @@ def program(call: Call) -> None:
         _refuse_input(call)
 
 
-def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
+def _refuse_runs(call: CommandCall, runs: str | None, *, is_open: bool) -> None:
     """No word that makes the program run another one, or, where it is open, that may be one."""
     does = kinds(call.program)
     takes_options = runs is not None and "operands-act" not in does
@@ -317,7 +329,7 @@ def _refuse_runs(call: Call, runs: str | None, *, is_open: bool) -> None:
         raise call.no("option-runs")
 
 
-def _sequences(call: Call, word: Word, after: Word) -> Iterator[list[str]]:
+def _sequences(call: CommandCall, word: Word, after: Word) -> Iterator[list[str]]:
     """Yield the possible texts of a word, each with those after it."""
     if word.literal is not None and after.literal is not None:
         yield [word.literal, after.literal]
@@ -342,7 +354,7 @@ def _guises(text: str, behind: Sequence[str]) -> Iterator[str]:
     yield from (told.replace(ANYTHING, worst) for worst in _WORST if ANYTHING in told)
 
 
-def _refuse_input(call: Call) -> None:
+def _refuse_input(call: CommandCall) -> None:
     """No input that such a program would take for orders."""
     fed = call.one.fed
     texts = [word.literal for word in call.words]

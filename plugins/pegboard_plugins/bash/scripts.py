@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from pegboard_plugins.bash.changing import PREFIXES
-from pegboard_plugins.bash.line import Line
+from pegboard_plugins.bash.line import JudgedLine
 from pegboard_plugins.bash.programs import kinds
-from pegboard_plugins.bash.syntax import Command, Simple, Unclear
+from pegboard_plugins.bash.syntax import ShellCommand, Simple, Unclear
 
 _SAYING = frozenset({"echo", "printf"})
 _RULED = {"make": ("makefile", "gnumakefile"), "npm": ("package.json",)}
@@ -24,7 +24,7 @@ _SOURCES = frozenset({"source", "."})
 _PLACES = frozenset({"git", "touch", "mkdir", "tee"})
 
 
-def code_texts(line: Line, written: Iterable[str]) -> Iterator[str]:
+def code_texts(line: JudgedLine, written: Iterable[str]) -> Iterator[str]:
     """Yield the texts that may be code: all that it puts out, if it runs a file that it writes.
 
     So are the words of a program of which nothing is known, and what that, or an interpreter, is
@@ -50,7 +50,7 @@ def code_texts(line: Line, written: Iterable[str]) -> Iterator[str]:
                     yield name
 
 
-def refuse_computed(line: Line, written: Iterable[str]) -> None:
+def refuse_computed(line: JudgedLine, written: Iterable[str]) -> None:
     """Refuse a line that runs a file which it writes, with a text that a program makes.
 
     What `echo`, `printf` and `cat` write is read instead. `written` are the paths that the line
@@ -68,12 +68,12 @@ def refuse_computed(line: Line, written: Iterable[str]) -> None:
             raise Unclear("computed-code", maker.words[0].at, maker.words[-1].end)
 
 
-def refuse_renamed(line: Line) -> None:
+def refuse_renamed(line: JudgedLine) -> None:
     """Refuse a line that runs a copy of a program of the system, or a link to one.
 
     :raises Unclear: at the command that makes it.
     """
-    copies: dict[str, Command] = {}
+    copies: dict[str, ShellCommand] = {}
     for command in line.judged:
         if copy := copies.get(_name(command.words[0].shown)):
             raise Unclear("renamed-program", copy.words[0].at, copy.words[-1].end)
@@ -82,7 +82,7 @@ def refuse_renamed(line: Line) -> None:
             copies |= dict.fromkeys(filter(None, names), command)
 
 
-def _run(line: Line, command: Command) -> Iterator[str]:
+def _run(line: JudgedLine, command: ShellCommand) -> Iterator[str]:
     """Yield the names of the files that a command runs: as a program, a script or its input."""
     if "/" in command.words[0].shown:
         yield _name(command.words[0].shown)
@@ -93,14 +93,14 @@ def _run(line: Line, command: Command) -> Iterator[str]:
                 yield from (_name(each.word.shown) for each in one.redirections if "<" in each.sign)
 
 
-def _arguments(command: Command) -> Iterator[str]:
+def _arguments(command: ShellCommand) -> Iterator[str]:
     """Yield the arguments of an interpreter as its code may run or delete them."""
     texts = [word.shown for word in command.words[1:]]
     yield " ".join(texts[2:])
     yield " ".join([*texts[1:2], *(f"'{text}'" for text in texts[2:])])
 
 
-def _ran(line: Line) -> Iterator[str]:
+def _ran(line: JudgedLine) -> Iterator[str]:
     """Yield the names of files that a command may run: it does not only look at them."""
     for command in line.judged:
         yield from _RULED.get(command.base, ())
@@ -129,7 +129,7 @@ def _texts(one: Simple) -> Sequence[str]:
     return [*texts, *(text for text in words if " " in text)]
 
 
-def _input(line: Line, command: Command) -> Iterator[str]:
+def _input(line: JudgedLine, command: ShellCommand) -> Iterator[str]:
     """Yield the input of a command, as far as it stands in the line."""
     one = next((each for each in line.simples if each.runs is command), None)
     if one is None:

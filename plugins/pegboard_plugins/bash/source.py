@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-from pegboard_plugins.bash.syntax import Block, Simple, Unclear, Word
+from pegboard_plugins.bash.syntax import Simple, StatementBlock, Unclear, Word
 
 DEEPEST = 12
 """So many levels of substitutions, here-documents and code in each other are read."""
@@ -51,10 +51,10 @@ QUOTABLE = "\u00a0\u200d\u3000"
 _WORD = re.compile(r"[^\W\d_]+")
 _LOOKALIKES = ("CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "FULLWIDTH", "MATHEMATICAL")
 
-ReadList = Callable[["Source", tuple[str, ...], str], Block]
+ReadList = Callable[["ShellSource", tuple[str, ...], str], StatementBlock]
 
 
-class Source:
+class ShellSource:
     """A text with the place of its reader; `simples`, `functions` and `sums` are what was found.
 
     `inner` counts the substitutions around what is read. `pending` are the here-documents whose
@@ -158,7 +158,7 @@ class Source:
         for read_body in pending:
             read_body()
 
-    def adopt(self, other: "Source") -> None:
+    def adopt(self, other: "ShellSource") -> None:
         """Take what was found in a text that stands in this one."""
         self.simples += other.simples
         self.functions |= other.functions
@@ -174,7 +174,7 @@ def placed(start: int, end: int) -> Iterator[None]:
         raise Unclear(error.code, start, end) from None
 
 
-def read_sum(source: Source, closer: str, separator: str = "") -> str:
+def read_sum(source: ShellSource, closer: str, separator: str = "") -> str:
     """Read a sum up to its closer, which is taken; parentheses in it are balanced."""
     start, level = source.at, 0
     while True:
@@ -193,7 +193,7 @@ def read_sum(source: Source, closer: str, separator: str = "") -> str:
     return text
 
 
-def note_names(source: Source, text: str, start: int) -> None:
+def note_names(source: ShellSource, text: str, start: int) -> None:
     """Note the names in an arithmetic text."""
     for name in _IN_SUM.findall(_COUNTED.sub("0", text)):
         source.sums.setdefault(name, start)
@@ -201,7 +201,7 @@ def note_names(source: Source, text: str, start: int) -> None:
         source.sums.setdefault(number, start)
 
 
-def calculates(source: Source, word: Word) -> None:
+def calculates(source: ShellSource, word: Word) -> None:
     """Note the names in a word that a comparison calculates: a name is one plain piece."""
     for piece in word.pieces:
         is_name = piece.kind == "text" and len(word.pieces) == 1 and _IN_SUM.fullmatch(piece.text)

@@ -129,7 +129,7 @@ class Redirection(NamedTuple):
     word: Word
 
 
-class Feed(NamedTuple):
+class CommandFeed(NamedTuple):
     """What a command reads: the `word` of a file or a text, or the parts before it of a pipe.
 
     A text that is not read yet has no word. Of `words` it gets one after the other what the word
@@ -142,7 +142,7 @@ class Feed(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Command:
+class ShellCommand:
     """A command that would be started, with those that it starts in turn.
 
     `placeholder` stands in the words for what it is given, `code` is what a shell is told.
@@ -152,7 +152,7 @@ class Command:
 
     words: list[Word]
     base: str
-    inner: "tuple[Command, ...]" = ()
+    inner: "tuple[ShellCommand, ...]" = ()
     code: "tuple[Statement, ...]" = ()
     folder: Word | None = None
     placeholder: str = ""
@@ -174,9 +174,9 @@ class Simple:
     assignments: tuple[Assignment, ...] = ()
     words: list[Word] = field(default_factory=list)
     redirections: tuple[Redirection, ...] = ()
-    fed: Feed | None = None
-    outer: Feed | None = None
-    runs: Command | None = None
+    fed: CommandFeed | None = None
+    outer: CommandFeed | None = None
+    runs: ShellCommand | None = None
     found: Sequence[Word] | None = None
 
     @property
@@ -190,7 +190,7 @@ class Simple:
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class StatementBlock:
     """Statements that hang together.
 
     `list` one after the other, `and` and `or` of two, `pipe` of several, `shell` in a shell of its
@@ -202,7 +202,7 @@ class Block:
     name: str = ""
 
 
-Statement = Simple | Block
+Statement = Simple | StatementBlock
 
 
 def joined(first: Word, second: Word) -> Word:
@@ -218,7 +218,7 @@ def has_caret_set(one: Simple) -> bool:
 
 def lone(parts: Sequence[Statement]) -> Simple | None:
     """Return the only command of these statements, if it sets nothing."""
-    while len(parts) == 1 and isinstance(parts[0], Block) and parts[0].kind == "list":
+    while len(parts) == 1 and isinstance(parts[0], StatementBlock) and parts[0].kind == "list":
         parts = parts[0].parts
     one = parts[0] if len(parts) == 1 else None
     return one if isinstance(one, Simple) and one.words and not one.assignments else None
@@ -232,7 +232,7 @@ class Reading:
     with, each with its place.
     """
 
-    body: Block
+    body: StatementBlock
     simples: list[Simple]
     functions: dict[str, list[Simple]]
     sums: dict[str, int]

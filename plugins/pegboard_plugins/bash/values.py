@@ -24,11 +24,11 @@ from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
     NUMBER,
-    Block,
-    Feed,
+    CommandFeed,
     Piece,
     Simple,
     Statement,
+    StatementBlock,
     Word,
     is_any,
     lone,
@@ -63,7 +63,7 @@ _STANDS = {"sum": NUMBER, "process": "/dev/fd/63", "braces": ANYTHING}
 _MOST_ROUNDS = 3
 """So often values that hang on each other are looked up once more."""
 
-Value = Word | Feed | None
+Value = Word | CommandFeed | None
 """What a variable is given: a word, what is read, or what nobody knows."""
 
 
@@ -97,7 +97,7 @@ class Values:
         if isinstance(value, Word) and not splits:
             value = as_string(value)
         elif isinstance(value, Word) and not is_single(value):
-            value = Feed("words", value)
+            value = CommandFeed("words", value)
         if len(held) <= MOST_TEXTS:
             held.append(value if len(held) < MOST_TEXTS else None)
 
@@ -108,7 +108,7 @@ class Values:
             self.unsure |= more
             self.known.clear()
 
-    def feeds_any(self, feed: Feed | None) -> bool:
+    def feeds_any(self, feed: CommandFeed | None) -> bool:
         """Whether what is read from there may name any file."""
         return any(map(is_any, self.read(feed)))
 
@@ -280,7 +280,7 @@ class Values:
         home = home or os.path.expanduser(piece.text)  # noqa: PTH111 - as a shell
         return Piece("text", home, quoted=True)
 
-    def read(self, feed: Feed | None) -> list[str]:
+    def read(self, feed: CommandFeed | None) -> list[str]:
         """Return the texts that are read from an input, marked."""
         if feed is None or (feed.word is None and feed.kind != "pipe"):
             return [ANYTHING]
@@ -343,7 +343,7 @@ def counts(name: str, values: Values) -> bool:
 def is_count(body: Sequence[Statement]) -> bool:
     """Whether the last command of a substitution puts out a number, as no other does before it."""
     last: Statement | None = body[0] if body else None
-    while isinstance(last, Block) and (last.kind == "pipe" or len(last.parts) == 1):
+    while isinstance(last, StatementBlock) and (last.kind == "pipe" or len(last.parts) == 1):
         last = last.parts[-1]
     if not isinstance(last, Simple):
         return False

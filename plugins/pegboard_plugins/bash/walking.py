@@ -10,7 +10,7 @@ from pegboard_plugins.bash.findings import (
     ANYWHERE,
     DEEPEST_CALLS,
     MOST_CALLS,
-    Findings,
+    WalkState,
     within,
 )
 from pegboard_plugins.bash.hazards import endanger
@@ -20,12 +20,12 @@ from pegboard_plugins.bash.programs import KINDS, destroys, kinds, option_values
 from pegboard_plugins.bash.syntax import (
     ANYTHING,
     LISTED,
-    Block,
-    Command,
-    Feed,
+    CommandFeed,
     Operand,
+    ShellCommand,
     Simple,
     Statement,
+    StatementBlock,
     Word,
     is_any,
 )
@@ -39,7 +39,7 @@ _IN_THIS_SHELL = frozenset({"builtin", "command"})
 _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
 
 
-def walk(statement: Statement, findings: Findings) -> None:
+def walk(statement: Statement, findings: WalkState) -> None:
     """Tell the findings what a statement does."""
     if isinstance(statement, Simple):
         _simple(statement, findings)
@@ -47,7 +47,7 @@ def walk(statement: Statement, findings: Findings) -> None:
         _STEPS[statement.kind](statement, findings)
 
 
-def _apart(statement: Statement, findings: Findings) -> None:
+def _apart(statement: Statement, findings: WalkState) -> None:
     """Walk a statement in a subshell: its folder and variables end with it."""
     before = (findings.cwd, findings.strays, findings.strict, findings.home, findings.assigned)
     findings.strays = ()
@@ -57,7 +57,7 @@ def _apart(statement: Statement, findings: Findings) -> None:
 
 
 @contextmanager
-def _branch(findings: Findings) -> Iterator[None]:
+def _branch(findings: WalkState) -> Iterator[None]:
     """Walk a part that may be skipped, and with it what it sets."""
     assigned = findings.assigned
     findings.branches += 1
@@ -66,31 +66,39 @@ def _branch(findings: Findings) -> Iterator[None]:
     findings.assigned = assigned
 
 
-def _list(block: Block, findings: Findings) -> None:
+def _list(block: StatementBlock, findings: WalkState) -> None:
     for part in block.parts:
         before = findings.assigned
         walk(part, findings)
         findings.settle()
-        if isinstance(part, Block) and part.kind in ("and", "or"):  # what follows may not have run
+        if isinstance(part, StatementBlock) and part.kind in (
+            "and",
+            "or",
+        ):  # what follows may not have run
             findings.assigned = before | _sets(part)
 
 
 def _sets(statement: Statement) -> set[str]:
     """Return the variables that certainly have a value after the first command of a statement."""
-    while isinstance(statement, Block) and statement.kind in ("and", "or", "list", "group"):
+    while isinstance(statement, StatementBlock) and statement.kind in (
+        "and",
+        "or",
+        "list",
+        "group",
+    ):
         statement = statement.parts[0]
-    if isinstance(statement, Block) or statement.words:
+    if isinstance(statement, StatementBlock) or statement.words:
         return set()
     given = statement.assignments
     return {name for name, how, _ in given if how[0] != "["}
 
 
-def _group(block: Block, findings: Findings) -> None:
+def _group(block: StatementBlock, findings: WalkState) -> None:
     for part in block.parts:
         walk(part, findings)
 
 
-def _and(block: Block, findings: Findings) -> None:
+def _and(block: StatementBlock, findings: WalkState) -> None:
     """Walk `a && b`: it starts where `a` left, and continues also where `b` has not run."""
     first, second = block.parts
     _first(first, findings)
@@ -104,12 +112,12 @@ def _and(block: Block, findings: Findings) -> None:
 
 def _succeeds(statement: Statement) -> bool:
     """Whether a statement nearly always does; that of a `cd` is judged by its folder."""
-    if isinstance(statement, Block):
+    if isinstance(statement, StatementBlock):
         return statement.kind in ("and", "list", "group") and all(map(_succeeds, statement.parts))
     return statement.runs is None or statement.runs.base in _SUCCEEDS
 
 
-def _or(block: Block, findings: Findings) -> None:
+def _or(block: StatementBlock, findings: WalkState) -> None:
     """After `a || b` it may be where either left; when `b` ends the line, `a` has not failed."""
     first, second = block.parts
     _first(first, findings)
@@ -121,7 +129,7 @@ def _or(block: Block, findings: Findings) -> None:
         findings.cwd = reached
 
 
-def _first(statement: Statement, findings: Findings) -> None:
+def _first(statement: Statement, findings: WalkState) -> None:
     strict, findings.strict = findings.strict, False  # a failure of it ends nothing
     walk(statement, findings)
     findings.strict |= strict
@@ -129,26 +137,26 @@ def _first(statement: Statement, findings: Findings) -> None:
 
 def _ends(statement: Statement) -> bool:
     """Whether the statement ends the shell; `return` does not outside of functions."""
-    while isinstance(statement, Block) and statement.kind == "list":
+    while isinstance(statement, StatementBlock) and statement.kind == "list":
         statement = statement.parts[-1]
     return isinstance(statement, Simple) and [w.literal for w in statement.words[:1]] == ["exit"]
 
 
-def _pipe(block: Block, findings: Findings) -> None:
+def _pipe(block: StatementBlock, findings: WalkState) -> None:
     for part in block.parts:
         _apart(part, findings)
 
 
-def _shell(block: Block, findings: Findings) -> None:
-    _apart(Block("list", block.parts), findings)
+def _shell(block: StatementBlock, findings: WalkState) -> None:
+    _apart(StatementBlock("list", block.parts), findings)
 
 
-def _may_run(block: Block, findings: Findings) -> None:
+def _may_run(block: StatementBlock, findings: WalkState) -> None:
     with _branch(findings):
         _list(block, findings)
 
 
-def _loop(block: Block, findings: Findings) -> None:
+def _loop(block: StatementBlock, findings: WalkState) -> None:
     """Twice, so that the second time begins where the first has left."""
     before = findings.cwd
     _may_run(block, findings)
@@ -156,14 +164,14 @@ def _loop(block: Block, findings: Findings) -> None:
         _may_run(block, findings)
 
 
-def _function(block: Block, findings: Findings) -> None:
+def _function(block: StatementBlock, findings: WalkState) -> None:
     findings.active.append(())
-    _apart(Block("branch", block.parts), findings)
+    _apart(StatementBlock("branch", block.parts), findings)
     findings.active.pop()
     findings.functions[block.name] = block
 
 
-_STEPS: Mapping[str, Callable[[Block, Findings], None]] = {
+_STEPS: Mapping[str, Callable[[StatementBlock, WalkState], None]] = {
     "list": _list,
     "group": _group,
     "and": _and,
@@ -176,7 +184,7 @@ _STEPS: Mapping[str, Callable[[Block, Findings], None]] = {
 }
 
 
-def _simple(one: Simple, findings: Findings) -> None:
+def _simple(one: Simple, findings: WalkState) -> None:
     findings.values.be_in(findings.cwd)
     used = findings.values.used(one.expanded)
     findings.values.doubt(used - findings.assigned - {"PWD", "HOME"})
@@ -204,7 +212,7 @@ def _simple(one: Simple, findings: Findings) -> None:
     findings.fed = fed
 
 
-def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
+def _redirect(word: Word, findings: WalkState, *, write: bool) -> None:
     for target in findings.operands([word]):
         if is_any(target.text):
             findings.doubt("dynamic-path", word)
@@ -215,16 +223,16 @@ def _redirect(word: Word, findings: Findings, *, write: bool) -> None:
     findings.end()
 
 
-def _save(one: Simple, findings: Findings) -> None:
+def _save(one: Simple, findings: WalkState) -> None:
     """Note what puts out the text that a command has written into files."""
     if findings.writing:
-        feed = Feed("pipe", None, (*(findings.fed.parts if findings.fed else ()), one))
+        feed = CommandFeed("pipe", None, (*(findings.fed.parts if findings.fed else ()), one))
         for path in findings.writing:
             findings.saved[path] = (*findings.saved.get(path, ()), feed)
         findings.writing.clear()
 
 
-def _empty(word: Word, findings: Findings) -> None:
+def _empty(word: Word, findings: WalkState) -> None:
     """Note what a redirection empties, by a wildcard or a listing."""
     for target in findings.operands([word]):
         if target.dynamic or (findings.placeholder and findings.placeholder in target.text):
@@ -233,7 +241,7 @@ def _empty(word: Word, findings: Findings) -> None:
             findings.destroy(target)
 
 
-def _command(command: Command, findings: Findings) -> None:
+def _command(command: ShellCommand, findings: WalkState) -> None:
     """Walk a command, and those that it starts."""
     words = command.words[1:]
     placeholder = findings.placeholder
@@ -266,7 +274,7 @@ def _command(command: Command, findings: Findings) -> None:
     findings.placeholder, findings.fed = placeholder, fed
 
 
-def _run(code: Statement, findings: Findings, *, stays: bool) -> None:
+def _run(code: Statement, findings: WalkState, *, stays: bool) -> None:
     """Code that is given to a shell, in one of its own where its directory does not stay."""
     if stays:
         walk(code, findings)
@@ -276,7 +284,7 @@ def _run(code: Statement, findings: Findings, *, stays: bool) -> None:
     findings.strict = strict
 
 
-def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
+def _call(name: str, words: Sequence[Word], findings: WalkState) -> None:
     """Walk a function of the line with the state at its call."""
     call = tuple(word.shown for word in words)
     if call in findings.active:
@@ -292,7 +300,7 @@ def _call(name: str, words: Sequence[Word], findings: Findings) -> None:
     findings.active.pop()
 
 
-def _set(base: str, words: Sequence[Word], findings: Findings) -> None:
+def _set(base: str, words: Sequence[Word], findings: WalkState) -> None:
     """Apply builtins to the variables and options of the shell."""
     if "assigns" in kinds(base) and (base != "local" or findings.active):
         pattern = r"[A-Za-z_]\w*" if base == "read" else r"[A-Za-z_]\w*(?=\+?=)"
@@ -315,7 +323,7 @@ def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
     return strict
 
 
-def _in_its_folder(command: Command, own: Sequence[Word], findings: Findings) -> None:
+def _in_its_folder(command: ShellCommand, own: Sequence[Word], findings: WalkState) -> None:
     """Note what the command does with files, in the folder of its `-C` if it has one."""
     before, base = findings.cwd, command.base
     findings.filled = "" if destroys(base) else command.placeholder
@@ -338,7 +346,7 @@ def _in_its_folder(command: Command, own: Sequence[Word], findings: Findings) ->
     findings.cwd, findings.filled = before, ""
 
 
-def _move(words: Sequence[Word], findings: Findings) -> None:
+def _move(words: Sequence[Word], findings: WalkState) -> None:
     """Where a `cd` with these words leads to."""
     before, home = findings.cwd, Operand(findings.home)
     targets = [word for word in words if not re.match(r"-[LPe@n]|--$", word.shown)]
@@ -348,7 +356,7 @@ def _move(words: Sequence[Word], findings: Findings) -> None:
         findings.be_in([*before, *findings.cwd])
 
 
-def _reach(targets: Sequence[Operand], findings: Findings) -> None:
+def _reach(targets: Sequence[Operand], findings: WalkState) -> None:
     """Continue the line in one of these folders, or in an unknown one."""
     if any(re.match(r"-$|[-+]\d", target.text) for target in targets):
         findings.be_in(findings.values.been)

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Literal
 
-from pegboard_plugins.bash.source import DEEPEST, QUOTABLE, Source, placed, read_sum
-from pegboard_plugins.bash.syntax import Feed, Piece, Word
+from pegboard_plugins.bash.source import DEEPEST, QUOTABLE, ShellSource, placed, read_sum
+from pegboard_plugins.bash.syntax import CommandFeed, Piece, Word
 
 _LETTERS = r"[A-Za-z0-9_./:,@%+^=!\]\-\x80-\x9f\xa1-\u200c\u200e-\u2fff\u3001-\U0010ffff]+"
 """Without the blanks and the joiner of Unicode, which are letters in quotes alone."""
@@ -56,7 +56,7 @@ _REFUSED |= dict.fromkeys("<>", "process-substitution")
 _REFUSED |= dict.fromkeys(QUOTABLE, "unicode-invisible")
 
 
-def read_word(source: Source, *, assigning: bool = False) -> Word:
+def read_word(source: ShellSource, *, assigning: bool = False) -> Word:
     """Read the word that begins here; `assigning` if a tilde counts after its first `=`."""
     text, start = source.text, source.at
     if found := _WHOLE.match(text, start):
@@ -91,7 +91,7 @@ def read_word(source: Source, *, assigning: bool = False) -> Word:
 
 
 def _read_part(
-    source: Source, letter: str, pieces: list[Piece], start: int, *, assigning: bool
+    source: ShellSource, letter: str, pieces: list[Piece], start: int, *, assigning: bool
 ) -> Sequence[Piece]:
     """Read the special part that the letter begins, after those pieces of a word."""
     if letter == '"':
@@ -121,7 +121,7 @@ def _read_part(
     return (found,)
 
 
-def read_quoted(source: Source, closer: str) -> list[Piece]:
+def read_quoted(source: ShellSource, closer: str) -> list[Piece]:
     """Read the content of double quotes, or without a closer that of a here-document."""
     pieces: list[Piece] = []
     plain = _IN_QUOTES if closer else _IN_BODY
@@ -141,7 +141,7 @@ def read_quoted(source: Source, closer: str) -> list[Piece]:
     return pieces
 
 
-def _escaped_in_quotes(source: Source, pieces: list[Piece], closer: str) -> None:
+def _escaped_in_quotes(source: ShellSource, pieces: list[Piece], closer: str) -> None:
     after = source.text[source.at + 1 : source.at + 2]
     if not after and closer:
         source.no("unfinished")
@@ -155,7 +155,7 @@ def _escaped_in_quotes(source: Source, pieces: list[Piece], closer: str) -> None
     source.at += len(f"\\{after}")
 
 
-def _tilde(source: Source, start: int, *, assigning: bool) -> Piece:
+def _tilde(source: ShellSource, start: int, *, assigning: bool) -> Piece:
     before = source.text[start : source.at]
     assigns = assigning or _ASSIGNS.match(before) is not None
     if before and not (before[-1] in "=:" and assigns):
@@ -167,7 +167,7 @@ def _tilde(source: Source, start: int, *, assigning: bool) -> Piece:
     return Piece("tilde", found[0])
 
 
-def _brace(source: Source, pieces: Sequence[Piece]) -> Piece:
+def _brace(source: ShellSource, pieces: Sequence[Piece]) -> Piece:
     """`{a,b}` and `{1..3}` as what they stand for, `{}` and `{name}` as they are."""
     start = source.at
     if found := source.take(_BRACES):
@@ -193,7 +193,7 @@ def _between(first: str, last: str) -> list[str]:
     return []
 
 
-def unbraced(source: Source, word: Word) -> list[Word]:
+def unbraced(source: ShellSource, word: Word) -> list[Word]:
     """Expand the braces of a word to several words."""
     if word.literal is not None or all(piece.kind != "braces" for piece in word.pieces):
         return [word]
@@ -212,7 +212,7 @@ def unbraced(source: Source, word: Word) -> list[Word]:
     ]
 
 
-def read_dollar(source: Source, *, quoted: bool) -> Piece:
+def read_dollar(source: ShellSource, *, quoted: bool) -> Piece:
     """Read what a dollar begins; a lone one is a letter."""
     start = source.at
     after = source.text[start + 1 : start + 2]
@@ -237,7 +237,7 @@ def read_dollar(source: Source, *, quoted: bool) -> Piece:
     return Piece("text", "$", quoted)
 
 
-def read_output(source: Source, kind: Literal["output", "process"], *, quoted: bool) -> Piece:
+def read_output(source: ShellSource, kind: Literal["output", "process"], *, quoted: bool) -> Piece:
     """Read a substitution in parentheses: of a command's output, or of a file of it."""
     start = source.at
     if source.depth + source.inner >= DEEPEST:
@@ -248,7 +248,7 @@ def read_output(source: Source, kind: Literal["output", "process"], *, quoted: b
     source.inner += 1
     body = source.read_list(source, (), ")")
     for each in source.simples[first:] if takes_output else ():
-        each.fed = each.fed or Feed("pipe")  # it reads what is written to it
+        each.fed = each.fed or CommandFeed("pipe")  # it reads what is written to it
     if source.letter != ")" or source.pending:
         source.no("unfinished", start)
     source.at += 1
@@ -258,20 +258,20 @@ def read_output(source: Source, kind: Literal["output", "process"], *, quoted: b
     return Piece(kind, "", quoted, source.text[start : source.at], body=(body,))
 
 
-def read_backticks(source: Source, *, quoted: bool) -> Piece:
+def read_backticks(source: ShellSource, *, quoted: bool) -> Piece:
     """Read a substitution in backticks, of plain words only."""
     start = source.at
     found = source.take(_IN_BACKTICKS)
     if found is None:
         source.no("backticks")
     with placed(start, source.at):
-        inside = Source(found[1], source.read_list, depth=source.depth, inner=source.inner + 1)
+        inside = ShellSource(found[1], source.read_list, depth=source.depth, inner=source.inner + 1)
         body = source.read_list(inside, (), "")
     source.adopt(inside)
     return Piece("output", "", quoted, found[0], body=(body,))
 
 
-def _braced(source: Source, *, quoted: bool) -> Piece:
+def _braced(source: ShellSource, *, quoted: bool) -> Piece:
     start = source.at
     found = source.take(_BRACED)
     if found is None:
@@ -291,7 +291,7 @@ def _braced(source: Source, *, quoted: bool) -> Piece:
     return Piece("variable", name, quoted, found[0], how=how)
 
 
-def _ansi(source: Source) -> str:
+def _ansi(source: ShellSource) -> str:
     """Read the text of `$'..'`, in which only ASCII is allowed."""
     start, text = source.at, []
     source.at += len("$'")

@@ -23,7 +23,7 @@ Field = Literal[
 Mode = Literal["record", "replay", "auto", "passthrough"]
 
 
-class Options(msgspec.Struct, frozen=True):
+class CassetteOptions(msgspec.Struct, frozen=True):
     """`file` is the tape, below the project's folder unless it is absolute.
 
     `match_on` are the parts of a request that have to be equal to be played; all where it is empty.
@@ -34,7 +34,7 @@ class Options(msgspec.Struct, frozen=True):
     match_on: tuple[Field, ...] = ()
 
 
-options = Options
+options = CassetteOptions
 """The options of `plugins.cassette.options`."""
 
 

@@ -224,7 +224,7 @@ class Taped:
             return
         if self._tape.mode == "replay":
             raise self._tape.miss(canonical)
-        answer = _Answer()
+        answer = _RecordedAnswer()
         try:
             async for event in self._provider.stream(request):
                 answer.hear(event)
@@ -240,7 +240,7 @@ class Taped:
         await self._provider.aclose()
 
     async def _keep(
-        self, canonical: dict[str, Any], answer: "_Answer", error: ProviderError | None
+        self, canonical: dict[str, Any], answer: "_RecordedAnswer", error: ProviderError | None
     ) -> None:
         record = Record(
             key=digest(canonical),
@@ -256,7 +256,7 @@ class Taped:
         return {**told, field: self._wording.stored_json(event[field])} if field else told
 
 
-class _Answer:
+class _RecordedAnswer:
     """The events of an answer; each block has its text in one, so that no key is cut in two."""
 
     def __init__(self) -> None:

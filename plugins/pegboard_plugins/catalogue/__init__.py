@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from pegboard.schema.model import ModelFacts
 
 
-class Options(msgspec.Struct, frozen=True):
+class CatalogueOptions(msgspec.Struct, frozen=True):
     """`url` is where `pegboard models --refresh` gets the price list from, "" for litellm's."""
 
     url: str = ""
 
 
-options = Options
+options = CatalogueOptions
 """What `plugins.catalogue.options` can say."""
 
 

@@ -27,7 +27,7 @@ REMOTE_S = 20.0
 MOST_BYTES = 32 << 20
 
 
-class Server(msgspec.Struct, frozen=True, kw_only=True):
+class ListingServer(msgspec.Struct, frozen=True, kw_only=True):
     """A provider's server: where it is, how it lists its models, and the key for it."""
 
     provider: str
@@ -37,7 +37,7 @@ class Server(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = REMOTE_S
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class ListingOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What became of a question: how many models there are, or why it is not known."""
 
     who: str
@@ -46,8 +46,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def ask_servers(
-    servers: Iterable[Server], cache: Path, *, local: bool
-) -> tuple[Outcome, ...]:
+    servers: Iterable[ListingServer], cache: Path, *, local: bool
+) -> tuple[ListingOutcome, ...]:
     """Ask each server for its models, all at once, and keep what they say.
 
     No proxy stands between us and servers that are `local`.
@@ -60,12 +60,12 @@ async def ask_servers(
     if known:
         await asyncio.to_thread(_keep, cache / SERVED, known)
     return tuple(
-        Outcome(who=each.provider, models=len(table.models) if table else 0, error=error)
+        ListingOutcome(who=each.provider, models=len(table.models) if table else 0, error=error)
         for each, table, error in answers
     )
 
 
-async def refresh(url: str, cache: Path) -> Outcome:
+async def refresh(url: str, cache: Path) -> ListingOutcome:
     """Fetch the newest price list, and keep the table that is made of it."""
     import httpx
 
@@ -74,15 +74,17 @@ async def refresh(url: str, cache: Path) -> Outcome:
             content = await _body(client, url, {})
         found = await asyncio.to_thread(lambda: tables(read_price_list(content)))
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        return Outcome(who=url, error=_reason(error))
+        return ListingOutcome(who=url, error=_reason(error))
     models = sum(len(each.models) for each in found.values())
     if not models:
-        return Outcome(who=url, error="it has no model of a known provider")
+        return ListingOutcome(who=url, error="it has no model of a known provider")
     await asyncio.to_thread(_keep, cache / REFRESHED, found)
-    return Outcome(who=url, models=models)
+    return ListingOutcome(who=url, models=models)
 
 
-async def _listed(client: "httpx.AsyncClient", server: Server) -> tuple[Server, Listed | None, str]:
+async def _listed(
+    client: "httpx.AsyncClient", server: ListingServer
+) -> tuple[ListingServer, Listed | None, str]:
     import httpx
 
     headers = key_headers(server.kind, server.key)

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from pegboard_plugins.catalogue.pricelist import Entry, read_price_list, row_of
-from pegboard_plugins.catalogue.table import LIST, PRICE_LIST, SHIPPED, Listed, PriceList, Row
+from pegboard_plugins.catalogue.table import LIST, PRICE_LIST, SHIPPED, Listed, ModelRow, PriceList
 
 LIMIT_BYTES = 300_000
 PROVIDERS = {
@@ -91,7 +91,7 @@ def tables(entries: dict[str, Entry]) -> dict[str, Listed]:
 
 def _rows(
     provider: str, name: str, entries: Iterable[tuple[str, Entry]]
-) -> Iterable[tuple[str, Row]]:
+) -> Iterable[tuple[str, ModelRow]]:
     for key, entry in entries:
         chats = entry.get("mode") in ("chat", "responses")
         if entry.get("litellm_provider") == name and chats and not _NO_CHAT.search(key):
@@ -103,7 +103,7 @@ def _rows(
                 yield model, row
 
 
-def _repeats(model: str, rows: dict[str, Row]) -> bool:
+def _repeats(model: str, rows: dict[str, ModelRow]) -> bool:
     """Whether this is a dated release of a model that the table has without its date."""
     plain = _DATED.sub("", model)
     return plain != model and plain in rows
@@ -125,7 +125,7 @@ def with_prices(listed: dict[str, Listed], providers: Iterable[Any]) -> dict[str
     return found
 
 
-def _priced(provider: str, model: Any) -> Row | None:  # noqa: ANN401 - of a package without types here
+def _priced(provider: str, model: Any) -> ModelRow | None:  # noqa: ANN401 - of a package without types here
     price = model.prices[-1].prices if isinstance(model.prices, list) else model.prices
     names = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok")
     values = [getattr(price, name, None) for name in names]

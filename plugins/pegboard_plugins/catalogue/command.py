@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pegboard import App
     from pegboard.providers import Provider
     from pegboard.schema.model import Model
-    from pegboard_plugins.catalogue.asking import Outcome, Server
+    from pegboard_plugins.catalogue.asking import ListingOutcome, ListingServer
 
 UNKNOWN = "unknown"
 _MOST_NAMED = 3
@@ -32,7 +32,7 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     aliased: "Sequence[Model]"
     keys: Mapping[str, str]
     missing: Mapping[str, tuple[Sequence[str], int]]
-    told: "Sequence[Outcome]" = ()
+    told: "Sequence[ListingOutcome]" = ()
 
 
 @click.command()
@@ -148,14 +148,14 @@ async def _with_configured(app: "App", listed: "Sequence[Model]") -> "Sequence[M
     return tuple(models.values())
 
 
-async def _asked(app: "App", *, refresh: bool, local: bool) -> "tuple[Outcome, ...]":
+async def _asked(app: "App", *, refresh: bool, local: bool) -> "tuple[ListingOutcome, ...]":
     """Ask the web and the servers for what they know; `local` alone leaves this machine not."""
     from pegboard_plugins.catalogue import asking
 
     settings = app.config.plugins.get("catalogue")
     url = str((settings.options if settings else {}).get("url") or asking.PRICES_URL)
     cache = UserFolders.of(os.environ).cache
-    told: tuple[asking.Outcome, ...] = ()
+    told: tuple[asking.ListingOutcome, ...] = ()
     near, far, failed = await _servers(app)
     told += tuple(failed)
     if refresh:
@@ -166,13 +166,15 @@ async def _asked(app: "App", *, refresh: bool, local: bool) -> "tuple[Outcome, .
     return told
 
 
-async def _servers(app: "App") -> "tuple[list[Server], list[Server], list[Outcome]]":
+async def _servers(
+    app: "App",
+) -> "tuple[list[ListingServer], list[ListingServer], list[ListingOutcome]]":
     """Return the servers on this machine, those elsewhere with a key, and those whose key fails."""
     from urllib.parse import urlsplit
 
     from pegboard.errors import ProviderAuthError
     from pegboard.http import is_loopback
-    from pegboard_plugins.catalogue.asking import LOCAL_S, Outcome, Server
+    from pegboard_plugins.catalogue.asking import LOCAL_S, ListingOutcome, ListingServer
     from pegboard_plugins.catalogue.listing import kind_of
 
     near, far, failed = [], [], []
@@ -185,13 +187,15 @@ async def _servers(app: "App") -> "tuple[list[Server], list[Server], list[Outcom
         try:
             found = await app.keys.find(name, provider.env)
         except ProviderAuthError as error:
-            failed.append(Outcome(who=name, error=str(error)))
+            failed.append(ListingOutcome(who=name, error=str(error)))
             continue
         key, kind = found.value if found else "", kind_of(name, model.api.npm)
         if is_loopback(urlsplit(url).hostname or ""):
-            near.append(Server(provider=name, url=url, kind=kind, key=key, timeout_s=LOCAL_S))
+            near.append(
+                ListingServer(provider=name, url=url, kind=kind, key=key, timeout_s=LOCAL_S)
+            )
         elif key:
-            far.append(Server(provider=name, url=url, kind=kind, key=key))
+            far.append(ListingServer(provider=name, url=url, kind=kind, key=key))
     return near, far, failed
 
 

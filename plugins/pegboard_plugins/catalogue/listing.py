@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec.structs import replace
 
-from pegboard_plugins.catalogue.table import NO_TEMPERATURE, NO_TOOLS, REASONS, Row
+from pegboard_plugins.catalogue.table import NO_TEMPERATURE, NO_TOOLS, REASONS, ModelRow
 
 Kind = Literal["openai", "anthropic", "gemini", "ollama", "lmstudio", "llamacpp"]
 Ask = Callable[..., Awaitable[Any]]
@@ -33,7 +33,7 @@ _MOST_SHOWN = 100
 """Models of Ollama that are asked for one by one."""
 
 
-async def listed(kind: Kind, url: str, ask: Ask) -> dict[str, Row]:
+async def listed(kind: Kind, url: str, ask: Ask) -> dict[str, ModelRow]:
     """Return the models of the server at this base URL, with their facts.
 
     :raises ValueError: when the server's list is invalid.
@@ -56,7 +56,7 @@ async def listed(kind: Kind, url: str, ask: Ask) -> dict[str, Row]:
     return rows
 
 
-async def _of_whoever(url: str, ask: Ask) -> dict[str, Row]:
+async def _of_whoever(url: str, ask: Ask) -> dict[str, ModelRow]:
     """Return the models of a server whose kind only its list in OpenAI's format tells."""
     found = await ask(f"{url}/models")
     owners = {_OWNERS.get(str(each.get("owned_by"))) for each in _entries(found)}
@@ -81,14 +81,14 @@ def _entries(found: object, name: str = "data") -> list[Mapping[str, Any]]:
     return [each for each in entries if isinstance(each, Mapping)]
 
 
-def _rows(found: object) -> dict[str, Row]:
+def _rows(found: object) -> dict[str, ModelRow]:
     return {str(each["id"]): _row(each) for each in _entries(found) if each.get("id")}
 
 
-def _row(entry: Mapping[str, Any]) -> Row:
+def _row(entry: Mapping[str, Any]) -> ModelRow:
     """Read a model's facts from an entry in OpenAI's format, under the names that servers use."""
     top, meta = _table(entry, "top_provider"), _table(entry, "meta")
-    return Row(
+    return ModelRow(
         c=_count(meta, "n_ctx") or _count(entry, *_WINDOWS),
         o=_count(entry, *_OUTPUTS) or _count(top, *_OUTPUTS),
         p=_prices(_table(entry, "pricing")),
@@ -142,9 +142,9 @@ def _dollars(value: object, factor: int) -> float | None:
     return price if price >= 0 else None
 
 
-def _gemini(found: object) -> dict[str, Row]:
+def _gemini(found: object) -> dict[str, ModelRow]:
     return {
-        str(each.get("name")).removeprefix("models/"): Row(
+        str(each.get("name")).removeprefix("models/"): ModelRow(
             c=_count(each, "inputTokenLimit"), o=_count(each, "outputTokenLimit")
         )
         for each in _entries(found, "models")
@@ -152,10 +152,10 @@ def _gemini(found: object) -> dict[str, Row]:
     }
 
 
-def _lmstudio(found: object) -> dict[str, Row]:
+def _lmstudio(found: object) -> dict[str, ModelRow]:
     """Return the models that chat; the window is that of the loaded one, else its longest."""
     return {
-        str(each["id"]): Row(
+        str(each["id"]): ModelRow(
             c=_count(each, "loaded_context_length", "max_context_length"),
             m="i" if each.get("type") == "vlm" else "",
         )
@@ -164,7 +164,7 @@ def _lmstudio(found: object) -> dict[str, Row]:
     }
 
 
-async def _llamacpp(rows: dict[str, Row], root: str, ask: Ask) -> dict[str, Row]:
+async def _llamacpp(rows: dict[str, ModelRow], root: str, ask: Ask) -> dict[str, ModelRow]:
     """Return the models with the window of one slot; the list has that of all slots.
 
     A server that routes to several models has the properties of each at a query.
@@ -186,7 +186,7 @@ async def _llamacpp(rows: dict[str, Row], root: str, ask: Ask) -> dict[str, Row]
     return found
 
 
-async def _ollama(root: str, ask: Ask) -> dict[str, Row]:
+async def _ollama(root: str, ask: Ask) -> dict[str, ModelRow]:
     """Return the models that chat, each with the window that Ollama uses, if known.
 
     It is that of a running model, or the one in its file. Else the server has chosen one that it
@@ -207,12 +207,12 @@ async def _ollama(root: str, ask: Ask) -> dict[str, Row]:
     return found
 
 
-def _ollama_row(able: list[Any] | None) -> Row:
+def _ollama_row(able: list[Any] | None) -> ModelRow:
     if able is None:
-        return Row(p=(0.0, 0.0))
+        return ModelRow(p=(0.0, 0.0))
     reasons = REASONS if "thinking" in able else ""
     tools = "" if "tools" in able else NO_TOOLS
-    return Row(p=(0.0, 0.0), m="i" if "vision" in able else "", f=reasons + tools)
+    return ModelRow(p=(0.0, 0.0), m="i" if "vision" in able else "", f=reasons + tools)
 
 
 def _parameter(shown: Mapping[str, Any], name: str) -> int | None:

@@ -12,7 +12,7 @@ from pegboard_plugins.catalogue.table import (
     NO_TEMPERATURE,
     NO_TOOLS,
     REASONS,
-    Row,
+    ModelRow,
 )
 
 _PER_MILLION = 1_000_000
@@ -43,14 +43,14 @@ Entry = dict[str, Any]
 """A model in litellm's list; prices are US dollars per token."""
 
 
-def row_of(provider: str, model: str, entry: Entry) -> Row:
+def row_of(provider: str, model: str, entry: Entry) -> ModelRow:
     """Return the row of this model of this provider."""
     chats = provider == "openai" and "-chat" in model  # which litellm takes for one that thinks
     reasons = bool(entry.get("supports_reasoning")) and not chats
     style = _style(provider, model, entry) if reasons else None
     window, longest = _tokens(entry, "max_input_tokens"), _tokens(entry, "max_output_tokens")
     apart = window if window in _APART and provider == "openai" else None
-    return Row(
+    return ModelRow(
         c=apart + (longest or 0) if apart else window,
         o=longest,
         i=apart,

@@ -29,7 +29,7 @@ MEDIA = {"i": "image", "p": "pdf", "a": "audio", "v": "video"}
 REASONS, NO_TOOLS, NO_TEMPERATURE, DEPRECATED = "r", "n", "x", "d"
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ModelRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A model.
 
     `c`, `o`, `i`: tokens of the window, of an answer, of a request. `p`: US dollars per million
@@ -90,7 +90,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     small: str | None = None
     free: bool = False
     litellm: str | None = None
-    models: dict[str, Row] = {}
+    models: dict[str, ModelRow] = {}
 
 
 class PriceList(msgspec.Struct, frozen=True, kw_only=True):

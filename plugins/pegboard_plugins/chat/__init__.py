@@ -29,7 +29,7 @@ COMPLETIONS = 20
 FILES_LOOKED_AT = 50_000
 
 
-class Options(msgspec.Struct, frozen=True):
+class ChatOptions(msgspec.Struct, frozen=True):
     """`keys` gives what a key does, by its name, another key; `theme` is a theme's name.
 
     `editing` names the keys of the editor.
@@ -40,7 +40,7 @@ class Options(msgspec.Struct, frozen=True):
     editing: Literal["emacs", "vi"] = "emacs"
 
 
-options = Options
+options = ChatOptions
 """What `plugins.chat.options` can say."""
 
 

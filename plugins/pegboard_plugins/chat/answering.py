@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from pegboard import PegboardError
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import PermissionRequest, QuestionRequest
-from pegboard_plugins.chat.questions import Questions
+from pegboard_plugins.chat.questions import QuestionDialog
 from pegboard_plugins.chat.requests import Permission, Settled, allowed
 from pegboard_plugins.shared.frontend import MODES
 
@@ -22,7 +22,7 @@ class Answering:
 
     def __init__(self, talk: "Talk") -> None:
         self._talk = talk
-        self.dialog: Permission | Questions | None = None
+        self.dialog: Permission | QuestionDialog | None = None
 
     def look(self) -> None:
         """Open the dialog of the first request; one that is answered elsewhere goes."""
@@ -37,11 +37,11 @@ class Answering:
         if isinstance(self.dialog, Permission):
             self.dialog.request = _in_mode(self.dialog.request, self._talk.choices.mode)
 
-    def _dialog(self, request: PermissionRequest | QuestionRequest) -> Permission | Questions:
+    def _dialog(self, request: PermissionRequest | QuestionRequest) -> Permission | QuestionDialog:
         if isinstance(request, PermissionRequest):
             return Permission(request, self._settle)
         is_own = any(request.questions == (each,) for each, _ in self._talk.asking)
-        return Questions(request, self._settle_questions, is_own=is_own)
+        return QuestionDialog(request, self._settle_questions, is_own=is_own)
 
     def _settle(self, request: PermissionRequest, settled: Settled | None) -> None:
         if settled is not None and settled.patterns:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
-from pegboard_client.attachment import Attachment, gone
+from pegboard_client.attachment import AttachedFrontEnd, gone
 
 from pegboard import HookCalls, PegboardError
 from pegboard.app import Subscription
@@ -64,7 +64,7 @@ async def attach(url: str, directory: Path, password: str | None) -> "AttachedFe
         return feed
 
 
-class AttachedFeed(Attachment):
+class AttachedFeed(AttachedFrontEnd):
     """One project of a server."""
 
     def __init__(self, client: AsyncClient, directory: Path) -> None:

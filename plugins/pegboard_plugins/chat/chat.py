@@ -15,7 +15,7 @@ from pegboard.schema.session import Session
 from pegboard.unstable import one_line
 from pegboard_plugins.chat import choosing, permissionmode, slash
 from pegboard_plugins.chat.attention import WAITING, Attention
-from pegboard_plugins.chat.chatoptions import Open, Options
+from pegboard_plugins.chat.chatoptions import Open, StartOptions
 from pegboard_plugins.chat.chatstate import chat_state
 from pegboard_plugins.chat.draft import Draft
 from pegboard_plugins.chat.feed import Feed
@@ -26,7 +26,7 @@ from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.guests import Guests, palette_of
 from pegboard_plugins.chat.hookspecs import ChatKey, ChatState, Theme
 from pegboard_plugins.chat.installedcode import InstalledCode
-from pegboard_plugins.chat.modes import Choice, Item, Line, Menu, Mode, SpanLine
+from pegboard_plugins.chat.modes import Choice, Item, Menu, Mode, SpanLine, TextLine
 from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.offers import Offers
 from pegboard_plugins.chat.outside import Outside, private_file
@@ -51,7 +51,7 @@ UNKNOWN = "{} is from another chat: paste the text again, or press Enter to send
 class Chat:
     """One chat on one terminal; `run` returns when the person leaves."""
 
-    def __init__(self, options: Options, env: Mapping[str, str], open_feed: Open) -> None:
+    def __init__(self, options: StartOptions, env: Mapping[str, str], open_feed: Open) -> None:
         self.options = options
         self.env = env
         self._open = open_feed
@@ -60,7 +60,7 @@ class Chat:
         self.slashes: dict[str, slash.Slash] = {}
         self.palette: dict[str, str] = dict(PALETTE)
         self._pen: Pen | None = None
-        self.modes: list[Choice | Line] = []
+        self.modes: list[Choice | TextLine] = []
         self.notice = ""
         self.failed = ""
         self.models: Sequence[Model] = ()
@@ -291,13 +291,13 @@ class Chat:
 
     async def ask(self, title: str) -> str | None:
         """Ask the person for a short text."""
-        return await self.answer_of(Line(title))
+        return await self.answer_of(TextLine(title))
 
     async def confirm(self, question: str) -> bool:
         """Whether the person says yes; no comes first."""
         return await self.choose(question, [Item(value="no"), Item(value="yes")]) == "yes"
 
-    async def answer_of(self, mode: Choice | Line, *, is_called: bool = False) -> str | None:
+    async def answer_of(self, mode: Choice | TextLine, *, is_called: bool = False) -> str | None:
         """Show a list or a line until it is answered."""
         self.modes.append(mode)
         self.touch()

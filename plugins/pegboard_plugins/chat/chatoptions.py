@@ -8,7 +8,7 @@ import msgspec
 from pegboard_plugins.chat.feed import Feed
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the user has chosen on the command line."""
 
     directory: Path
@@ -25,4 +25,4 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str = ""
 
 
-Open = Callable[[Options], Awaitable[Feed]]
+Open = Callable[[StartOptions], Awaitable[Feed]]

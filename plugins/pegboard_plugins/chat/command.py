@@ -17,7 +17,7 @@ from pegboard_plugins.shared.frontend import MODES
 from pegboard_plugins.shared.terminal import password_of
 
 if TYPE_CHECKING:
-    from pegboard_plugins.chat.chatoptions import Options
+    from pegboard_plugins.chat.chatoptions import StartOptions
     from pegboard_plugins.chat.feed import Feed
 
 REPLAYED = 20
@@ -79,17 +79,19 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
     password = password_of(password_file) if password_file else None
     with painted() as take_away:
         from pegboard_plugins.chat.chat import Chat  # 0.12 s, with the footer there
-        from pegboard_plugins.chat.chatoptions import Options
+        from pegboard_plugins.chat.chatoptions import StartOptions
         from pegboard_plugins.chat.logfile import logging_to_file
 
-        options = Options(directory=directory, prompt=" ".join(words), password=password, **said)
+        options = StartOptions(
+            directory=directory, prompt=" ".join(words), password=password, **said
+        )
         chat = Chat(options, os.environ, open_feed)
         chat.window.type(take_away())
         with logging_to_file(os.environ):
             return run_async(chat.run())
 
 
-async def open_feed(options: "Options") -> "Feed":
+async def open_feed(options: "StartOptions") -> "Feed":
     """Open the server to attach to, or an App of this process, imported beside the running chat."""
     import asyncio
     import importlib

@@ -172,7 +172,7 @@ class Menu(Choice):
         return True
 
 
-class Line:
+class TextLine:
     """A short text to write."""
 
     edits = True

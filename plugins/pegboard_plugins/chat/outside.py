@@ -16,7 +16,7 @@ from pegboard.app import UserFolders
 from pegboard.processes import find_program
 from pegboard.unstable import open_workspace
 from pegboard_plugins.chat.notices import Notices
-from pegboard_plugins.chat.surface import Frames, Screen
+from pegboard_plugins.chat.surface import FooterScreen, Frames
 
 CLIPBOARD_S = 2.0
 _PEGBOARD = "from pegboard.cli.main import main; main()"
@@ -32,7 +32,7 @@ _PAGER = "q goes back, arrows and PgUp PgDn scroll, / searches?e (end)."
 class Outside:
     """Runs other programs on the terminal, or asks them something, while the chat waits."""
 
-    def __init__(self, screen: Screen, frames: Frames, notices: Notices) -> None:
+    def __init__(self, screen: FooterScreen, frames: Frames, notices: Notices) -> None:
         self._screen = screen
         self._frames = frames
         self._notices = notices

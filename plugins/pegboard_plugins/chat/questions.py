@@ -15,7 +15,7 @@ HEAD_ROWS = 3
 """Of a question."""
 
 
-class Questions:
+class QuestionDialog:
     """Questions of the model or of a plugin, one after the other.
 
     `is_own`: the person has just called for it here, so that no key is meant for something else.

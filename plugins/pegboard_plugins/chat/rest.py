@@ -10,7 +10,7 @@ REST_S = 60
 """A turn that takes longer is waited for by the person, who can stop it."""
 
 
-class Rest:
+class IdleWait:
     """Lets commands wait for the rest of one conversation, and does them one by one."""
 
     def __init__(self, goes_on: Callable[[], bool], touch: Callable[[], None]) -> None:

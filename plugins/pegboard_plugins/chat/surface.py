@@ -60,7 +60,7 @@ class Painter(Vt100_Output):
         super().flush()
 
 
-class Screen(Application[None]):
+class FooterScreen(Application[None]):
     """A prompt_toolkit application that keeps to the rows that its footer needs.
 
     A terminal that gets another size wraps or cuts its lines at once; the program hears of it later
@@ -180,7 +180,7 @@ def _width(row: Mapping[int, Char]) -> int:
 class Frames:
     """Joins what changes into few frames: nothing runs while nothing changes."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: FooterScreen) -> None:
         self._screen = screen
         self._rows: list[str] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -210,7 +210,7 @@ class Frames:
             rows, self._rows = self._rows, []
             self._screen.above(rows)
         else:
-            self._screen._redraw()  # noqa: SLF001 - ours: `Screen` overrides it
+            self._screen._redraw()  # noqa: SLF001 - ours: `FooterScreen` overrides it
 
     def rest(self) -> Sequence[str]:
         """Return the rows that no frame has drawn yet, to be written after the footer."""

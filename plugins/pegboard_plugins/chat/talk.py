@@ -19,7 +19,7 @@ from pegboard_plugins.chat.answering import Answering
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Choices, Facts, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
-from pegboard_plugins.chat.rest import Rest
+from pegboard_plugins.chat.rest import IdleWait
 from pegboard_plugins.chat.unsent import is_unsent
 from pegboard_plugins.shared.frontend import missing_files, mode_of
 from pegboard_plugins.shared.terminal import Pen
@@ -62,7 +62,7 @@ class Talk:
         self._subscription = feed.subscribe()
         self._underway: set[asyncio.Task[None]] = set()
         self._in_order = asyncio.Lock()
-        self.rest = Rest(lambda: self.goes_on, touch)
+        self.rest = IdleWait(lambda: self.goes_on, touch)
         self._mode = ""  # the one that the session is known to have
         self._told: list[str] = []  # modes from here that no event has confirmed
         self._telling = asyncio.Lock()

@@ -39,9 +39,9 @@ from pegboard_plugins.chat.surface import (
     KEY_WAIT_S,
     ROWS_LEFT,
     ROWS_PER_ROW_LEFT,
+    FooterScreen,
     Frames,
     Painter,
-    Screen,
     colour_depth,
     reports_colours,
     wraps_anew,
@@ -103,7 +103,7 @@ class Window:
         self.keys = bindings(Keyboard(chat), {})
         self.painter = Painter(sys.stdout, _size, chat.env.get("TERM", ""))
         self._input = TerminalInput(sys.stdin, chat.theme.background)
-        self.screen = Screen(
+        self.screen = FooterScreen(
             layout=self._layout(),
             style=Style.from_dict(style_rules(chat.palette)),
             keys=self.keys,

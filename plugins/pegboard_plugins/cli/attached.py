@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard_client import AsyncClient, Resync, ServerError, ServerUnreachableError
-from pegboard_client.attachment import Attachment
+from pegboard_client.attachment import AttachedFrontEnd
 
 from pegboard.app import Subscription
 from pegboard.display import Block, default_block
@@ -66,7 +66,7 @@ async def attached(
             await asyncio.gather(hearing, return_exceptions=True)
 
 
-class AttachedBackend(Attachment):
+class AttachedBackend(AttachedFrontEnd):
     """One project of a server, and one prompt at a time."""
 
     def __init__(self, client: AsyncClient) -> None:

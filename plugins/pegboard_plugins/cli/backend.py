@@ -26,7 +26,7 @@ QUEUED_EVENTS = 10_000
 """Events that may wait while the person at the terminal thinks about a question."""
 
 
-class SlashCommand(msgspec.Struct, frozen=True, kw_only=True):
+class SlashCall(msgspec.Struct, frozen=True, kw_only=True):
     """A slash command; `is_typed`: its arguments are the person's own words."""
 
     name: str
@@ -44,7 +44,7 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     parts: Sequence[PartInput]
     typed: str = ""
-    command: SlashCommand | None = None
+    command: SlashCall | None = None
     agent: str | None = None
     model: str | None = None
     variant: str | None = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pegboard import App
     from pegboard.schema.message import Turn
     from pegboard.schema.session import FileDiff
-    from pegboard_plugins.cli.bisection import Found, Outcome, Step, Trial, TrialRun
+    from pegboard_plugins.cli.bisection import BreakingRange, ChangingStep, Outcome, Trial, TrialRun
     from pegboard_plugins.cli.render import Line
 
 _LIMIT_S = 600.0
@@ -65,13 +65,13 @@ async def _bisected(
                 f"nothing to search in {session.id}: {reason}; `pegboard session list` has others"
             )
         trial = Trial(command=command, env=await app.user_env(), limit_s=limit_s)
-        return await _Search(app, steps, trial).report(turns)
+        return await _Bisection(app, steps, trial).report(turns)
 
 
-class _Search:
+class _Bisection:
     """A search, which writes each run to standard error and the result to standard output."""
 
-    def __init__(self, app: "App", steps: "Sequence[Step]", trial: "Trial") -> None:
+    def __init__(self, app: "App", steps: "Sequence[ChangingStep]", trial: "Trial") -> None:
         self._app = app
         self._steps = steps
         self._trial = trial
@@ -121,7 +121,7 @@ class _Search:
         click.echo(f"{name}: {done.outcome} ({done.reason})", err=True)
         return done
 
-    async def _show(self, found: "Found", turns: "Sequence[Turn]") -> None:
+    async def _show(self, found: "BreakingRange", turns: "Sequence[Turn]") -> None:
         from pegboard.unstable import total
         from pegboard_plugins.cli.render import open_screen
 
@@ -136,7 +136,7 @@ class _Search:
 
 
 def _lines(
-    step: "Step", turns: "Sequence[Turn]", diffs: "Sequence[FileDiff]", directory: Path
+    step: "ChangingStep", turns: "Sequence[Turn]", diffs: "Sequence[FileDiff]", directory: Path
 ) -> "Iterator[Line]":
     """Yield the message of the step with its prompt, its calls and its changes."""
     from pegboard.schema.part import TextPart, ToolPart

@@ -28,14 +28,14 @@ Outcome = Literal["passes", "fails", "cannot be tested"]
 Run = Callable[[int], Awaitable[Outcome]]
 
 
-class Step(msgspec.Struct, frozen=True):
+class ChangingStep(msgspec.Struct, frozen=True):
     """A step that changed files: its message, and the changes."""
 
     turn: Turn
     patches: tuple[PatchPart, ...]
 
 
-class Found(msgspec.Struct, frozen=True):
+class BreakingRange(msgspec.Struct, frozen=True):
     """Between which states the command broke: it passes in `passing`, and fails in `failing`.
 
     State 0 is before the first step, and state N is after the N-th. They are neighbours unless no
@@ -47,7 +47,7 @@ class Found(msgspec.Struct, frozen=True):
     failing: int
 
 
-async def search(steps: int, run: Run) -> Found:
+async def search(steps: int, run: Run) -> BreakingRange:
     """Return where the command broke, by halving: of 64 steps it takes 7 runs at most."""
     passing, failing = -1, steps + 1
     untestable: set[int] = set()
@@ -61,20 +61,20 @@ async def search(steps: int, run: Run) -> Found:
                 failing = state
             case _:
                 untestable.add(state)
-    return Found(passing, failing)
+    return BreakingRange(passing, failing)
 
 
-def changing_steps(turns: Sequence[Turn]) -> tuple[Step, ...]:
+def changing_steps(turns: Sequence[Turn]) -> tuple[ChangingStep, ...]:
     """Return the steps that changed files, in order."""
     found = []
     for turn in turns:
         patches = tuple(part for part in turn.parts if isinstance(part, PatchPart) and part.files)
         if patches and isinstance(turn.info, AssistantMessage):
-            found.append(Step(turn, patches))
+            found.append(ChangingStep(turn, patches))
     return tuple(found)
 
 
-def states_after(steps: Sequence[Step], count: int) -> dict[Path, str]:
+def states_after(steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
     """Return the state of each file that the session changed, after so many steps."""
     behind = total(patch for step in steps[count:] for patch in step.patches)
     before = total(patch for step in steps[:count] for patch in step.patches)
@@ -82,7 +82,7 @@ def states_after(steps: Sequence[Step], count: int) -> dict[Path, str]:
     return states | {path: way.after for path, way in before.items()}
 
 
-async def changed_between(app: App, steps: Sequence[Step], count: int) -> dict[Path, str]:
+async def changed_between(app: App, steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
     """Return the states before step `count` of files that others changed after earlier steps."""
     assert app.snapshots is not None
     earlier = states_after(steps, count - 1)

@@ -17,7 +17,7 @@ from pegboard.unstable import open_workspace, search_path
 
 if TYPE_CHECKING:
     from pegboard import AppOptions
-    from pegboard_plugins.cli.render import Screen
+    from pegboard_plugins.cli.render import OutputScreen
 
 PROJECT = Path(__file__).with_name("demo_project")
 CONFIG = Path(__file__).with_name("demo.toml")
@@ -118,7 +118,7 @@ def _options(folder: Path, model: str | None) -> "AppOptions":
     )
 
 
-async def _show_outcome(project: Path, screen: "Screen") -> bool:
+async def _show_outcome(project: Path, screen: "OutputScreen") -> bool:
     """Show what was changed, then the test run; whether the tests pass."""
     from pegboard_plugins.cli.render import Line, diff_lines, tail
 

@@ -12,7 +12,7 @@ import msgspec
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard_plugins.cli.backend import Backend
-from pegboard_plugins.cli.render import Screen, always_lines, question_lines, request_lines
+from pegboard_plugins.cli.render import OutputScreen, always_lines, question_lines, request_lines
 
 QUESTION = "Allow? One of these keys: "
 INSTEAD = "What to do instead: "
@@ -77,7 +77,7 @@ def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
 class Asker:
     """A dialog with the user at the terminal: one request after the other, without a time limit."""
 
-    def __init__(self, backend: Backend, screen: Screen, terminal: TextIO) -> None:
+    def __init__(self, backend: Backend, screen: OutputScreen, terminal: TextIO) -> None:
         self._backend = backend
         self._screen = screen
         self._terminal = terminal

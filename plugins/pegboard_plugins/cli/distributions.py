@@ -9,7 +9,7 @@ COMMANDS = "pegboard.commands"
 OWN = "pegboard"
 
 
-class Entry(NamedTuple):
+class DistributionEntry(NamedTuple):
     """An entry point, with the distribution that has it."""
 
     group: str
@@ -19,21 +19,23 @@ class Entry(NamedTuple):
     version: str
 
 
-def entries(group: str = GROUP) -> tuple[Entry, ...]:
+def entries(group: str = GROUP) -> tuple[DistributionEntry, ...]:
     """Return the entry points of a group in all distributions, the first of each name."""
-    found: dict[str, list[Entry]] = {}
+    found: dict[str, list[DistributionEntry]] = {}
     for each in metadata.distributions():
         name = _normalise(each.metadata["Name"] or "")
         if name and name not in found:
             found[name] = [
-                Entry(group, point.name, point.value.partition(":")[0], name, each.version)
+                DistributionEntry(
+                    group, point.name, point.value.partition(":")[0], name, each.version
+                )
                 for point in each.entry_points
                 if point.group == group
             ]
     return tuple(sorted(each for points in found.values() for each in points))
 
 
-def brought_commands() -> tuple[Entry, ...]:
+def brought_commands() -> tuple[DistributionEntry, ...]:
     """Return the commands of other distributions."""
     return tuple(each for each in entries(COMMANDS) if each.distribution != OWN)
 

@@ -11,7 +11,7 @@ import click
 from pegboard.cli import Exit, Group, run_async
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import schema_json
-from pegboard_plugins.cli.modelprobe import Finding
+from pegboard_plugins.cli.modelprobe import ProbeFinding
 from pegboard_plugins.shared.frontend import settings_warnings
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def model(directory: Path, name: str | None, *, as_json: bool) -> None:
     _report(run_async(_probe(directory, name)), as_json=as_json, failed=Exit.PROVIDER)
 
 
-def _report(findings: Sequence[Finding], *, as_json: bool, failed: Exit = Exit.FAILED) -> None:
+def _report(findings: Sequence[ProbeFinding], *, as_json: bool, failed: Exit = Exit.FAILED) -> None:
     """Show the findings; the process ends with `failed` if something does not work."""
     from pegboard.display import escape_controls
 
@@ -66,7 +66,7 @@ def _report(findings: Sequence[Finding], *, as_json: bool, failed: Exit = Exit.F
         sys.exit(failed)
 
 
-async def _probe(directory: Path, name: str | None) -> tuple[Finding, ...]:
+async def _probe(directory: Path, name: str | None) -> tuple[ProbeFinding, ...]:
     from pegboard import App
     from pegboard_plugins.cli.modelprobe import probe
 
@@ -90,7 +90,7 @@ async def _pick(app: "App") -> str:
     return app.config.model
 
 
-async def _health(directory: Path, *, all_libraries: bool) -> tuple[Finding, ...]:
+async def _health(directory: Path, *, all_libraries: bool) -> tuple[ProbeFinding, ...]:
     from pegboard import App
     from pegboard_plugins.cli.foreignhealth import foreign_health
 
@@ -101,7 +101,7 @@ async def _health(directory: Path, *, all_libraries: bool) -> tuple[Finding, ...
         return (*own, *foreign, *_plugins(app))
 
 
-def _install(app: "App") -> Iterator[Finding]:
+def _install(app: "App") -> Iterator[ProbeFinding]:
     import os
 
     from pegboard import __version__
@@ -109,45 +109,45 @@ def _install(app: "App") -> Iterator[Finding]:
 
     version = ".".join(map(str, sys.version_info[:3]))
     text = f"Pegboard {__version__}, Python {version}, {sys.prefix}"
-    yield Finding(what="install", state="ok", text=text)
+    yield ProbeFinding(what="install", state="ok", text=text)
     for program, lack in _PROGRAMS.items():
         found = find_program(program, os.environ, root=app.workspace.worktree)
-        yield Finding(what=program, state="ok" if found else "warns", text=found or lack)
+        yield ProbeFinding(what=program, state="ok" if found else "warns", text=found or lack)
 
 
-def _configuration(app: "App") -> Iterator[Finding]:
+def _configuration(app: "App") -> Iterator[ProbeFinding]:
     files = ", ".join(str(file) for file in app.config_sources.files) or "no file"
-    yield Finding(what="configuration", state="ok", text=files)
+    yield ProbeFinding(what="configuration", state="ok", text=files)
     for warning in settings_warnings(app):
-        yield Finding(what="configuration", state="warns", text=warning)
+        yield ProbeFinding(what="configuration", state="warns", text=warning)
     for warning in app.storage.warnings:
-        yield Finding(what="database", state="warns", text=warning)
+        yield ProbeFinding(what="database", state="warns", text=warning)
     for path in app.untrusted:
         text = f"{path} is not run: `pegboard trust allow` shows what it is"
-        yield Finding(what="trust", state="warns", text=text)
+        yield ProbeFinding(what="trust", state="warns", text=text)
 
 
-def _providers(app: "App") -> Iterator[Finding]:
+def _providers(app: "App") -> Iterator[ProbeFinding]:
     sources = {name: app.keys.source(name, each.env) for name, each in app.providers.items()}
     for name, source in sources.items():
         if source is not None:
-            yield Finding(what="key", state="ok", text=f"{name}: {source}")
+            yield ProbeFinding(what="key", state="ok", text=f"{name}: {source}")
     if not any(sources.values()):
         text = "no API key is set; `pegboard auth login` saves one"
-        yield Finding(what="key", state="warns", text=text)
+        yield ProbeFinding(what="key", state="warns", text=text)
 
 
-async def _chosen_model(app: "App") -> Finding:
+async def _chosen_model(app: "App") -> ProbeFinding:
     from pegboard.errors import PegboardError
 
     name = app.config.model
     if name is None:
         text = "no model is chosen; `pegboard config set model PROVIDER/MODEL` chooses one"
-        return Finding(what="model", state="warns", text=text)
+        return ProbeFinding(what="model", state="warns", text=text)
     try:
         found = await app.resolve_model(name)
     except PegboardError as error:
-        return Finding(what="model", state="fails", text=str(error))
+        return ProbeFinding(what="model", state="fails", text=str(error))
     lacks = [
         what
         for what, value in (("window", found.limit.context), ("price", found.cost))
@@ -159,15 +159,17 @@ async def _chosen_model(app: "App") -> Finding:
             if len(lacks) > 1
             else (f"{name}: its {lacks[0]} is unknown")
         )
-        return Finding(what="model", state="warns", text=text)
-    return Finding(what="model", state="ok", text=f"{name}; `pegboard doctor model {name}` asks it")
+        return ProbeFinding(what="model", state="warns", text=text)
+    return ProbeFinding(
+        what="model", state="ok", text=f"{name}; `pegboard doctor model {name}` asks it"
+    )
 
 
-def _plugins(app: "App") -> Iterator[Finding]:
+def _plugins(app: "App") -> Iterator[ProbeFinding]:
     problems = [f"{each.plugin}: {each.text}" for each in app.plugins.problems]
     problems += [f"{each.plugin}: {each.message}" for each in app.failures]
     for text in problems:
-        yield Finding(what="plugin", state="fails", text=text)
+        yield ProbeFinding(what="plugin", state="fails", text=text)
     if not problems:
         text = f"{len(app.plugins.infos)} loaded, no problems"
-        yield Finding(what="plugins", state="ok", text=text)
+        yield ProbeFinding(what="plugins", state="ok", text=text)

@@ -14,7 +14,7 @@ BUILT_IN = "built-in"
 """The source of what no file sets."""
 
 
-class Spoken(msgspec.Struct, frozen=True, kw_only=True):
+class DecidingRule(msgspec.Struct, frozen=True, kw_only=True):
     """The rule of one source that decides about a pattern."""
 
     permission: str
@@ -23,7 +23,7 @@ class Spoken(msgspec.Struct, frozen=True, kw_only=True):
     rule: Rule
 
 
-def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
+def spoken_rules(view: SessionView, request: PermissionRequest) -> list[DecidingRule]:
     """Return the rules that decide about each pattern of a request, source by source."""
     found = []
     for pattern in request.patterns:
@@ -33,7 +33,7 @@ def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Spoken]:
             )
             if rule is not None:
                 found.append(
-                    Spoken(
+                    DecidingRule(
                         permission=request.permission,
                         pattern=pattern,
                         source=rule.by or ruleset.source,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from pegboard import App
 from pegboard_plugins.cli.importing import SURVEYS, survey
-from pegboard_plugins.cli.modelprobe import Finding
+from pegboard_plugins.cli.modelprobe import ProbeFinding
 from pegboard_plugins.commandhooks.command import waiting_files
 from pegboard_plugins.foreignfiles.findings import BrokenFile
 from pegboard_plugins.skill.libraries import canonical, direct_dependencies, library_skills
@@ -12,18 +12,18 @@ from pegboard_plugins.skill.libraries import canonical, direct_dependencies, lib
 _NAMED = 3
 
 
-def foreign_health(app: App, *, all_libraries: bool) -> tuple[Finding, ...]:
+def foreign_health(app: App, *, all_libraries: bool) -> tuple[ProbeFinding, ...]:
     """Return the findings; it blocks."""
     found = [each for product in SURVEYS for each in _list_losses(app, product)]
     command = "hooks trust" if app.trust.trusted_by_user else "trust allow"
     for path in waiting_files(app):
         text = f"hooks of {path} do not run: `pegboard {command}` shows and trusts them"
-        found.append(Finding(what="hooks", state="warns", text=text))
+        found.append(ProbeFinding(what="hooks", state="warns", text=text))
     found += _libraries(app) if all_libraries else _changed_skills(app)
     return tuple(found)
 
 
-def _list_losses(app: App, product: str) -> Iterator[Finding]:
+def _list_losses(app: App, product: str) -> Iterator[ProbeFinding]:
     """Yield what of a product's files has no effect here, or another one."""
     found = survey(product, app.workspace)
     names = [each.found for each in found if not isinstance(each, BrokenFile) and each.is_lost]
@@ -31,15 +31,15 @@ def _list_losses(app: App, product: str) -> Iterator[Finding]:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         way = f"`pegboard import {product} --dry-run` shows why"
         text = f"without effect here: {', '.join(names[:_NAMED])}{more}; {way}"
-        yield Finding(what=product, state="warns", text=text)
+        yield ProbeFinding(what=product, state="warns", text=text)
     for each in found:
         if isinstance(each, BrokenFile) or (
             not each.is_lost and each.reason and each.reason.startswith("`$1`")
         ):
-            yield Finding(what=product, state="warns", text=f"{each.file}: {each.reason}")
+            yield ProbeFinding(what=product, state="warns", text=f"{each.file}: {each.reason}")
 
 
-def _changed_skills(app: App) -> Iterator[Finding]:
+def _changed_skills(app: App) -> Iterator[ProbeFinding]:
     """Yield the skills of direct dependencies that are not as their wheels have them."""
     root = app.workspace.worktree
     wanted = set(direct_dependencies(root))
@@ -49,10 +49,10 @@ def _changed_skills(app: App) -> Iterator[Finding]:
                 f"{each.path.parent.name} from library {each.library} is not offered: the file"
                 " differs from its RECORD; install the library again"
             )
-            yield Finding(what="skill", state="warns", text=text)
+            yield ProbeFinding(what="skill", state="warns", text=text)
 
 
-def _libraries(app: App) -> Iterator[Finding]:
+def _libraries(app: App) -> Iterator[ProbeFinding]:
     """Yield each skill of each library of the project's environment, offered or not."""
     root = app.workspace.worktree
     offered = {each.path for each in library_skills(root)}
@@ -60,4 +60,4 @@ def _libraries(app: App) -> Iterator[Finding]:
         lacking = "no direct dependency" if each.text else "the file differs from its RECORD"
         why = "offered" if each.path in offered else f"not offered: {lacking}"
         text = f"{each.path.parent.name} from library {each.library}: {why}"
-        yield Finding(what="skill", state="ok", text=text)
+        yield ProbeFinding(what="skill", state="ok", text=text)

@@ -23,7 +23,7 @@ for name in sys.argv[1:]:
 """
 
 
-class Cost(NamedTuple):
+class ImportCost(NamedTuple):
     """A module that a plugin's import pulls in, with all that it pulls in itself."""
 
     ms: float
@@ -31,7 +31,7 @@ class Cost(NamedTuple):
     module: str
 
 
-def import_costs(modules: Sequence[str]) -> tuple[Cost, ...]:
+def import_costs(modules: Sequence[str]) -> tuple[ImportCost, ...]:
     """Return what plugins' modules cost in a process of its own beside Pegboard, the dearest first.
 
     Each plugin's own code counts under the name of its module. What is not imported within
@@ -56,7 +56,7 @@ def import_costs(modules: Sequence[str]) -> tuple[Cost, ...]:
     return tuple(sorted(found, reverse=True))
 
 
-def _costs(plugin: str, lines: str) -> Iterator[Cost]:
+def _costs(plugin: str, lines: str) -> Iterator[ImportCost]:
     """Yield the outermost foreign modules; a module's line follows those that it imports."""
     own, foreign_depth = plugin.partition(".")[0], None
     for line in reversed(lines.splitlines()):
@@ -68,4 +68,4 @@ def _costs(plugin: str, lines: str) -> Iterator[Cost]:
             continue
         is_own = name.partition(".")[0] == own
         foreign_depth = None if is_own else depth
-        yield Cost(int(its_us if is_own else all_us) / 1000, plugin, name)
+        yield ImportCost(int(its_us if is_own else all_us) / 1000, plugin, name)

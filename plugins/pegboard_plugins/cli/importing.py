@@ -22,7 +22,7 @@ from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.render import one_line
 from pegboard_plugins.cli.tables import show_table
 from pegboard_plugins.foreignfiles.claudesurvey import claude_findings
-from pegboard_plugins.foreignfiles.findings import BrokenFile, Finding, Found, Home, Survey
+from pegboard_plugins.foreignfiles.findings import BrokenFile, ForeignFinding, Found, Home, Survey
 from pegboard_plugins.foreignfiles.opencodesurvey import opencode_findings
 from pegboard_plugins.foreignfiles.othersurveys import codex_findings, gemini_findings
 
@@ -58,7 +58,7 @@ class ImportPlan:
     `folder` is where agents and commands go.
     """
 
-    def __init__(self, settings: Path, folder: Path, findings: Iterable[Finding]) -> None:
+    def __init__(self, settings: Path, folder: Path, findings: Iterable[ForeignFinding]) -> None:
         self.texts: dict[Path, tuple[str, str]] = {}
         before = settings.read_text() if settings.is_file() else ""
         text = before
@@ -148,7 +148,7 @@ def import_settings(  # noqa: PLR0913 - the options, all keyword-only
     workspace = open_workspace(directory)
     found = survey(product, workspace)
     broken = [each for each in found if isinstance(each, BrokenFile)]
-    rows = [each for each in found if isinstance(each, Finding)]
+    rows = [each for each in found if isinstance(each, ForeignFinding)]
     rows = run_async(_with_known_models(directory, rows))
     chosen = [each for each in rows if each.state == "import" and each.is_project == project]
     settings = config_file(directory, project=project)
@@ -178,7 +178,7 @@ def _confirm(plan: ImportPlan, answer: str | None) -> None:
 
 
 def _show(
-    rows: Sequence[Finding], broken: Sequence[BrokenFile], style: Literal["text", "json"]
+    rows: Sequence[ForeignFinding], broken: Sequence[BrokenFile], style: Literal["text", "json"]
 ) -> None:
     table: list[tuple[str, str, str, str | None, str | None]] = [
         (each.found, each.file, each.state, each.becomes, each.reason) for each in rows
@@ -200,7 +200,7 @@ def _show(
     show_table(("FOUND", "FILE", "STATE", "BECOMES"), cells, none="nothing was found", width=_LAST)
 
 
-async def _with_known_models(directory: Path, rows: list[Finding]) -> list[Finding]:
+async def _with_known_models(directory: Path, rows: list[ForeignFinding]) -> list[ForeignFinding]:
     """Return the findings, in which a model that no provider here serves cannot be had."""
     models = {
         str(value)

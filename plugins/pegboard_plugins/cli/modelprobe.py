@@ -24,7 +24,7 @@ _RED = (255, 0, 0)
 _SIDE = 32
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
+class ProbeFinding(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that was looked at: `fails` will not work, `warns` works less well."""
 
     what: str
@@ -32,7 +32,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-async def probe(app: "App", name: str) -> tuple[Finding, ...]:
+async def probe(app: "App", name: str) -> tuple[ProbeFinding, ...]:
     """Ask the model for a text, a call and a look at a picture, and judge what is known of it.
 
     :raises ModelNotFoundError: when no provider serves it.
@@ -43,19 +43,19 @@ async def probe(app: "App", name: str) -> tuple[Finding, ...]:
     return (*findings, *_list_facts(model))
 
 
-async def _text(app: "App", model: "Model") -> Finding:
+async def _text(app: "App", model: "Model") -> ProbeFinding:
     began = monotonic()
     events = await _ask(app, model, "Answer with the one word: ready")
     text, usage = _answer_text(events), _usage(events)
     seconds = monotonic() - began
     if not text:
-        return Finding(what="text", state="fails", text="the answer has no text")
+        return ProbeFinding(what="text", state="fails", text="the answer has no text")
     told = "" if usage else "; it does not say how many tokens it used, so they are estimated"
     state: Literal["ok", "warns"] = "ok" if usage else "warns"
-    return Finding(what="text", state=state, text=f"answered in {seconds:.1f} s{told}")
+    return ProbeFinding(what="text", state=state, text=f"answered in {seconds:.1f} s{told}")
 
 
-async def _call(app: "App", model: "Model") -> Finding:
+async def _call(app: "App", model: "Model") -> ProbeFinding:
     from pegboard.errors import ProviderError
     from pegboard.providers import ToolCall, ToolDefinition
 
@@ -70,52 +70,52 @@ async def _call(app: "App", model: "Model") -> Finding:
     try:
         events = await _ask(app, model, question, tools=(tool,))
     except ProviderError as error:
-        return Finding(what="tools", state="fails", text=f"refused with tools: {error}")
+        return ProbeFinding(what="tools", state="fails", text=f"refused with tools: {error}")
     calls = [event for event in events if isinstance(event, ToolCall)]
     if not calls:
         text = "it called no tool, so it can answer and do nothing else"
-        return Finding(what="tools", state="fails", text=text)
+        return ProbeFinding(what="tools", state="fails", text=text)
     if calls[0].name != "add" or _object(calls[0].input) != {"a": 2, "b": 3}:
         text = f"it called {calls[0].name} with {calls[0].input:.80}"
-        return Finding(what="tools", state="warns", text=text)
-    return Finding(what="tools", state="ok", text="called a tool with the right arguments")
+        return ProbeFinding(what="tools", state="warns", text=text)
+    return ProbeFinding(what="tools", state="ok", text="called a tool with the right arguments")
 
 
-async def _picture(app: "App", model: "Model") -> Finding:
+async def _picture(app: "App", model: "Model") -> ProbeFinding:
     from pegboard.errors import ProviderError
     from pegboard.providers import Media
 
     if not model.capabilities.input.image:
         text = "it may not take pictures: a note replaces each of them"
-        return Finding(what="pictures", state="warns", text=text)
+        return ProbeFinding(what="pictures", state="warns", text=text)
     url = f"data:image/png;base64,{b64encode(_square()).decode()}"
     media = Media(mime="image/png", url=url, filename="square.png")
     question = "Which colour is the square? Answer with one word."
     try:
         text = _answer_text(await _ask(app, model, question, media=(media,)))
     except ProviderError as error:
-        return Finding(what="pictures", state="fails", text=f"refused with a picture: {error}")
+        return ProbeFinding(what="pictures", state="fails", text=f"refused with a picture: {error}")
     if "red" not in text.lower():
-        return Finding(what="pictures", state="warns", text=f"it took red for {text:.40}")
-    return Finding(what="pictures", state="ok", text="saw the colour of a square")
+        return ProbeFinding(what="pictures", state="warns", text=f"it took red for {text:.40}")
+    return ProbeFinding(what="pictures", state="ok", text="saw the colour of a square")
 
 
-def _list_facts(model: "Model") -> Iterator[Finding]:
+def _list_facts(model: "Model") -> Iterator[ProbeFinding]:
     limit = model.limit
     window = limit.input or limit.context
     if window is None:
         text = "unknown: a session is compacted only once a request was too long"
-        yield Finding(what="window", state="warns", text=text)
+        yield ProbeFinding(what="window", state="warns", text=text)
     else:
-        yield Finding(what="window", state="ok", text=f"{window:,} tokens")
+        yield ProbeFinding(what="window", state="ok", text=f"{window:,} tokens")
     if model.cost is None:
         text = "unknown: costs are not counted, and a budget in dollars refuses it"
-        yield Finding(what="price", state="warns", text=text)
+        yield ProbeFinding(what="price", state="warns", text=text)
     else:
         text = f"${model.cost.input:g} in, ${model.cost.output:g} out for a million tokens"
-        yield Finding(what="price", state="ok", text=text)
+        yield ProbeFinding(what="price", state="ok", text=text)
     if model.status == "deprecated":
-        yield Finding(what="status", state="warns", text="its provider will take it away")
+        yield ProbeFinding(what="status", state="warns", text="its provider will take it away")
 
 
 async def _ask(app: "App", model: "Model", text: str, **more: Any) -> "list[StreamEvent]":  # noqa: ANN401 - tools or media

@@ -12,7 +12,7 @@ import click
 
 from pegboard.cli import Exit, run_async
 from pegboard_plugins.cli.distributions import COMMANDS, OWN, entries
-from pegboard_plugins.cli.importcost import Cost, import_costs
+from pegboard_plugins.cli.importcost import ImportCost, import_costs
 from pegboard_plugins.cli.jsontext import as_json, format_option
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ HEAVY_TOKENS = 2_000
 TOKEN_BYTES = 4
 
 
-class Fault(NamedTuple):
+class PluginFault(NamedTuple):
     """What is wrong, with the plugin that it is about."""
 
     kind: str
@@ -66,7 +66,9 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
         raise SystemExit(Exit.PLUGIN)
 
 
-async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[str, ...]]:
+async def _found(
+    directory: Path,
+) -> tuple[list[PluginFault], tuple[ImportCost, ...], tuple[str, ...]]:
     import asyncio
     import warnings
 
@@ -83,7 +85,7 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
             around = (*surroundings(app), *skipped_tool_files(folders), *_heavy(app))
     costs = await asyncio.to_thread(import_costs, sorted(set(_imported(app))))
     faults = [
-        *(Fault(each.kind, each.plugin, each.text) for each in app.plugins.problems),
+        *(PluginFault(each.kind, each.plugin, each.text) for each in app.plugins.problems),
         *failed_hooks(app),
         *known,
         *_commands(),
@@ -97,10 +99,10 @@ async def _found(directory: Path) -> tuple[list[Fault], tuple[Cost, ...], tuple[
     return list(dict.fromkeys(faults)), costs[:SHOWN], (*around, *dict.fromkeys(going))
 
 
-def failed_hooks(app: "App") -> Iterator[Fault]:
+def failed_hooks(app: "App") -> Iterator[PluginFault]:
     """Yield the failures of hooks until now; an App's last ones come once it is closed."""
     for each in app.failures:
-        yield Fault("hook", each.plugin, each.message.removeprefix(f"plugin {each.plugin}: "))
+        yield PluginFault("hook", each.plugin, each.message.removeprefix(f"plugin {each.plugin}: "))
 
 
 def _imported(app: "App") -> Iterator[str]:
@@ -114,14 +116,14 @@ def _foreign(app: "App") -> "Iterator[PluginInfo]":
     return (each for each in app.plugins.infos if each.origin not in ("builtin", "embedded"))
 
 
-def _empty(app: "App") -> Iterator[Fault]:
+def _empty(app: "App") -> Iterator[PluginFault]:
     told = {each.plugin for each in app.plugins.problems}
     for each in _foreign(app):
         if each.hooks or each.tools or each.blocked or each.error or each.name in told:
             continue
         if not _is_shared(Path(each.location)):
             text = "it has no hooks; is @hookimpl missing, or register_tools for its tools?"
-            yield Fault("empty", each.name, text)
+            yield PluginFault("empty", each.name, text)
 
 
 def _is_shared(file: Path) -> bool:
@@ -149,7 +151,7 @@ def _module(location: str) -> ModuleType | None:
     return sys.modules.get(location) or next(made, None)
 
 
-def _tools(app: "App") -> Iterator[Fault]:
+def _tools(app: "App") -> Iterator[PluginFault]:
     """Yield the faults in tools of foreign plugins that would trouble a model."""
     from pegboard.testing import check_tools
 
@@ -157,7 +159,9 @@ def _tools(app: "App") -> Iterator[Fault]:
         own = [app.tools[name] for name in each.tools if name in app.tools]
         for finding in check_tools(own, calls=False):
             if finding.rule != "parameter":
-                yield Fault(finding.rule, each.name, f"the tool {finding.subject}: {finding.text}")
+                yield PluginFault(
+                    finding.rule, each.name, f"the tool {finding.subject}: {finding.text}"
+                )
 
 
 def _heavy(app: "App") -> Iterator[str]:
@@ -180,30 +184,30 @@ def _heavy(app: "App") -> Iterator[str]:
             yield f'{text}; `[exposure] "{source}_*" = "deferred"` has them found by a search'
 
 
-def _doubled(app: "App") -> Iterator[Fault]:
+def _doubled(app: "App") -> Iterator[PluginFault]:
     """Plugins that are called like a built-in one; others of one name are told as a clash."""
     infos = app.plugins.infos
     built_in = {each.name for each in infos if each.origin == "builtin" and not each.blocked}
     for each in _foreign(app):
         if each.name in built_in and not each.blocked:
             text = f'a built-in plugin has this name; [plugins."{each.table}"] has its settings'
-            yield Fault("doubled", each.name, text)
+            yield PluginFault("doubled", each.name, text)
 
 
-def _commands() -> Iterator[Fault]:
+def _commands() -> Iterator[PluginFault]:
     found = entries(COMMANDS)
     own = {each.name for each in found if each.distribution == OWN}
     for each in found:
         if each.name in own and each.distribution != OWN:
             text = f"its command {each.name} is left out: Pegboard has one of this name"
-            yield Fault("command", each.distribution, text)
+            yield PluginFault("command", each.distribution, text)
 
 
-def _slow(costs: Sequence[Cost]) -> Iterator[Fault]:
+def _slow(costs: Sequence[ImportCost]) -> Iterator[PluginFault]:
     for cost in costs:
         if cost.ms > SLOW_MS:
             text = (
                 f"its import takes {cost.ms:.0f} ms for {cost.module}, at every start;"
                 " import that where it is used"
             )
-            yield Fault("slow", cost.plugin, text)
+            yield PluginFault("slow", cost.plugin, text)

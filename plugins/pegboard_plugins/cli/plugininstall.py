@@ -12,7 +12,7 @@ import click
 from pegboard.cli import Exit
 from pegboard.processes import find_program
 from pegboard.unstable import open_workspace, refuse_within_tool
-from pegboard_plugins.cli.distributions import OWN, Entry, brings, entries
+from pegboard_plugins.cli.distributions import OWN, DistributionEntry, brings, entries
 from pegboard_plugins.cli.jsontext import as_json, format_option
 
 _ENSURE = f"{sys.executable} -m ensurepip"
@@ -119,7 +119,10 @@ def _run(command: tuple[str, ...]) -> None:
 
 
 def _tell(
-    verb: str, found: list[Entry], command: tuple[str, ...], style: Literal["text", "json"]
+    verb: str,
+    found: list[DistributionEntry],
+    command: tuple[str, ...],
+    style: Literal["text", "json"],
 ) -> None:
     if style == "json":
         rows = [

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pegboard.app import PluginInfo
-    from pegboard_plugins.cli.plugindoctor import Fault
+    from pegboard_plugins.cli.plugindoctor import PluginFault
 
 
 @click.group(cls=Group)
@@ -75,7 +75,7 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
 
 async def _plugins(
     directory: Path, hook: str | None
-) -> "tuple[tuple[PluginInfo, ...], tuple[PluginProblem | Fault, ...], tuple[str, ...]]":
+) -> "tuple[tuple[PluginInfo, ...], tuple[PluginProblem | PluginFault, ...], tuple[str, ...]]":
     """Return the plugins, their faults, and the names of those with the hook, in its order.
 
     :raises click.UsageError: when no plugin has the hook.

@@ -16,7 +16,7 @@ from pegboard_plugins.cli.jsontext import as_json, format_option
 if TYPE_CHECKING:
     from pegboard import App
     from pegboard.app import PluginInfo
-    from pegboard_plugins.cli.distributions import Entry
+    from pegboard_plugins.cli.distributions import DistributionEntry
 
 STYLE = format_option("text")
 
@@ -115,7 +115,7 @@ def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
     return sorted(found, key=lambda each: each.table != name)
 
 
-def _command(name: str) -> "Entry | None":
+def _command(name: str) -> "DistributionEntry | None":
     """Return the command of another distribution that has this name."""
     from pegboard_plugins.cli.distributions import brought_commands
 

@@ -37,7 +37,7 @@ from pegboard.schema.wire import to_json
 from pegboard_plugins.cli.jsontext import as_json
 from pegboard_plugins.cli.render import Line, open_screen
 from pegboard_plugins.cli.tally import Tally
-from pegboard_plugins.cli.views import Result, TextView
+from pegboard_plugins.cli.views import RunResult, TextView
 
 _MS_PER_S = 1000
 
@@ -125,7 +125,7 @@ class JsonView:
         """No: records are for a program."""
         return False
 
-    def end(self, result: Result) -> None:
+    def end(self, result: RunResult) -> None:
         """Write the `result` record."""
         self._records.write("result", result_facts(result, self._tally))
 
@@ -137,14 +137,14 @@ class ValueView(TextView):
         super().__init__(open_screen(io.StringIO(), sys.stderr, os.environ))
         self._out = out
 
-    def end(self, result: Result) -> None:
+    def end(self, result: RunResult) -> None:
         """Write the value, if the answer fits."""
         super().end(result)
         if result.structured is not UNSET:
             self._out.write(f"{as_json(result.structured)}\n")
 
 
-def result_facts(result: Result, tally: Tally) -> Mapping[str, Any]:
+def result_facts(result: RunResult, tally: Tally) -> Mapping[str, Any]:
     """Return the facts of a `result` record; `error` is among them when something failed."""
     facts: dict[str, Any] = {
         "outcome": result.exit.outcome,

@@ -194,7 +194,7 @@ def _subject(part: ToolPart, directory: Path) -> str:
     )
 
 
-class Screen(Protocol):
+class OutputScreen(Protocol):
     """The answer goes to standard output, everything else to standard error."""
 
     is_terminal: bool
@@ -225,7 +225,7 @@ class Screen(Protocol):
         ...
 
 
-def open_screen(out: TextIO, err: TextIO, env: Mapping[str, str]) -> Screen:
+def open_screen(out: TextIO, err: TextIO, env: Mapping[str, str]) -> OutputScreen:
     """Return the screen for these streams: a terminal only where both are one."""
     if out.isatty() and err.isatty() and env.get("TERM") != "dumb":
         from pegboard_plugins.cli.terminalscreen import TerminalScreen  # most runs have none

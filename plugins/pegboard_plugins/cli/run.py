@@ -23,13 +23,13 @@ from pegboard.schema.message import Prompt
 from pegboard.schema.part import FileInput, PartInput
 from pegboard.schema.session import Session
 from pegboard.unstable import complain, exit_of, fault_of
-from pegboard_plugins.cli.backend import Backend, LocalBackend, PromptRequest, SlashCommand
+from pegboard_plugins.cli.backend import Backend, LocalBackend, PromptRequest, SlashCall
 from pegboard_plugins.cli.message import Message, MessageCommand, read_stdin
-from pegboard_plugins.cli.render import Screen, open_screen
+from pegboard_plugins.cli.render import OutputScreen, open_screen
 from pegboard_plugins.cli.runoptions import Options, read_options, run_options
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.turn import Ask, Refuser, take_turn
-from pegboard_plugins.cli.views import Result, TextView, View
+from pegboard_plugins.cli.views import RunResult, TextView, View
 from pegboard_plugins.shared import terminal
 
 if TYPE_CHECKING:
@@ -92,10 +92,10 @@ async def _report(options: Options, out: TextIO) -> Exit:
     try:
         result = await _prompted(options, view, screen)
     except PegboardError as error:
-        result = Result(exit=exit_of(error.exit_code), error=str(error))
+        result = RunResult(exit=exit_of(error.exit_code), error=str(error))
     except BaseException as error:
         code = Exit.FAILED if isinstance(error, Exception) else Exit.INTERRUPTED
-        view.end(Result(exit=code, error=fault_of(error) or type(error).__name__))
+        view.end(RunResult(exit=code, error=fault_of(error) or type(error).__name__))
         raise
     view.end(result)
     is_seen = screen.is_terminal and view.has_shown(result.error)
@@ -104,7 +104,7 @@ async def _report(options: Options, out: TextIO) -> Exit:
     return result.exit
 
 
-def _view(options: Options, screen: Screen, out: TextIO) -> View:
+def _view(options: Options, screen: OutputScreen, out: TextIO) -> View:
     if options.style == "text" and options.schema is None:
         return TextView(screen, thinking=options.thinking)
     from pegboard_plugins.cli.records import JsonView, ValueView
@@ -112,7 +112,7 @@ def _view(options: Options, screen: Screen, out: TextIO) -> View:
     return JsonView(out) if options.style == "json" else ValueView(out)
 
 
-async def _prompted(options: Options, view: View, screen: Screen) -> Result:
+async def _prompted(options: Options, view: View, screen: OutputScreen) -> RunResult:
     """How the prompt ended; what plugins fail at before and after it is told as well."""
     parts: tuple[PartInput, ...] = ()
     if not options.resumes:
@@ -170,7 +170,7 @@ async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
     view: View,
     ask: Ask,
     told: list[PluginFailed],
-) -> Result:
+) -> RunResult:
     told += backend.failures
     for warning in await _warnings(backend, options):
         view.warn(warning)
@@ -209,7 +209,7 @@ async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
     view: View,
     ask: Ask,
     told: list[PluginFailed],
-) -> Result:
+) -> RunResult:
     tally = Tally(session.id, told)
     view.begin(tally, options.directory)
     try:
@@ -221,7 +221,7 @@ async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
         from pegboard_plugins.cli.unsent import kept_in  # few prompts fail
 
         kept = "" if options.unsaved else await kept_in(session.id, backend, options.attach, error)
-        return Result(
+        return RunResult(
             exit=exit_of(error.exit_code),
             error=f"{error}{kept}",
             sandbox=backend.sandbox,
@@ -348,7 +348,7 @@ async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]
     command = None
     if found is not None:
         name, arguments = found
-        command = SlashCommand(name=name, arguments=arguments, is_typed=message.is_typed)
+        command = SlashCall(name=name, arguments=arguments, is_typed=message.is_typed)
     return PromptRequest(
         parts=parts,
         typed=message.typed,
@@ -373,7 +373,7 @@ def _known(name: str, commands: Mapping[str, Command]) -> str:
 
 
 async def _switches(
-    backend: Backend, options: Options, command: SlashCommand | None
+    backend: Backend, options: Options, command: SlashCall | None
 ) -> Mapping[str, bool]:
     if not options.tools:
         return {}

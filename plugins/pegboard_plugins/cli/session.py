@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pegboard import App
     from pegboard.schema.message import Turn
     from pegboard.schema.session import Session
-    from pegboard_plugins.cli.render import Screen
+    from pegboard_plugins.cli.render import OutputScreen
 
 
 @click.group(cls=Group)
@@ -179,7 +179,7 @@ def _row(each: "Session") -> dict[str, Any]:
     }
 
 
-def _show_turn(turn: "Turn", screen: "Screen", directory: Path) -> None:
+def _show_turn(turn: "Turn", screen: "OutputScreen", directory: Path) -> None:
     from pegboard.display import escape_controls
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import FilePart, TextPart, ToolPart

@@ -31,7 +31,7 @@ class CacheLoss(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class UsageCount(msgspec.Struct, frozen=True, kw_only=True):
     """What was used; `cost` is in US dollars, as far as prices are known."""
 
     sessions: int
@@ -88,7 +88,7 @@ def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool)
     click.echo("\n".join(filter(None, tables)), nl=False)
 
 
-async def _usage(directory: Path, days: int | None, *, everywhere: bool) -> Usage:
+async def _usage(directory: Path, days: int | None, *, everywhere: bool) -> UsageCount:
     from pegboard import AppOptions
 
     since = int(time.time() * _MS) - days * _DAY_MS if days else None
@@ -100,7 +100,7 @@ async def _usage(directory: Path, days: int | None, *, everywhere: bool) -> Usag
     return usage_of([turn for turn in turns if turn.info.time.created >= (since or 0)], roots)
 
 
-def usage_of(turns: "list[Turn]", sessions: int) -> Usage:
+def usage_of(turns: "list[Turn]", sessions: int) -> UsageCount:
     """Count the usage of these messages."""
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import ToolPart
@@ -110,7 +110,7 @@ def usage_of(turns: "list[Turn]", sessions: int) -> Usage:
     tools = Counter(
         part.tool for turn in turns for part in turn.parts if isinstance(part, ToolPart)
     )
-    return Usage(
+    return UsageCount(
         sessions=sessions,
         prompts=len(turns) - len(answers),
         answers=len(answers),

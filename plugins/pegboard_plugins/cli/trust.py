@@ -14,7 +14,7 @@ from pegboard.errors import ConfigError, TrustError
 
 if TYPE_CHECKING:
     from pegboard.app import Decision
-    from pegboard_plugins.cli.render import Screen
+    from pegboard_plugins.cli.render import OutputScreen
     from pegboard_plugins.shared.frontend import ScanReport
 
 LOCK = Path(".pegboard/trust.lock")
@@ -267,7 +267,7 @@ def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
         return ()
 
 
-def _show_scan(screen: "Screen", report: "ScanReport") -> None:
+def _show_scan(screen: "OutputScreen", report: "ScanReport") -> None:
     from pegboard.display import escape_controls
     from pegboard_plugins.cli.render import Line
 

@@ -30,7 +30,7 @@ from pegboard.unstable import complain
 from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.render import failure_text
 from pegboard_plugins.cli.tally import Tally
-from pegboard_plugins.cli.views import Result, SettledTexts, View
+from pegboard_plugins.cli.views import RunResult, SettledTexts, View
 from pegboard_plugins.shared.terminal import CUT, exit_of_answer, on_hangup
 
 QUIET_S = 0.4
@@ -116,7 +116,7 @@ def _leave_at_once(code: Exit = Exit.INTERRUPTED) -> NoReturn:
 
 async def take_turn(
     backend: Backend, prompt: PromptRequest, view: View, tally: Tally, ask: Ask | None = None
-) -> Result:
+) -> RunResult:
     """How the prompt ended; a signal or the time limit stops the turn and leaves the session whole.
 
     :raises PegboardError: when the prompt could not be run at all.
@@ -141,7 +141,7 @@ async def take_turn(
         except (asyncio.CancelledError, AbortedError):
             if stop.reason is None:
                 raise
-            return Result(exit=stop.reason, error=_STOPPED[stop.reason])
+            return RunResult(exit=stop.reason, error=_STOPPED[stop.reason])
         finally:
             answers.close()
             await _end(prompting, watching, hearing)
@@ -323,14 +323,14 @@ def _stop_on(stop: Stop, limit_s: float | None) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _result(turn: Turn, tally: Tally, stopped: Exit | None) -> Result:
+def _result(turn: Turn, tally: Tally, stopped: Exit | None) -> RunResult:
     exit_code = stopped or exit_of_answer(turn.info, denied=bool(tally.denial))
     text = "\n".join(
         part.text for part in turn.parts if isinstance(part, TextPart) and not part.synthetic
     )
     value = turn.info.structured if isinstance(turn.info, AssistantMessage) else UNSET
     error = _error(turn, tally, exit_code)
-    return Result(exit=exit_code, text=text, error=error, structured=value)
+    return RunResult(exit=exit_code, text=text, error=error, structured=value)
 
 
 def _error(turn: Turn, tally: Tally, exit_code: Exit) -> str:

@@ -36,7 +36,7 @@ from pegboard.schema.part import (
 from pegboard.schema.session import Retry
 from pegboard_plugins.cli.render import (
     Line,
-    Screen,
+    OutputScreen,
     one_line,
     retry_line,
     tool_detail,
@@ -48,7 +48,7 @@ from pegboard_plugins.cli.tally import Tally
 _MS_PER_S = 1000
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a prompt ended: `text` is the last answer, `error` says what failed.
 
     `sandbox` is how tightly the processes of tools were enclosed, as far as that is known, and
@@ -105,7 +105,7 @@ class View(Protocol):
         """Return whether the reader has seen this error, as the outcome of the last call."""
         ...
 
-    def end(self, result: Result) -> None:
+    def end(self, result: RunResult) -> None:
         """End, however the run ended; called exactly once."""
         ...
 
@@ -113,7 +113,7 @@ class View(Protocol):
 class TextView:
     """A view for users: the answer on stdout, the work, the costs and the errors on stderr."""
 
-    def __init__(self, screen: Screen, *, thinking: bool = False) -> None:
+    def __init__(self, screen: OutputScreen, *, thinking: bool = False) -> None:
         self.screen = screen
         self._thinking = thinking
         self._started = monotonic()
@@ -165,7 +165,7 @@ class TextView:
         """Return whether the last call's line has this error."""
         return self._viewer is not None and self._viewer.last_detail == " ".join(error.split())
 
-    def end(self, result: Result) -> None:  # noqa: ARG002 - the protocol's
+    def end(self, result: RunResult) -> None:  # noqa: ARG002 - the protocol's
         """Show what the prompt cost, where something was sent."""
         if self._tally and self._tally.is_answered:
             seconds, tally = monotonic() - self._started, self._tally
@@ -227,7 +227,7 @@ class Viewer:
     """
 
     def __init__(
-        self, screen: Screen, tally: Tally, directory: Path, *, thinking: bool = False
+        self, screen: OutputScreen, tally: Tally, directory: Path, *, thinking: bool = False
     ) -> None:
         self._screen = screen
         self._thinking = thinking

@@ -40,13 +40,13 @@ _RUNNERS: "WeakKeyDictionary[Plugin, HookRunner]" = WeakKeyDictionary()
 """The Apps and their runners: hooks of tools get no other value that lives as long as an App."""
 
 
-class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class HookOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options of the plugin; `failure` is what a hook that fails does to what it guards."""
 
     failure: Literal["continue", "block"] = "continue"
 
 
-options = Options
+options = HookOptions
 
 
 def _runner(plugin: Plugin, session: SessionView) -> "HookRunner | None":

@@ -34,7 +34,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     failure: str = ""
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class HookOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """The answer of one hook, or of all of an event; an `allow` is no answer.
 
     `context` is text for the model, `notes` are lines for the user. `output` takes the place of a
@@ -59,14 +59,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         return (*reasons, *self.context)
 
 
-def outcome_of(hook: CommandHook, ended: Ended) -> Outcome:
+def outcome_of(hook: CommandHook, ended: Ended) -> HookOutcome:
     """Return the answer of a hook, by the rules of its product."""
     if ended.failure:
         return _failed(hook, ended.failure)
     return _of_gemini(hook, ended) if hook.product == "gemini" else _of_claude(hook, ended)
 
 
-def _of_claude(hook: CommandHook, ended: Ended) -> Outcome:
+def _of_claude(hook: CommandHook, ended: Ended) -> HookOutcome:
     text = _cut(ended.stderr)
     if ended.exit_code == _BLOCKED:
         if hook.product == "codex" and not text:
@@ -77,11 +77,11 @@ def _of_claude(hook: CommandHook, ended: Ended) -> Outcome:
     if not ended.stdout.lstrip().startswith("{"):
         plain = _cut(ended.stdout)
         is_context = plain and hook.event in _PLAIN_CONTEXT
-        return Outcome(context=(plain,)) if is_context else Outcome()
+        return HookOutcome(context=(plain,)) if is_context else HookOutcome()
     return _of_json(hook, ended.stdout)
 
 
-def merged(outcomes: Iterable[Outcome]) -> Outcome:
+def merged(outcomes: Iterable[HookOutcome]) -> HookOutcome:
     """Return the answers together: the strictest decision, and the last change."""
     found = list(outcomes)
     decisions = {each.decision for each in found}
@@ -93,7 +93,7 @@ def merged(outcomes: Iterable[Outcome]) -> Outcome:
     notes = [note for each in found for note in each.notes]
     if len(inputs) > 1:
         notes.append("several hooks change the arguments of one call; the last change counts")
-    return Outcome(
+    return HookOutcome(
         decision=decision,
         reason="\n".join(dict.fromkeys(reasons)),
         context=tuple(text for each in found for text in each.context),
@@ -106,14 +106,14 @@ def merged(outcomes: Iterable[Outcome]) -> Outcome:
     )
 
 
-def _of_gemini(hook: CommandHook, ended: Ended) -> Outcome:
+def _of_gemini(hook: CommandHook, ended: Ended) -> HookOutcome:
     text = _cut(ended.stdout.strip() or ended.stderr)
     if not text:
-        return Outcome()
+        return HookOutcome()
     if text.startswith("{"):
         found = _of_json(hook, ended.stdout.strip() or ended.stderr)
     elif ended.exit_code in {0, 1}:
-        return Outcome(notes=(f"{hook.label}: {text}",))
+        return HookOutcome(notes=(f"{hook.label}: {text}",))
     else:
         found = _blocked(hook, text)
     if hook.event == "PostToolUse" and found.decision == "deny":
@@ -121,7 +121,7 @@ def _of_gemini(hook: CommandHook, ended: Ended) -> Outcome:
     return found
 
 
-def _of_json(hook: CommandHook, text: str) -> Outcome:
+def _of_json(hook: CommandHook, text: str) -> HookOutcome:
     try:
         answer = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
@@ -140,7 +140,7 @@ def _of_json(hook: CommandHook, text: str) -> Outcome:
     context = own.get("additionalContext") or answer.get("additionalContext")
     changed = own.get("updatedInput")
     changed = changed if changed is not None else own.get("tool_input")
-    return Outcome(
+    return HookOutcome(
         decision=decision,
         reason=_cut(reason or (str(answer.get("stopReason") or "") if ends else "")),
         context=(_cut(str(context)),) if context else (),
@@ -184,17 +184,17 @@ def _decision(
     return decision, reason or (str(answer.get("reason") or "") if decision else "")
 
 
-def _blocked(hook: CommandHook, text: str) -> Outcome:
-    return Outcome(decision="deny", reason=text or f"{hook.label} says no")
+def _blocked(hook: CommandHook, text: str) -> HookOutcome:
+    return HookOutcome(decision="deny", reason=text or f"{hook.label} says no")
 
 
-def _failed(hook: CommandHook, why: str) -> Outcome:
+def _failed(hook: CommandHook, why: str) -> HookOutcome:
     """Return a failure: it blocks only where the hook's file says so."""
     text = f"{hook.label} failed: {why}"
     can_block = not hook.is_async and hook.event not in _NEVER_FAIL_BLOCKING
     if hook.blocks_on_failure and can_block:
-        return Outcome(decision="deny", reason=text)
-    return Outcome(notes=(text,))
+        return HookOutcome(decision="deny", reason=text)
+    return HookOutcome(notes=(text,))
 
 
 def _output(value: object) -> str | None:

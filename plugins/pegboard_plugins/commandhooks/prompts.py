@@ -5,7 +5,7 @@ from pegboard.errors import PromptRefusedError
 from pegboard.schema.config import Command
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import CompactionPart, Part, TextPart
-from pegboard_plugins.commandhooks.outcome import Outcome
+from pegboard_plugins.commandhooks.outcome import HookOutcome
 from pegboard_plugins.commandhooks.runner import HookRunner
 
 
@@ -117,7 +117,7 @@ def _typed(parts: tuple[Part, ...]) -> str:
     return "".join(part.text for part in parts if isinstance(part, TextPart) and not part.synthetic)
 
 
-def _refused(found: Outcome) -> PromptRefusedError:
+def _refused(found: HookOutcome) -> PromptRefusedError:
     return PromptRefusedError(f"a hook refuses the prompt: {found.reason or 'no reason'}")
 
 

@@ -23,7 +23,7 @@ from pegboard_plugins.commandhooks.hookfiles import (
 )
 from pegboard_plugins.commandhooks.hookinput import hook_env, hook_input, write_transcript
 from pegboard_plugins.commandhooks.hookprocess import hook_ended, mentions_transcript
-from pegboard_plugins.commandhooks.outcome import Ended, Outcome, merged, outcome_of
+from pegboard_plugins.commandhooks.outcome import Ended, HookOutcome, merged, outcome_of
 from pegboard_plugins.commandhooks.sessionenv import exported, path_outside
 from pegboard_plugins.commandhooks.toolnames import ForeignCall, foreign_calls
 
@@ -209,7 +209,7 @@ class HookRunner:
         body: Mapping[str, object],
         names: Sequence[str] = (),
         call: PendingCall | None = None,
-    ) -> Outcome:
+    ) -> HookOutcome:
         """Run the hooks that fit, all at once; `names` are what a matcher is about without a call.
 
         :raises ToolError: when the App is not open yet.
@@ -225,7 +225,7 @@ class HookRunner:
                 key = each.command, each.args, foreign.name, foreign.subject
                 jobs[key] = each, {**body, **foreign.called, "tool_use_id": call.id}
         if not jobs:
-            return Outcome()
+            return HookOutcome()
         app = await self._opened()
         waiting = []
         for hook, given in jobs.values():
@@ -286,7 +286,7 @@ class HookRunner:
         except TimeoutError as error:
             raise ToolError("hooks cannot run: the project is not open yet") from error
 
-    def _start(self, work: Coroutine[Any, Any, Outcome], woken: str) -> None:
+    def _start(self, work: Coroutine[Any, Any, HookOutcome], woken: str) -> None:
         """Run a hook in the background; its text goes with the next prompt of session `woken`."""
 
         async def limited() -> None:
@@ -303,11 +303,11 @@ class HookRunner:
 
     async def _outcome(
         self, app: Host, hook: CommandHook, session: SessionView, body: Mapping[str, object]
-    ) -> Outcome:
+    ) -> HookOutcome:
         if hook.is_project:
             refused = await asyncio.to_thread(self._refusal, app, hook, session)
             if refused:
-                return Outcome(notes=(refused,))
+                return HookOutcome(notes=(refused,))
         transcript = self.transcript(session.id)
         reads = bool(session.turns) and await asyncio.to_thread(mentions_transcript, hook, session)
         if reads:

@@ -136,16 +136,16 @@ async def _put(context: ToolContext, path: Path, plan: _Plan, check: Callable[[]
     return _Put(plan.title, plan.diff, links)
 
 
-class Step(msgspec.Struct, frozen=True):
+class EditStep(msgspec.Struct, frozen=True):
     """What one edit came to: the rule that found its places, and their number."""
 
     rule: str
     count: int
 
 
-def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str, list[Step]]:
+def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str, list[EditStep]]:
     """Apply all edits; return the new text and the result of each edit."""
-    steps: list[Step] = []
+    steps: list[EditStep] = []
     for number, edit in enumerate(edits, start=1):
         if context.cancelled:
             raise ToolError("stopped before the file was changed")
@@ -157,13 +157,13 @@ def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str,
             place = f"edit {number} of {len(edits)}"
             raise MatchError(error.kind, f"{place}: {error} No edit was made.") from error
         text = done.text
-        steps.append(Step(done.rule, done.count))
+        steps.append(EditStep(done.rule, done.count))
     return text, steps
 
 
 def _edits_planned(
     context: ToolContext, path: Path, edits: Sequence[Edit]
-) -> tuple[_Plan, list[Step]]:
+) -> tuple[_Plan, list[EditStep]]:
     """Return the change that the edits make, and their results; a new file follows EditorConfig."""
     before = _current(context, path, edits[0].old)
     old = before.text if before else ""
@@ -258,7 +258,7 @@ def _is_there(context: ToolContext, path: Path) -> bool:
     return True
 
 
-def _edited(put: _Put, steps: Sequence[Step]) -> str:
+def _edited(put: _Put, steps: Sequence[EditStep]) -> str:
     """Describe the edits for the model."""
     count = sum(step.count for step in steps)
     places = "one place" if count == 1 else f"{count} places"

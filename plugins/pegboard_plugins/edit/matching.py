@@ -11,7 +11,7 @@ import pegboard.unstable
 from pegboard import ToolError
 from pegboard_plugins.edit import rules
 from pegboard_plugins.edit.candidates import SHOWN_PLACES, fitting, nearest
-from pegboard_plugins.edit.rules import Place
+from pegboard_plugins.edit.rules import EditPlace
 
 Problem = Literal["not_found", "not_unique", "same", "empty", "exists", "too_large"]
 LIMIT_LETTERS = 50 << 20
@@ -29,7 +29,7 @@ class MatchError(ToolError):
         self.kind = kind
 
 
-class Replaced(msgspec.Struct, frozen=True, kw_only=True):
+class Replacement(msgspec.Struct, frozen=True, kw_only=True):
     """The file afterwards, the rule that found the place, and how many places there were."""
 
     text: str
@@ -41,7 +41,7 @@ class _Rule(msgspec.Struct, frozen=True):
     """A way to find places, with the name that the answer gives it."""
 
     name: str
-    find: Callable[[str, str], list[Place]]
+    find: Callable[[str, str], list[EditPlace]]
 
 
 TYPOGRAPHY = "unicode"
@@ -56,7 +56,7 @@ _FUZZY = (
 )
 
 
-def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Replaced:
+def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Replacement:
     """`text` with `new` in the place of `old`.
 
     The exact text comes first; only if it is nowhere, looser rules are asked, and the first
@@ -74,14 +74,14 @@ def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Repl
     if old == new:
         raise MatchError("same", "oldString and newString are the same: nothing would change")
     if not old:
-        return Replaced(text=mark + _created(body, given), rule="create", count=1)
+        return Replacement(text=mark + _created(body, given), rule="create", count=1)
     if replace_all and len(body) == len(flat) and (count := flat.count(old)):
         _check_size(len(flat), count, old, new)
-        return Replaced(text=mark + flat.replace(old, new), rule="exact", count=count)
+        return Replacement(text=mark + flat.replace(old, new), rule="exact", count=count)
     rule, places = _places(flat, old, replace_all=replace_all)
     _check_size(len(body), len(places), old, new)
     edits = [_edit(flat, place, old, new, keeps=rule == TYPOGRAPHY) for place in places]
-    return Replaced(text=mark + _apply(body, flat, edits), rule=rule, count=len(places))
+    return Replacement(text=mark + _apply(body, flat, edits), rule=rule, count=len(places))
 
 
 def _check_size(length: int, count: int, old: str, new: str) -> None:
@@ -103,7 +103,7 @@ def _created(body: str, new: str) -> str:
     return new
 
 
-def _places(flat: str, old: str, *, replace_all: bool) -> tuple[str, list[Place]]:
+def _places(flat: str, old: str, *, replace_all: bool) -> tuple[str, list[EditPlace]]:
     if exact := list(_exact(flat, old, overlapping=not replace_all)):
         return "exact", _checked(flat, exact, replace_all=replace_all)
     if not old.strip():
@@ -120,19 +120,19 @@ def _places(flat: str, old: str, *, replace_all: bool) -> tuple[str, list[Place]
     )
 
 
-def _exact(flat: str, old: str, *, overlapping: bool) -> Iterator[Place]:
+def _exact(flat: str, old: str, *, overlapping: bool) -> Iterator[EditPlace]:
     step = 1 if overlapping else len(old)
     at = flat.find(old)
     found = 0
     # One more than is shown of places that are too many.
     most = SHOWN_PLACES if overlapping else MOST_PLACES
     while at >= 0 and found <= most:
-        yield Place(at, at + len(old), whole=True)
+        yield EditPlace(at, at + len(old), whole=True)
         found += 1
         at = flat.find(old, at + step)
 
 
-def _checked(flat: str, places: list[Place], *, replace_all: bool) -> list[Place]:
+def _checked(flat: str, places: list[EditPlace], *, replace_all: bool) -> list[EditPlace]:
     if len(places) > MOST_PLACES:
         raise MatchError(
             "too_large",
@@ -156,7 +156,7 @@ class _Edit(msgspec.Struct, frozen=True):
     new: str
 
 
-def _edit(flat: str, place: Place, old: str, new: str, *, keeps: bool) -> _Edit:
+def _edit(flat: str, place: EditPlace, old: str, new: str, *, keeps: bool) -> _Edit:
     if keeps:
         new = pegboard.unstable.in_letters_of(
             flat[place.start : place.end], old.removesuffix("\n"), new

@@ -27,7 +27,7 @@ _ESCAPE = re.compile(r"\\([ntr'\"`\\$\n])")
 _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-class Place(msgspec.Struct, frozen=True):
+class EditPlace(msgspec.Struct, frozen=True):
     """From `start` to before `end`; `lines` is set for whole lines, without the last break.
 
     `whole`: all places of this kind may be replaced together. `trimmed`: the outer white space
@@ -41,7 +41,7 @@ class Place(msgspec.Struct, frozen=True):
     trimmed: bool = False
 
 
-def trimmed_lines(text: str, old: str) -> list[Place]:
+def trimmed_lines(text: str, old: str) -> list[EditPlace]:
     """Blocks of lines that are equal when both sides of each line are trimmed.
 
     Where the trimmed text stands within lines too, it is these places as well.
@@ -51,7 +51,7 @@ def trimmed_lines(text: str, old: str) -> list[Place]:
     return _all_of(blocks, trimmed_boundary(text, old)) if blocks else []
 
 
-def folded_whitespace(text: str, old: str) -> list[Place]:
+def folded_whitespace(text: str, old: str) -> list[EditPlace]:
     """Places that are equal when a run of white space within a line counts as one blank.
 
     Whole lines come first, but a place within a line makes them ambiguous too.
@@ -64,18 +64,18 @@ def folded_whitespace(text: str, old: str) -> list[Place]:
     return blocks if len(all_places) == len(blocks) else []
 
 
-def unescaped(text: str, old: str) -> list[Place]:
+def unescaped(text: str, old: str) -> list[EditPlace]:
     r"""Places of the text whose escapes (`\n`, `\"`, ...) are taken for what they stand for."""
     plain = _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), old)
     return _words(text, plain) if plain != old else []
 
 
-def trimmed_boundary(text: str, old: str) -> list[Place]:
+def trimmed_boundary(text: str, old: str) -> list[EditPlace]:
     """Places of the text without the white space at its start and end."""
-    return [Place(place.start, place.end, trimmed=True) for place in _words(text, old.strip())]
+    return [EditPlace(place.start, place.end, trimmed=True) for place in _words(text, old.strip())]
 
 
-def plain_punctuation(text: str, old: str) -> list[Place]:
+def plain_punctuation(text: str, old: str) -> list[EditPlace]:
     """Places that differ in typographic quotes, dashes and blanks, or in composed letters."""
     keys = [pegboard.unstable.plain(line) for line in text.split("\n")]
     blocks = _blocks(text, keys, _keys(old, pegboard.unstable.plain))
@@ -83,7 +83,7 @@ def plain_punctuation(text: str, old: str) -> list[Place]:
     return _all_of(blocks, _words(flat, wanted))
 
 
-def anchored_block(text: str, old: str) -> list[Place]:
+def anchored_block(text: str, old: str) -> list[EditPlace]:
     """Blocks of as many lines, with the same first and last line, and almost the same between.
 
     The ends must say something: blank lines and bare braces prove nothing.
@@ -104,17 +104,17 @@ def anchored_block(text: str, old: str) -> list[Place]:
     if comparer.is_unsure:
         return []
     found = _lines_at(text, starts, len(wanted))
-    return [Place(place.start, place.end, lines=place.lines) for place in found]
+    return [EditPlace(place.start, place.end, lines=place.lines) for place in found]
 
 
-def _all_of(blocks: list[Place], within: list[Place]) -> list[Place]:
+def _all_of(blocks: list[EditPlace], within: list[EditPlace]) -> list[EditPlace]:
     """Return the whole lines, or all places if some are inside of other lines."""
     ends = [block.end for block in blocks]
     apart = [place for place in within if not _is_in_block(place, blocks, ends)]
     return sorted([*blocks, *apart], key=lambda place: place.start) if apart else blocks
 
 
-def _is_in_block(place: Place, blocks: list[Place], ends: list[int]) -> bool:
+def _is_in_block(place: EditPlace, blocks: list[EditPlace], ends: list[int]) -> bool:
     at = bisect_left(ends, place.end)
     return at < len(blocks) and blocks[at].start <= place.start
 
@@ -128,7 +128,7 @@ def _fold(line: str) -> str:
     return " ".join(line.split())
 
 
-def _blocks(text: str, keys: list[str], wanted: list[str]) -> list[Place]:
+def _blocks(text: str, keys: list[str], wanted: list[str]) -> list[EditPlace]:
     """Where `wanted` stands among the keys of the text's lines, as whole lines.
 
     Both are searched as joined texts: that is linear where lines repeat.
@@ -146,18 +146,18 @@ def _blocks(text: str, keys: list[str], wanted: list[str]) -> list[Place]:
     return _lines_at(text, starts, len(wanted))
 
 
-def _lines_at(text: str, starts: list[int], count: int) -> list[Place]:
+def _lines_at(text: str, starts: list[int], count: int) -> list[EditPlace]:
     """Return the places of `count` lines each, from the given line numbers (from 0) on."""
     if not starts:
         return []
     offsets = [0, *(match.end() for match in re.finditer("\n", text)), len(text) + 1]
     return [
-        Place(offsets[start], offsets[start + count] - 1, lines=count, whole=True)
+        EditPlace(offsets[start], offsets[start + count] - 1, lines=count, whole=True)
         for start in starts
     ]
 
 
-def _within_lines(text: str, old: str) -> list[Place]:
+def _within_lines(text: str, old: str) -> list[EditPlace]:
     """Places within lines that are equal with folded white space; as many lines as `old`."""
     lines = [[re.escape(word) for word in line.split()] for line in old.strip().split("\n")]
     if not any(lines):
@@ -165,7 +165,7 @@ def _within_lines(text: str, old: str) -> list[Place]:
     blank = r"[^\S\n]"
     pattern = rf"{blank}*\n{blank}*".join(rf"{blank}+".join(line) for line in lines)
     return [
-        Place(start, end, trimmed=True)
+        EditPlace(start, end, trimmed=True)
         for start, end in _matches(re.compile(pattern), text)
         if not _splits_word(text, start, end)
     ]
@@ -179,12 +179,12 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
         match = pattern.search(text, match.start() + 1)
 
 
-def _words(text: str, wanted: str) -> list[Place]:
+def _words(text: str, wanted: str) -> list[EditPlace]:
     """Where the text stands so that it neither begins nor ends inside a word."""
     if not wanted.strip():
         return []
     spans = _matches(re.compile(re.escape(wanted)), text)
-    return [Place(start, end) for start, end in spans if not _splits_word(text, start, end)]
+    return [EditPlace(start, end) for start, end in spans if not _splits_word(text, start, end)]
 
 
 def _splits_word(text: str, start: int, end: int) -> bool:

@@ -26,13 +26,13 @@ SETTINGS = ("settings.json", "settings.local.json")
 _MOST_NOTES = 3
 
 
-class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ForeignOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options of the plugin; with `all` what the user allows in Claude Code is allowed here."""
 
     permissions: Literal["tighten", "all"] = "tighten"
 
 
-options = Options
+options = ForeignOptions
 _SETUPS: "WeakKeyDictionary[Plugin, ClaudeSetup]" = WeakKeyDictionary()
 """What the folders of each App have, which is read once, before anything is registered."""
 

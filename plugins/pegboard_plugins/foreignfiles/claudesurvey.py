@@ -18,7 +18,7 @@ from pegboard_plugins.foreignfiles.clauderules import ForeignRule
 from pegboard_plugins.foreignfiles.findings import (
     NEEDS_MCP,
     BrokenFile,
-    Finding,
+    ForeignFinding,
     Found,
     Home,
     hooks_of,
@@ -65,11 +65,11 @@ def claude_findings(home: Home) -> Found:
     return found
 
 
-def _row(found: str, file: str, becomes: str | None, state: Any, **facts: Any) -> Finding:  # noqa: ANN401 - checked by the class
-    return Finding(found=found, file=file, becomes=becomes, state=state, **facts)
+def _row(found: str, file: str, becomes: str | None, state: Any, **facts: Any) -> ForeignFinding:  # noqa: ANN401 - checked by the class
+    return ForeignFinding(found=found, file=file, becomes=becomes, state=state, **facts)
 
 
-def _documents(home: Home, folder: Path, names: tuple[str, ...]) -> Iterator[Finding]:
+def _documents(home: Home, folder: Path, names: tuple[str, ...]) -> Iterator[ForeignFinding]:
     for path in (folder / name for name in names):
         if path.exists():
             what = "rules" if path.is_dir() else "instructions"
@@ -78,7 +78,7 @@ def _documents(home: Home, folder: Path, names: tuple[str, ...]) -> Iterator[Fin
                 yield from _imports_elsewhere(home, path)
 
 
-def _imports_elsewhere(home: Home, path: Path) -> Iterator[Finding]:
+def _imports_elsewhere(home: Home, path: Path) -> Iterator[ForeignFinding]:
     """Yield the imports of a project's file that are not below the project."""
     root = home.workspace.worktree
     text = read_bounded(path)[0].decode("utf-8-sig", "replace")
@@ -130,7 +130,7 @@ def _counting(content: bytes) -> str | None:
     return "`$1` is the second word of its arguments, `$0` the first" if is_older else None
 
 
-def _skills(home: Home, folder: Path) -> Iterator[Finding]:
+def _skills(home: Home, folder: Path) -> Iterator[ForeignFinding]:
     for path in sorted((folder / FOLDER / "skills").glob("*/SKILL.md")):
         yield _row(f"skill {path.parent.name}", home.short(path), "skill", "acts")
 
@@ -155,7 +155,7 @@ def _settings(home: Home, places: Places, path: Path, *, is_project: bool) -> Fo
     return found
 
 
-def _model(home: Home, path: Path, model: str, *, is_project: bool) -> Finding:
+def _model(home: Home, path: Path, model: str, *, is_project: bool) -> ForeignFinding:
     if "-" not in model:
         reason = "which model this name means changes; `pegboard config set model` names one"
         return _row(f"model {model}", home.short(path), None, "cannot", reason=reason)
@@ -170,7 +170,7 @@ def _model(home: Home, path: Path, model: str, *, is_project: bool) -> Finding:
     )
 
 
-def _rule(home: Home, rule: ForeignRule) -> Finding:
+def _rule(home: Home, rule: ForeignRule) -> ForeignFinding:
     becomes = ", ".join(f'{each.permission}."{each.pattern}"' for each in rule.rules[:2])
     what, file = f"{rule.action} {rule.text}", home.short(rule.file)
     if not rule.rules or rule.is_weaker:
@@ -184,7 +184,7 @@ def _rule(home: Home, rule: ForeignRule) -> Finding:
     return _row(what, file, f"allow {becomes}", "import", settings=_TO_ALLOW)
 
 
-def _servers(home: Home) -> Iterator[Finding]:
+def _servers(home: Home) -> Iterator[ForeignFinding]:
     needs = None if home.has_mcp else NEEDS_MCP
     for folder in home.projects:
         path = folder / ".mcp.json"

@@ -17,7 +17,7 @@ Setting = tuple[tuple[str, ...], Any]
 """A key of `pegboard.toml` by its parts, and its value; a list is added to."""
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ForeignFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One part of a file: what it becomes, and why nothing or less becomes of it.
 
     `settings` and `documents`, texts by their paths in the settings folder, are what an import
@@ -47,7 +47,7 @@ class BrokenFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 NEEDS_MCP = "needs `pip install 'pegboard[mcp]'`"
-Found = list[Finding | BrokenFile]
+Found = list[ForeignFinding | BrokenFile]
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,9 +72,9 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
 
     def row(
         self, found: str, path: Path, becomes: str | None, state: State = "acts", reason: str = ""
-    ) -> Finding:
+    ) -> ForeignFinding:
         """Return a finding of which an import writes nothing."""
-        return Finding(
+        return ForeignFinding(
             found=found, file=self.short(path), becomes=becomes, state=state, reason=reason or None
         )
 
@@ -92,7 +92,7 @@ def keys_of(
     """Return a finding for each key that does not count; `known` are those that others cover."""
     is_project = not file.is_relative_to(home.home) or file.is_relative_to(home.workspace.worktree)
     return [
-        Finding(
+        ForeignFinding(
             found=key,
             file=home.short(file),
             becomes=None,
@@ -105,7 +105,7 @@ def keys_of(
     ]
 
 
-def hooks_of(home: Home, product: Product, file: Path, *, is_project: bool) -> list[Finding]:
+def hooks_of(home: Home, product: Product, file: Path, *, is_project: bool) -> list[ForeignFinding]:
     """Return a finding for each event with hooks, and for what of the hooks is not honoured."""
     read = read_hooks(product, file, is_project=is_project)
     if read is None:
@@ -119,12 +119,12 @@ def hooks_of(home: Home, product: Product, file: Path, *, is_project: bool) -> l
 
 def servers_of(
     home: Home, file: Path, table: Mapping[str, Any], *, is_project: bool
-) -> list[Finding]:
+) -> list[ForeignFinding]:
     """Return a finding for each MCP server of a table, which an import writes.
 
     Values of variables and headers are left out: they may be secrets.
     """
-    found: list[Finding] = []
+    found: list[ForeignFinding] = []
     for name, entry in table.items():
         if not isinstance(entry, Mapping):
             continue
@@ -136,7 +136,7 @@ def servers_of(
             continue
         reason = f"{', '.join(left_out)} left out: set them yourself" if left_out else ""
         found.append(
-            Finding(
+            ForeignFinding(
                 found=what,
                 file=home.short(file),
                 becomes=f"mcp.{name}",

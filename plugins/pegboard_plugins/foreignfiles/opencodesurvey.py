@@ -8,7 +8,7 @@ from typing import Any
 from pegboard.schema.config import AgentConfig
 from pegboard_plugins.foreignfiles.findings import (
     BrokenFile,
-    Finding,
+    ForeignFinding,
     Found,
     Home,
     State,
@@ -52,7 +52,7 @@ def opencode_findings(home: Home) -> Found:
     return found
 
 
-def _agent(home: Home, path: Path, name: str) -> Finding | BrokenFile:
+def _agent(home: Home, path: Path, name: str) -> ForeignFinding | BrokenFile:
     """Return an agent, which an import writes if Pegboard knows all of its settings."""
     text, why = text_of(path)
     if why:
@@ -61,7 +61,7 @@ def _agent(home: Home, path: Path, name: str) -> Finding | BrokenFile:
     if unknown:
         reason = f"its settings {', '.join(sorted(unknown))} are none of an agent here"
         return home.row(f"agent {name}", path, None, "cannot", reason)
-    return Finding(
+    return ForeignFinding(
         found=f"agent {name}",
         file=home.short(path),
         becomes=f"agent {name}",
@@ -72,7 +72,7 @@ def _agent(home: Home, path: Path, name: str) -> Finding | BrokenFile:
 
 def _opencode_settings(
     home: Home, path: Path, table: Mapping[str, Any], *, is_project: bool
-) -> Iterator[Finding | BrokenFile]:
+) -> Iterator[ForeignFinding | BrokenFile]:
     for key, value in table.items():
         if key == "$schema":
             continue
@@ -86,7 +86,7 @@ def _opencode_settings(
             reason = f"to take its rules over, copy them to {'pegboard.toml'}"
             yield home.row(key, path, None, state="cannot", reason=reason)
         elif key in {"model", "small_model"} and isinstance(value, str):
-            yield Finding(
+            yield ForeignFinding(
                 found=f"{key} {value}",
                 file=home.short(path),
                 becomes=f"{key} = {json.dumps(value)}",

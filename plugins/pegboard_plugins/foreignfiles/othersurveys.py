@@ -10,7 +10,7 @@ from pegboard.errors import ConfigError
 from pegboard.unstable import json_config, read_bounded
 from pegboard_plugins.foreignfiles.findings import (
     BrokenFile,
-    Finding,
+    ForeignFinding,
     Found,
     Home,
     hooks_of,
@@ -67,13 +67,13 @@ def codex_findings(home: Home) -> Found:
 
 def _codex_settings(
     home: Home, path: Path, table: Mapping[str, Any], *, is_project: bool
-) -> Iterator[Finding | BrokenFile]:
+) -> Iterator[ForeignFinding | BrokenFile]:
     if isinstance(model := table.get("model"), str):
         yield _model(home, path, "openai", model, is_project=is_project)
     if isinstance(mode := table.get("sandbox_mode"), str):
         level = _SANDBOXES.get(mode)
         reason = None if level else "to run without a sandbox, set `sandbox` to off yourself"
-        yield Finding(
+        yield ForeignFinding(
             found=f"sandbox_mode {mode}",
             file=home.short(path),
             becomes=f'sandbox = "{level}"' if level else None,
@@ -87,7 +87,7 @@ def _codex_settings(
         chosen = entry.get("model") if isinstance(entry, Mapping) else None
         if isinstance(chosen, str):
             key = ("profile", str(name), "model")
-            yield Finding(
+            yield ForeignFinding(
                 found=f"profile {name}",
                 file=home.short(path),
                 becomes=f"profile.{name}",
@@ -106,7 +106,9 @@ def _codex_settings(
     yield from keys_of(home, path, table, _CODEX_REASONS, _CODEX_KNOWN)
 
 
-def _codex_prompts(home: Home, folder: Path, *, is_project: bool) -> Iterator[Finding | BrokenFile]:
+def _codex_prompts(
+    home: Home, folder: Path, *, is_project: bool
+) -> Iterator[ForeignFinding | BrokenFile]:
     for path in sorted(folder.glob("*.md")):
         yield command_of(home, path, path.stem, is_project=is_project)
 
@@ -140,7 +142,7 @@ def gemini_findings(home: Home) -> Found:
 
 def _gemini_settings(
     home: Home, path: Path, table: Mapping[str, Any], *, is_project: bool
-) -> Iterator[Finding | BrokenFile]:
+) -> Iterator[ForeignFinding | BrokenFile]:
     model = table.get("model")
     name = model.get("name") if isinstance(model, Mapping) else model
     if isinstance(name, str):
@@ -149,7 +151,7 @@ def _gemini_settings(
     names = context.get("fileName") if isinstance(context, Mapping) else None
     if given := [names] if isinstance(names, str) else names if isinstance(names, list) else ():
         entries = [str(each) for each in given]
-        yield Finding(
+        yield ForeignFinding(
             found="context.fileName",
             file=home.short(path),
             becomes="instructions",
@@ -165,10 +167,10 @@ def _gemini_settings(
     yield from keys_of(home, path, table, _GEMINI_REASONS, _GEMINI_KNOWN)
 
 
-def _instructions(home: Home, path: Path) -> Iterator[Finding]:
+def _instructions(home: Home, path: Path) -> Iterator[ForeignFinding]:
     """Yield the user's instruction file, which an import names in the settings."""
     if path.is_file():
-        yield Finding(
+        yield ForeignFinding(
             found="instructions",
             file=home.short(path),
             becomes=f"instructions = [{json.dumps(str(path))}]",
@@ -177,9 +179,11 @@ def _instructions(home: Home, path: Path) -> Iterator[Finding]:
         )
 
 
-def _model(home: Home, path: Path, provider: str, model: str, *, is_project: bool) -> Finding:
+def _model(
+    home: Home, path: Path, provider: str, model: str, *, is_project: bool
+) -> ForeignFinding:
     name = f"{provider}/{model}"
-    return Finding(
+    return ForeignFinding(
         found=f"model {model}",
         file=home.short(path),
         becomes=f'model = "{name}"',
@@ -189,7 +193,9 @@ def _model(home: Home, path: Path, provider: str, model: str, *, is_project: boo
     )
 
 
-def command_of(home: Home, path: Path, name: str, *, is_project: bool) -> Finding | BrokenFile:
+def command_of(
+    home: Home, path: Path, name: str, *, is_project: bool
+) -> ForeignFinding | BrokenFile:
     """Return the slash command of a file, which an import writes with its description."""
     text, why = text_of(path)
     description: object = None
@@ -201,7 +207,7 @@ def command_of(home: Home, path: Path, name: str, *, is_project: bool) -> Findin
     if why:
         return BrokenFile(file=home.short(path), reason=why)
     front = f"---\ndescription: {json.dumps(description)}\n---\n" if description else ""
-    return Finding(
+    return ForeignFinding(
         found=f"command {name}",
         file=home.short(path),
         becomes=f"command {name}",

@@ -27,14 +27,14 @@ _TOLD = StashKey[set[str]]()
 """Why programs of the project do not run; each reason is told once."""
 
 
-class Written(msgspec.Struct, frozen=True, kw_only=True):
+class FormattedFile(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in a file, and who may do what with it."""
 
     content: bytes
     mode: int
 
 
-def written(path: Path) -> Written | None:
+def written(path: Path) -> FormattedFile | None:
     """Read a regular file that is not too long; None for any other, and behind links."""
     try:
         number = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -45,10 +45,10 @@ def written(path: Path) -> Written | None:
         os.close(number)
         return None
     with os.fdopen(number, "rb") as file:
-        return Written(content=file.read(), mode=stat.S_IMODE(facts.st_mode))
+        return FormattedFile(content=file.read(), mode=stat.S_IMODE(facts.st_mode))
 
 
-def lost(before: Written, after: Written) -> str:
+def lost(before: FormattedFile, after: FormattedFile) -> str:
     """Describe damage that a formatter cannot have intended, "" if there is none."""
     if before.content.strip() and not after.content.strip():
         return "it left nothing of the file"
@@ -71,7 +71,7 @@ def _letters(content: bytes) -> int:
     return len(content.translate(None, _NO_LETTERS))
 
 
-def _is_text(file: Written) -> bool:
+def _is_text(file: FormattedFile) -> bool:
     """Whether it is UTF-8: of an older encoding too few letters may stay to tell it by."""
     if b"\0" in file.content:
         return False
@@ -82,7 +82,7 @@ def _is_text(file: Written) -> bool:
     return True
 
 
-class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class _FormatOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a formatter made of a file; `failure` says why it is as before.
 
     `spoilt` says why it could not be put back.
@@ -144,7 +144,7 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
     return notes
 
 
-async def _run(context: ToolContext, formatter: Formatter, path: Path) -> _Outcome | None:
+async def _run(context: ToolContext, formatter: Formatter, path: Path) -> _FormatOutcome | None:
     """Run the formatter; the file is unchanged if it failed or was stopped."""
     before = await asyncio.to_thread(written, path)
     if before is None:
@@ -157,8 +157,8 @@ async def _run(context: ToolContext, formatter: Formatter, path: Path) -> _Outco
 
 
 async def _outcome(
-    context: ToolContext, formatter: Formatter, path: Path, before: Written
-) -> _Outcome:
+    context: ToolContext, formatter: Formatter, path: Path, before: FormattedFile
+) -> _FormatOutcome:
     try:
         done = await context.run(
             formatter.command, env=formatter.environment, timeout_s=FILE_S, limit_bytes=1 << 14
@@ -169,7 +169,7 @@ async def _outcome(
     after = await asyncio.to_thread(written, path)
     if after is None or (failure := failure or lost(before, after)):
         spoilt = "" if after == before else await _put_back(context, path, before)
-        return _Outcome(
+        return _FormatOutcome(
             before=before.content,
             after=before.content,
             failure=failure or "it left no file there, or a link, or a very long one",
@@ -179,10 +179,10 @@ async def _outcome(
         await asyncio.to_thread(set_mode, path, before.mode)
     if after != before:
         context.files.note_read(path)
-    return _Outcome(before=before.content, after=after.content)
+    return _FormatOutcome(before=before.content, after=after.content)
 
 
-async def _put_back(context: ToolContext, path: Path, before: Written) -> str:
+async def _put_back(context: ToolContext, path: Path, before: FormattedFile) -> str:
     """Why the file cannot be as it was; empty once it is."""
     try:
         if await asyncio.to_thread(path.is_symlink):
@@ -204,7 +204,7 @@ def _failure(done: ProcessResult) -> str:
     return ""
 
 
-def _note(formatter: Formatter, path: Path, outcome: _Outcome) -> str:
+def _note(formatter: Formatter, path: Path, outcome: _FormatOutcome) -> str:
     before, after = outcome.before.decode(errors="replace"), outcome.after.decode(errors="replace")
     diff = diff_texts(before, after, name=path.name)
     changed = f"{formatter.name} formatted {path.name}: +{diff.additions} -{diff.deletions} lines"

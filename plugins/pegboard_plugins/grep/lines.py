@@ -44,7 +44,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     after: int
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class MatchLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line that is shown; `found` says that it is one of the places, and not beside one."""
 
     number: int
@@ -52,7 +52,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     found: bool
 
 
-def lines_of(path: str, places: Iterable[Place], around: Around) -> list[Line]:
+def lines_of(path: str, places: Iterable[Place], around: Around) -> list[MatchLine]:
     """Return the existing lines of one file in their order."""
     try:
         number = open_resolved(Path(path), os.O_RDONLY | os.O_NONBLOCK)
@@ -61,14 +61,14 @@ def lines_of(path: str, places: Iterable[Place], around: Around) -> list[Line]:
     with os.fdopen(number, "rb") as file:
         if not stat.S_ISREG(os.fstat(number).st_mode):
             return []
-        lines: dict[int, Line] = {}
+        lines: dict[int, MatchLine] = {}
         for line in _lines(file, places, around):
             if line.found or line.number not in lines:
                 lines[line.number] = line
     return [lines[each] for each in sorted(lines)]
 
 
-def _lines(file: BinaryIO, places: Iterable[Place], around: Around) -> Iterator[Line]:
+def _lines(file: BinaryIO, places: Iterable[Place], around: Around) -> Iterator[MatchLine]:
     from pegboard.files import file_encoding  # not before a file is searched
     from pegboard.unstable import marked_encoding
 
@@ -82,7 +82,7 @@ def _lines(file: BinaryIO, places: Iterable[Place], around: Around) -> Iterator[
     # The whole file says what it is written in; few have lines that are not UTF-8.
     encoding = "utf-8" if all(_is_utf_8(raw) for _, _, raw in found) else file_encoding(file)
     for place, number, raw in found:
-        yield Line(number=number, text=line_text(raw, encoding), found=number == place.line)
+        yield MatchLine(number=number, text=line_text(raw, encoding), found=number == place.line)
 
 
 def _raw_lines(file: BinaryIO, place: Place, around: Around) -> Iterator[tuple[int, bytes]]:
@@ -100,12 +100,12 @@ def _is_utf_8(line: bytes) -> bool:
     return True
 
 
-def _chosen(texts: list[str], places: Iterable[Place], around: Around) -> Iterator[Line]:
+def _chosen(texts: list[str], places: Iterable[Place], around: Around) -> Iterator[MatchLine]:
     for place in places:
         first = max(place.line - around.before, 1)
         chosen = texts[first - 1 : place.line + around.after]
         for number, text in enumerate(chosen if place.line <= len(texts) else (), first):
-            yield Line(number=number, text=text, found=number == place.line)
+            yield MatchLine(number=number, text=text, found=number == place.line)
 
 
 def _before(file: BinaryIO, start: int, count: int) -> list[bytes] | None:

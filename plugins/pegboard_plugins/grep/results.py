@@ -10,7 +10,7 @@ import msgspec
 from pegboard import ToolResult
 from pegboard.files import is_resolved, printable_name
 from pegboard_plugins.grep import Mode
-from pegboard_plugins.grep.lines import LIMIT_LINE, Around, Line, Place, lines_of
+from pegboard_plugins.grep.lines import LIMIT_LINE, Around, MatchLine, Place, lines_of
 
 SHOWN = 100
 """Matches, or files."""
@@ -112,7 +112,7 @@ def _counted(counts: Mapping[str, int], shows: str) -> Iterator[str]:
             yield shows.format(printable_name(path), count)
 
 
-def _numbered(lines: Iterable[Line]) -> Iterator[str]:
+def _numbered(lines: Iterable[MatchLine]) -> Iterator[str]:
     """Yield a found line with a colon, one beside it with a dash, and dots between pieces."""
     last = 0
     pieces = list(lines)

@@ -26,7 +26,7 @@ _SAMPLE = "sample_spec"
 """The entry of the list that explains the others."""
 
 
-class Entry(msgspec.Struct, frozen=True):
+class ListedModel(msgspec.Struct, frozen=True):
     """A model in the list; prices are US dollars per token."""
 
     litellm_provider: str = ""
@@ -57,7 +57,7 @@ class Catalog:
         entry = self._entries.get(name) or self._of_provider(provider, rest)
         if entry is None and not (slash and rest and provider in self._providers):
             return None
-        return _model(name, entry or Entry(supports_function_calling=True))
+        return _model(name, entry or ListedModel(supports_function_calling=True))
 
     def provider_of(self, name: str) -> str:
         """Return the provider in a model's name, or the one in the list, "" if unknown."""
@@ -71,19 +71,19 @@ class Catalog:
         """Names in the list that are spelt alike."""
         return get_close_matches(name, self._entries, n=3, cutoff=0.7)
 
-    def _of_provider(self, provider: str, rest: str) -> Entry | None:
+    def _of_provider(self, provider: str, rest: str) -> ListedModel | None:
         """Return a model listed without its provider, as `claude-…` of `anthropic/claude-…`."""
         entry = self._entries.get(rest)
         return entry if entry and entry.litellm_provider.startswith(provider) else None
 
     @cached_property
-    def _entries(self) -> Mapping[str, Entry]:
+    def _entries(self) -> Mapping[str, ListedModel]:
         spec = importlib.util.find_spec("litellm")
         if spec is None or spec.origin is None:
             return {}
         try:
             content = Path(spec.origin).with_name(_FILE).read_bytes()
-            entries = msgspec.json.decode(content, type=dict[str, Entry])
+            entries = msgspec.json.decode(content, type=dict[str, ListedModel])
         except (OSError, msgspec.DecodeError):
             return {}  # another release of litellm: its models are then taken without limits
         entries.pop(_SAMPLE, None)
@@ -96,7 +96,7 @@ class Catalog:
         return frozenset(listed | prefixes)
 
 
-def _model(name: str, entry: Entry) -> Model:
+def _model(name: str, entry: ListedModel) -> Model:
     inputs = Modalities(
         image=bool(entry.supports_vision),
         pdf=bool(entry.supports_pdf_input),
@@ -122,7 +122,7 @@ def _model(name: str, entry: Entry) -> Model:
     )
 
 
-def _cost(entry: Entry) -> ModelCost | None:
+def _cost(entry: ListedModel) -> ModelCost | None:
     read, written = _price(entry.input_cost_per_token), _price(entry.output_cost_per_token)
     if read is None or written is None:
         return None

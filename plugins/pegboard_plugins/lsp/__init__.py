@@ -41,8 +41,8 @@ from pegboard_plugins.lsp.known import (
 if TYPE_CHECKING:
     from lsprotocol.types import Diagnostic, Position
 
-    from pegboard_plugins.lsp.server import Server
-    from pegboard_plugins.lsp.servers import Servers
+    from pegboard_plugins.lsp.server import LanguageServer
+    from pegboard_plugins.lsp.servers import LanguageServers
 
     _Found = dict[Path, list[Diagnostic]]
 
@@ -71,7 +71,7 @@ ELSEWHERE = "These other files have errors now that they had not before:"
 
 _ERROR = 1
 """The severity of an error."""
-_SERVERS = StashKey["Servers"]()
+_SERVERS = StashKey["LanguageServers"]()
 _TOLD = StashKey[set[str]]()
 """Why programs of the project do not run; each reason is told once."""
 
@@ -127,9 +127,9 @@ async def lsp(  # noqa: PLR0913, PLR0917 - the protocol's parameters
     if chosen is None:
         raise ToolError(f"no language server for {path.suffix or path.name} is installed")
     servers = await _servers(context)
-    from pegboard_plugins.lsp.operations import OPERATIONS, Question  # like the servers
+    from pegboard_plugins.lsp.operations import OPERATIONS, SymbolPlace  # like the servers
 
-    question = Question(
+    question = SymbolPlace(
         path=path,
         line=line,
         character=character,
@@ -152,12 +152,12 @@ def _cut(lines: Sequence[str]) -> str:
     return "\n".join(shown)
 
 
-async def _servers(context: ToolContext) -> "Servers":
+async def _servers(context: ToolContext) -> "LanguageServers":
     # The library takes 0.4 s to import: when it is first needed, and beside the event loop.
     await asyncio.to_thread(import_module, "pegboard_plugins.lsp.servers")
-    from pegboard_plugins.lsp.servers import Servers
+    from pegboard_plugins.lsp.servers import LanguageServers
 
-    return context.stash.setdefault(_SERVERS, Servers)
+    return context.stash.setdefault(_SERVERS, LanguageServers)
 
 
 async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> Launch | None:
@@ -235,7 +235,7 @@ async def _launches(
     return list(found.values())
 
 
-async def _errors_in(server: "Server", path: Path) -> "list[Diagnostic]":
+async def _errors_in(server: "LanguageServer", path: Path) -> "list[Diagnostic]":
     try:
         found = await server.diagnostics(path)
     except ToolError:  # it is gone

@@ -44,7 +44,7 @@ class ServerGoneError(ToolError):
         super().__init__(f"the language server is gone: {reason}")
 
 
-class Client(LanguageClient):
+class LSPClient(LanguageClient):
     """Typed requests to a server, each with a limit of time.
 
     Those whose name ends with `_async` raise ToolError when the server refuses them, does not

@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from pegboard import ToolError
 from pegboard_plugins.lsp.columns import to_letters, to_units
-from pegboard_plugins.lsp.server import Server, path_of
+from pegboard_plugins.lsp.server import LanguageServer, path_of
 
 LONGEST_LINE = 200
 _NOT_SHOWN = "(not shown: read would ask)"
@@ -18,7 +18,7 @@ _SHOWN_BYTES = 2 << 20
 """Longer files are not read to show the line of a place in them."""
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
+class SymbolPlace(msgspec.Struct, frozen=True, kw_only=True):
     """A place in a file, counted from 1 in lines and letters, or the text of a symbol's name.
 
     `may_show` says whether the lines of a file may be shown without a question: it is the server
@@ -33,7 +33,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     may_show: Callable[[str], bool]
 
 
-async def hover(server: Server, question: Question) -> list[str]:
+async def hover(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Return what the server knows of the symbol at the position."""
     params = types.HoverParams(*await _asked(server, question))
     found = await server.client.text_document_hover_async(params)
@@ -41,21 +41,21 @@ async def hover(server: Server, question: Question) -> list[str]:
     return [text] if text else []
 
 
-async def definition(server: Server, question: Question) -> list[str]:
+async def definition(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Where the thing is defined."""
     params = types.DefinitionParams(*await _asked(server, question))
     found = await server.client.text_document_definition_async(params)
     return _placed(server, found, question)
 
 
-async def implementation(server: Server, question: Question) -> list[str]:
+async def implementation(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Where the thing is implemented."""
     params = types.ImplementationParams(*await _asked(server, question))
     found = await server.client.text_document_implementation_async(params)
     return _placed(server, found, question)
 
 
-async def references(server: Server, question: Question) -> list[str]:
+async def references(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Where the thing is used, its definition too."""
     context = types.ReferenceContext(include_declaration=True)
     params = types.ReferenceParams(context, *await _asked(server, question))
@@ -63,14 +63,14 @@ async def references(server: Server, question: Question) -> list[str]:
     return _placed(server, found, question)
 
 
-async def document_symbols(server: Server, question: Question) -> list[str]:
+async def document_symbols(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Return the symbols of the file, indented by nesting."""
     params = types.DocumentSymbolParams(await server.open(question.path))
     found = await server.client.text_document_document_symbol_async(params)
     return [line for symbol in found or () for line in _outline(symbol)]
 
 
-async def workspace_symbols(server: Server, question: Question) -> list[str]:
+async def workspace_symbols(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Return the symbols of the project whose name matches the query."""
     await server.open(question.path)
     params = types.WorkspaceSymbolParams(question.query)
@@ -78,7 +78,7 @@ async def workspace_symbols(server: Server, question: Question) -> list[str]:
     return [_symbol(each, question.folder) for each in found or ()]
 
 
-async def incoming_calls(server: Server, question: Question) -> list[str]:
+async def incoming_calls(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Return the functions that call the one at the position."""
     found: list[types.CallHierarchyIncomingCall] = []
     for item in await _prepared(server, question):
@@ -87,7 +87,7 @@ async def incoming_calls(server: Server, question: Question) -> list[str]:
     return [_called(call.from_, question.folder) for call in found]
 
 
-async def outgoing_calls(server: Server, question: Question) -> list[str]:
+async def outgoing_calls(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Return the functions that the one at the position calls."""
     found: list[types.CallHierarchyOutgoingCall] = []
     for item in await _prepared(server, question):
@@ -96,12 +96,12 @@ async def outgoing_calls(server: Server, question: Question) -> list[str]:
     return [_called(call.to, question.folder) for call in found]
 
 
-async def call_items(server: Server, question: Question) -> list[str]:
+async def call_items(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Return the function at the position, as calls are queried."""
     return [_called(item, question.folder) for item in await _prepared(server, question)]
 
 
-async def diagnostics(server: Server, question: Question) -> list[str]:
+async def diagnostics(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Return the server's diagnostics of the file, errors first."""
     found = sorted(await server.diagnostics(question.path, patient=True), key=_severity)
     return [
@@ -111,7 +111,7 @@ async def diagnostics(server: Server, question: Question) -> list[str]:
     ]
 
 
-OPERATIONS: Mapping[str, Callable[[Server, Question], Awaitable[list[str]]]] = {
+OPERATIONS: Mapping[str, Callable[[LanguageServer, SymbolPlace], Awaitable[list[str]]]] = {
     "goToDefinition": definition,
     "findReferences": references,
     "hover": hover,
@@ -126,12 +126,12 @@ OPERATIONS: Mapping[str, Callable[[Server, Question], Awaitable[list[str]]]] = {
 
 
 async def _asked(
-    server: Server, question: Question
+    server: LanguageServer, question: SymbolPlace
 ) -> tuple[types.TextDocumentIdentifier, types.Position]:
     return await server.open(question.path), _position(server, question)
 
 
-def _position(server: Server, question: Question) -> types.Position:
+def _position(server: LanguageServer, question: SymbolPlace) -> types.Position:
     """Return the position in the server's units."""
     lines = _lines(str(question.path))
     if not 0 < question.line <= len(lines):
@@ -143,9 +143,9 @@ def _position(server: Server, question: Question) -> types.Position:
 
 
 def _placed(
-    server: Server,
+    server: LanguageServer,
     found: types.Location | Sequence[types.Location] | Sequence[types.LocationLink] | None,
-    question: Question,
+    question: SymbolPlace,
 ) -> list[str]:
     """Each place with the line that stands there, if that may be shown."""
     texts: dict[str, list[str] | None] = {}
@@ -191,7 +191,9 @@ def _outline(
         yield from _outline(child, depth + 1)
 
 
-async def _prepared(server: Server, question: Question) -> Sequence[types.CallHierarchyItem]:
+async def _prepared(
+    server: LanguageServer, question: SymbolPlace
+) -> Sequence[types.CallHierarchyItem]:
     params = types.CallHierarchyPrepareParams(*await _asked(server, question))
     return await server.client.text_document_prepare_call_hierarchy_async(params) or ()
 

@@ -14,7 +14,7 @@ from lsprotocol import types
 from pegboard import ToolError
 from pegboard.processes import Enclosed
 from pegboard_plugins.lsp.capabilities import offered
-from pegboard_plugins.lsp.client import PATIENCE_S, REQUEST_S, STOP_S, Client
+from pegboard_plugins.lsp.client import PATIENCE_S, REQUEST_S, STOP_S, LSPClient
 from pegboard_plugins.lsp.columns import encoding_of, in_letters
 from pegboard_plugins.lsp.known import Launch
 from pegboard_plugins.lsp.serverprocess import kill_group, rss_bytes, running
@@ -40,7 +40,7 @@ _PATIENCE_S = 1.0
 _LEAST_PATIENCE_S = 0.3
 
 
-class Server:
+class LanguageServer:
     """A server that was started by `start`; `alive` until it ends, is closed, idle or too big."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Server:
         self._around = around
         self._process = process
         self._tree = tree
-        self.client = Client(process.stdout, process.stdin)
+        self.client = LSPClient(process.stdout, process.stdin)
         self._documents = TextDocuments(self.client, launch.language.languages)
         self._watchers = Watchers(launch)
         self._refreshing = asyncio.Lock()
@@ -70,7 +70,9 @@ class Server:
         )
 
     @classmethod
-    async def start(cls, launch: Launch, env: Mapping[str, str], enclosed: Enclosed) -> "Server":
+    async def start(
+        cls, launch: Launch, env: Mapping[str, str], enclosed: Enclosed
+    ) -> "LanguageServer":
         """Start a server and wait until it is ready; `enclosed` runs it in the sandbox.
 
         :raises ToolError: when it cannot be run, or is not ready in 45 seconds.

@@ -12,7 +12,7 @@ from pegboard import ToolError
 from pegboard.processes import Enclosed
 from pegboard.schema.config import Service
 from pegboard_plugins.lsp.known import Launch
-from pegboard_plugins.lsp.server import Server
+from pegboard_plugins.lsp.server import LanguageServer
 
 BACK_OFF_S = (1.0, 2.0, 5.0, 15.0, 60.0)
 """How long a server is not started again, after so many failures in a row."""
@@ -27,13 +27,13 @@ Key = tuple[str, Path]
 class _Slot:
     """A server that starts or runs, how many ask it, and how often it failed in a row."""
 
-    starting: "asyncio.Task[Server]"
+    starting: "asyncio.Task[LanguageServer]"
     users: int = 0
     failures: int = 0
     retry_at: float = 0.0
 
 
-class Servers:
+class LanguageServers:
     """One server for each project and language; `aclose` ends them all."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Servers:
     @asynccontextmanager
     async def using(
         self, launch: Launch, env: Mapping[str, str], enclosed: Enclosed, told: Iterable[Path] = ()
-    ) -> AsyncIterator[Server]:
+    ) -> AsyncIterator[LanguageServer]:
         """Yield the server, ready and informed of changes on the disk, first of `told` files.
 
         A caller that stops waiting does not stop its start. A server in use is never ended to make
@@ -69,7 +69,7 @@ class Servers:
         slot = self._slots.get(key)
         if slot is None:
             self._make_room()
-            start = Server.start(launch, env, enclosed)
+            start = LanguageServer.start(launch, env, enclosed)
             slot = self._slots[key] = _Slot(asyncio.create_task(start))
         elif slot.starting.done() and not _alive(slot):
             self._again(slot, launch, env, enclosed)
@@ -103,7 +103,7 @@ class Servers:
         self._slots.clear()
         await asyncio.gather(*self._ending)
 
-    def _let_go(self, start: "asyncio.Task[Server]") -> None:
+    def _let_go(self, start: "asyncio.Task[LanguageServer]") -> None:
         """End a server, however long who wanted another one waits."""
         task = asyncio.create_task(_end(start))
         self._ending.add(task)
@@ -126,7 +126,7 @@ class Servers:
             )
         self._let_go(slot.starting)
         slot.retry_at = 0.0
-        slot.starting = asyncio.create_task(Server.start(launch, env, enclosed))
+        slot.starting = asyncio.create_task(LanguageServer.start(launch, env, enclosed))
 
     def _make_room(self) -> None:
         """End the server that was not used for the longest time."""
@@ -158,7 +158,7 @@ def _lived_s(slot: _Slot, now: float) -> float:
     return now - start.result().started_at
 
 
-async def _end(start: "asyncio.Task[Server]") -> None:
+async def _end(start: "asyncio.Task[LanguageServer]") -> None:
     if not start.done():
         start.cancel()
         # It ends at once: a start that is cancelled kills its process.

@@ -11,7 +11,7 @@ from pathlib import Path
 from lsprotocol import types
 
 from pegboard import ToolError
-from pegboard_plugins.lsp.client import Client
+from pegboard_plugins.lsp.client import LSPClient
 
 MOST_DOCUMENTS = 50
 LONGEST_BYTES = 2 << 20
@@ -51,7 +51,7 @@ class TextDocuments:
     `heard`: the server has said what it finds since files changed; `news` is set each time.
     """
 
-    def __init__(self, client: Client, languages: Mapping[str, str]) -> None:
+    def __init__(self, client: LSPClient, languages: Mapping[str, str]) -> None:
         self.heard = True
         self.news = asyncio.Event()
         self._client = client

@@ -57,7 +57,7 @@ class Delta(msgspec.Struct, frozen=True):
     tool_calls: list[CallPiece | None] | None = None
 
 
-class Choice(msgspec.Struct, frozen=True):
+class AnswerChoice(msgspec.Struct, frozen=True):
     """One of the answers, of which there is only one; whole answers have it in `message`."""
 
     delta: Delta | None = None
@@ -66,18 +66,18 @@ class Choice(msgspec.Struct, frozen=True):
     error: Any = None
 
 
-class Chunk(msgspec.Struct, frozen=True):
+class AnswerChunk(msgspec.Struct, frozen=True):
     """One event of the stream, or a whole answer."""
 
-    choices: list[Choice | None] | None = None
+    choices: list[AnswerChoice | None] | None = None
     usage: Any = None
     error: Any = None
 
 
-_decode = msgspec.json.Decoder(Chunk).decode
+_decode = msgspec.json.Decoder(AnswerChunk).decode
 
 
-def chunk_from(payload: bytes) -> Chunk:
+def chunk_from(payload: bytes) -> AnswerChunk:
     """Parse the chunk in an event's data; invalid Unicode becomes replacement characters.
 
     A lone `null`, number, string or list adds nothing to an answer.
@@ -88,7 +88,7 @@ def chunk_from(payload: bytes) -> Chunk:
         return _decode(payload)
     except (msgspec.DecodeError, UnicodeDecodeError):
         value = forgiven(payload).encode()
-        return _decode(value) if value[:1] == b"{" else Chunk()
+        return _decode(value) if value[:1] == b"{" else AnswerChunk()
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
 

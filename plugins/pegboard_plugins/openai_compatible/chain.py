@@ -48,7 +48,7 @@ MOST_LOST = 2
 """A server that does not find so many responses in a row that it made stores none."""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class StoredRequest(msgspec.Struct, frozen=True):
     """A request whose response the server stores, and the response that it continues, if any."""
 
     session_id: str
@@ -84,7 +84,7 @@ class Chains:
             return None
         return stored if items[: len(stored.items)] == stored.items else None
 
-    def note(self, asked: Asked, response_id: str, answer: bytes) -> None:
+    def note(self, asked: StoredRequest, response_id: str, answer: bytes) -> None:
         """Make the response to a request the newest of its session."""
         if asked.previous_id:
             self._lost = 0
@@ -151,7 +151,7 @@ class _Linked(ResponseReader):
     def __init__(self, chains: Chains) -> None:
         super().__init__()
         self._chains = chains
-        self._asked: Asked | None = None
+        self._asked: StoredRequest | None = None
 
     def encode(self, request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
         """Return the request, without the items that the server has."""
@@ -160,7 +160,9 @@ class _Linked(ResponseReader):
         if not is_on:
             return post(endpoint, key, fields, items)
         previous = self._chains.previous(request.session_id, fields, items)
-        self._asked = Asked(request.session_id, previous.id if previous else "", fields, items)
+        self._asked = StoredRequest(
+            request.session_id, previous.id if previous else "", fields, items
+        )
         if previous is None:
             return post(endpoint, key, fields, items)
         named = b'%b,"previous_response_id":%b}' % (fields[:-1], encode_json(previous.id))

@@ -26,7 +26,7 @@ from pegboard.schema.part import Completed, ToolPart
 
 if TYPE_CHECKING:
     from pegboard.display import Block
-    from pegboard_plugins.read.encodings import Source
+    from pegboard_plugins.read.encodings import LineSource
 
 LIMIT_LINES = 2000
 LIMIT_LINE = 2000
@@ -140,7 +140,7 @@ def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int
         return window.result(title, note, file if source is file else None)
 
 
-def _source(file: BinaryIO, path: Path, encoding: str) -> "tuple[Source, str]":
+def _source(file: BinaryIO, path: Path, encoding: str) -> "tuple[LineSource, str]":
     """Return the lines to show and their kind, in UTF-8 but for the file itself."""
     if path.suffix == ".ipynb" and os.fstat(file.fileno()).st_size <= MEDIA_BYTES:
         from pegboard_plugins.read.notebook import cells_text  # only notebooks pay for it
@@ -293,7 +293,7 @@ class _TooFarError(ToolError):
 class _Window:
     """Some lines of a file, read without ever holding more than they are."""
 
-    def __init__(self, file: "Source", path: Path, *, offset: int, limit: int) -> None:
+    def __init__(self, file: "LineSource", path: Path, *, offset: int, limit: int) -> None:
         self._file = file
         self._path = path
         self._offset = offset

@@ -27,7 +27,7 @@ _NAMES = {
 }
 
 
-class Source(Protocol):
+class LineSource(Protocol):
     """Where lines come from."""
 
     def readline(self, limit: int, /) -> bytes:

@@ -21,7 +21,7 @@ from pegboard.schema.session import PermissionRequest
 from pegboard.unstable import autorun_files, home_secrets, read_bounded, way_down
 from pegboard_plugins.sandbox import Sandbox, SandboxPolicy, register_sandboxes
 from pegboard_plugins.sandbox.inside import stays_inside
-from pegboard_plugins.sandbox.proxy import Proxy
+from pegboard_plugins.sandbox.proxy import FilteringProxy
 
 WAY_OUT = '`apt-get install bubblewrap` lets it be, sandbox = "off" does without'
 _PROTECTED = (".pegboard", ".opencode", "pegboard.toml", "opencode.json", "opencode.jsonc")
@@ -42,7 +42,7 @@ class Walls:
         *,
         home: Path,
         secrets: Sequence[Path] = (),
-        proxy: Proxy | None = None,
+        proxy: FilteringProxy | None = None,
     ) -> None:
         self._box = box
         self._home = home
@@ -101,7 +101,7 @@ class Walls:
             yield self._policy
             return
         hosts = () if isinstance(network, bool) else network
-        proxy = Proxy(hosts) if hosts else None
+        proxy = FilteringProxy(hosts) if hosts else None
         try:
             policy = msgspec.structs.replace(
                 self._policy,
@@ -172,7 +172,7 @@ class Builder:
         :raises ConfigError: when no sandbox can enforce the configured level.
         """
         policy = await asyncio.to_thread(policy_of, site)
-        proxy = Proxy(policy.hosts) if policy.hosts else None
+        proxy = FilteringProxy(policy.hosts) if policy.hosts else None
         try:
             if proxy is not None:
                 policy = msgspec.structs.replace(policy, proxy=await proxy.open())

@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from pegboard_plugins.sandbox.proxyrequest import Body, RefusedError
+from pegboard_plugins.sandbox.proxyrequest import Body, RequestRefusedError
 
 CHUNK_BYTES = 64 << 10
 CLOSE_S = 10.0
@@ -80,7 +80,7 @@ class Carrying:
             if await reader.read(1):
                 # Another request would be sent to this host, whatever its own is.
                 self._far.cut()
-        except (OSError, RefusedError, asyncio.IncompleteReadError):
+        except (OSError, RequestRefusedError, asyncio.IncompleteReadError):
             self._far.cut()
 
     async def _rest(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -104,7 +104,7 @@ class Carrying:
         while True:
             found = _CHUNK.fullmatch(await _line(reader))
             if found is None:
-                raise RefusedError(400, "the body is not chunked as it says")
+                raise RequestRefusedError(400, "the body is not chunked as it says")
             size = int(found[1], 16)
             if size == 0:
                 while await _line(reader) != b"\r\n":
@@ -114,7 +114,7 @@ class Carrying:
             await self._put(b"%x\r\n" % size, writer)
             await self._exactly(size, reader, writer)
             if await reader.readexactly(2) != b"\r\n":
-                raise RefusedError(400, "a chunk is longer than it says")
+                raise RequestRefusedError(400, "a chunk is longer than it says")
             await self._put(b"\r\n", writer)
 
     async def _put(self, chunk: bytes, writer: asyncio.StreamWriter) -> None:
@@ -131,4 +131,4 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.readuntil(b"\r\n")
     except asyncio.LimitOverrunError as error:
-        raise RefusedError(400, "a line of the body is too long") from error
+        raise RequestRefusedError(400, "a line of the body is too long") from error

@@ -18,8 +18,8 @@ from pegboard.unstable import Threads, host_pattern, is_literal, is_public_addre
 from pegboard_plugins.sandbox.flow import Carrying, Stream
 from pegboard_plugins.sandbox.proxyrequest import (
     HEAD_LIMIT_BYTES,
-    RefusedError,
     Request,
+    RequestRefusedError,
     read_request,
 )
 
@@ -41,7 +41,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """The addresses of a name, in the order in which they are to be tried; OSError if it has none."""
 
 
-class Proxy:
+class FilteringProxy:
     """A proxy that carries HTTP and tunnels to the hosts of a list; `open` starts it."""
 
     def __init__(
@@ -101,7 +101,7 @@ class Proxy:
     async def _serve(self, near: Stream) -> None:
         try:
             await self._carry_out(near)
-        except RefusedError as error:
+        except RequestRefusedError as error:
             near.writer.write(_refusal(error.status, str(error)))
         except OSError:
             pass  # who called is gone
@@ -113,7 +113,7 @@ class Proxy:
             async with asyncio.timeout(self._head_s):
                 request = await read_request(near.reader)
         except TimeoutError as error:
-            raise RefusedError(408, f"no request within {self._head_s:g} s") from error
+            raise RequestRefusedError(408, f"no request within {self._head_s:g} s") from error
         if request is None:
             return
         far = await self._reached(request)
@@ -136,7 +136,9 @@ class Proxy:
         host, port = request.host, request.port
         place = f"{host}:{port}" if ":" not in host else f"[{host}]:{port}"
         if not self._allows(host, port):
-            raise RefusedError(403, f"{place} is not in {KEY}; the user can add it to the list")
+            raise RequestRefusedError(
+                403, f"{place} is not in {KEY}; the user can add it to the list"
+            )
         failure = "no address"
         for address in (await self._addresses(host, port, place))[:MOST_ADDRESSES]:
             try:
@@ -144,7 +146,7 @@ class Proxy:
                     return Stream(*await asyncio.open_connection(address, port))
             except OSError as error:
                 failure = str(error) or f"no answer within {CONNECT_S:g} s"
-        raise RefusedError(502, f"{place} cannot be reached: {failure}")
+        raise RequestRefusedError(502, f"{place} cannot be reached: {failure}")
 
     def _allows(self, host: str, port: int) -> bool:
         return any(pattern.allows(host, port) for pattern in self._hosts)
@@ -157,10 +159,10 @@ class Proxy:
                 found = await self._resolve(host, port)
         except OSError as error:
             why = str(error) or f"no answer within {LOOKUP_S:g} s"
-            raise RefusedError(502, f"{place} cannot be resolved: {why}") from error
+            raise RequestRefusedError(502, f"{place} cannot be resolved: {why}") from error
         for each in found:
             if not is_public_address(each) and not self._allows(each, port):
-                raise RefusedError(
+                raise RequestRefusedError(
                     403,
                     f"{place} has the address {each}, which is not on the public internet:"
                     f" the user can add the address itself to {KEY}",

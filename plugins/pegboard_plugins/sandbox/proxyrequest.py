@@ -31,7 +31,7 @@ Body = int | None
 _Fields = Sequence[tuple[str, str]]
 
 
-class RefusedError(PegboardError):
+class RequestRefusedError(PegboardError):
     """A request is not carried out; the text is for who made it, on one line."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -57,14 +57,14 @@ async def read_request(reader: asyncio.StreamReader) -> Request | None:
         head = await reader.readuntil(b"\r\n\r\n")
     except asyncio.LimitOverrunError as error:
         limit = f"{HEAD_LIMIT_BYTES >> 10} KiB"
-        raise RefusedError(431, f"the head of the request is longer than {limit}") from error
+        raise RequestRefusedError(431, f"the head of the request is longer than {limit}") from error
     except asyncio.IncompleteReadError:
         return None
     first, *rest = head[:-4].split(b"\r\n")
     line = _REQUEST.fullmatch(first)
     fields = [_FIELD.fullmatch(each) for each in rest]
     if line is None or None in fields:
-        raise RefusedError(400, "this is no request of HTTP/1.1 to a proxy")
+        raise RequestRefusedError(400, "this is no request of HTTP/1.1 to a proxy")
     known = [
         (each[1].decode("ascii").lower(), each[2].decode("latin-1").rstrip(" \t"))
         for each in fields
@@ -77,11 +77,13 @@ def _request(method: str, target: str, fields: _Fields) -> Request:
     if method == "CONNECT":
         host, port = _place(target)
         if port is None:
-            raise RefusedError(400, f"CONNECT takes HOST:PORT, not {target[:200]}")
+            raise RequestRefusedError(400, f"CONNECT takes HOST:PORT, not {target[:200]}")
         return Request(host=host, port=port)
     url = _URL.fullmatch(target)
     if url is None:
-        raise RefusedError(400, f"only CONNECT and http:// URLs go through, not {target[:200]}")
+        raise RequestRefusedError(
+            400, f"only CONNECT and http:// URLs go through, not {target[:200]}"
+        )
     host, port = _place(url[1])
     path = url[2] or "/"
     return Request(
@@ -97,7 +99,7 @@ def _place(authority: str) -> tuple[str, int | None]:
         host, port = split_port(authority)
         return known_host(host), port
     except ValueError as error:
-        raise RefusedError(400, f"{authority[:200]} is no host: {error}") from error
+        raise RequestRefusedError(400, f"{authority[:200]} is no host: {error}") from error
 
 
 def _head(line: str, authority: str, fields: _Fields) -> bytes:
@@ -129,4 +131,4 @@ def _body(fields: _Fields) -> Body:
             return int(length)
         case [], ["chunked"]:
             return None
-    raise RefusedError(400, "the length of the body is not clear")
+    raise RequestRefusedError(400, "the length of the body is not clear")

@@ -41,7 +41,12 @@ from pegboard.schema.model import (
 )
 
 if TYPE_CHECKING:
-    from pegboard_plugins.scripted.transcript import Fault, Step, Transcript, Turn
+    from pegboard_plugins.scripted.transcript import (
+        ScriptedFault,
+        ScriptedTranscript,
+        ScriptedTurn,
+        ScriptStep,
+    )
 
 ID = "scripted"
 _DEMO = "demo"
@@ -51,7 +56,7 @@ _AUTH = (401, 403)
 _TOO_LARGE = 413
 
 
-class Scripted:
+class ScriptedProvider:
     """The provider of scripted models."""
 
     def __init__(self) -> None:
@@ -65,7 +70,7 @@ class Scripted:
     @property
     def name(self) -> str:
         """The name for people."""
-        return "Scripted"
+        return "ScriptedProvider"
 
     @property
     def env(self) -> Sequence[str]:
@@ -87,11 +92,11 @@ class Scripted:
         :raises ProviderError: when the transcript cannot be read or has no such step.
         """
         # 3 ms of structs that a start with another model does not need.
-        from pegboard_plugins.scripted.transcript import Turn, play, read_transcript
+        from pegboard_plugins.scripted.transcript import ScriptedTurn, play, read_transcript
 
         try:
             transcript = await asyncio.to_thread(read_transcript, request.model.id)
-            turn = Turn(request)
+            turn = ScriptedTurn(request)
             step = _step(transcript, turn)
             await asyncio.sleep(step.delay_s)
             fault = self._fault(step, request, turn)
@@ -107,7 +112,9 @@ class Scripted:
     async def aclose(self) -> None:
         """Close nothing: no connection is open."""
 
-    def _fault(self, step: "Step", request: ModelRequest, turn: "Turn") -> "Fault | None":
+    def _fault(
+        self, step: "ScriptStep", request: ModelRequest, turn: "ScriptedTurn"
+    ) -> "ScriptedFault | None":
         """Return the fault that cuts this answer off; one with a status is raised at once."""
         if step.fault is None:
             return None
@@ -120,7 +127,7 @@ class Scripted:
         return step.fault
 
 
-def _step(transcript: "Transcript", turn: "Turn") -> "Step":
+def _step(transcript: "ScriptedTranscript", turn: "ScriptedTurn") -> "ScriptStep":
     script = next((one for one in transcript.scripts if turn.fits(one.when)), None)
     if script is None:
         raise ValueError(f"no script fits the prompt {turn.prompt[:100]!r}")
@@ -129,7 +136,7 @@ def _step(transcript: "Transcript", turn: "Turn") -> "Step":
     return script.steps[turn.step]
 
 
-def _refusal(fault: "Fault", status: int) -> ProviderError:
+def _refusal(fault: "ScriptedFault", status: int) -> ProviderError:
     from pegboard.http import asked_wait_s  # where a script has faults
 
     facts: dict[str, Any] = {
@@ -162,4 +169,4 @@ def _model(model_id: str) -> Model:
 @hookimpl
 async def register_providers(config: Config) -> tuple[Provider, ...]:  # noqa: ARG001 - the hook's
     """Return the provider `scripted`."""
-    return (Scripted(),)
+    return (ScriptedProvider(),)

@@ -44,7 +44,7 @@ class ScriptedCall(Strict, frozen=True):
     input: dict[str, Any] | str = {}
 
 
-class Fault(Strict, frozen=True):
+class ScriptedFault(Strict, frozen=True):
     """A failure instead of the rest of a step: an HTTP `status`, or a `cut` in mid-answer.
 
     It strikes the first `times` that the step is asked for, so that a retry can succeed.
@@ -57,7 +57,7 @@ class Fault(Strict, frozen=True):
     times: int = 1
 
 
-class Step(Strict, frozen=True):
+class ScriptStep(Strict, frozen=True):
     """One answer. `delay_s` passes before it."""
 
     reasoning: str = ""
@@ -65,7 +65,7 @@ class Step(Strict, frozen=True):
     calls: tuple[ScriptedCall, ...] = ()
     finish: FinishReason | None = None
     delay_s: float = 0
-    fault: Fault | None = None
+    fault: ScriptedFault | None = None
 
 
 class When(Strict, frozen=True):
@@ -79,11 +79,11 @@ class When(Strict, frozen=True):
 class Script(Strict, frozen=True):
     """The answers of one turn."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[ScriptStep, ...]
     when: When = When()
 
 
-class Transcript(Strict, frozen=True):
+class ScriptedTranscript(Strict, frozen=True):
     """A file: scripts, and how fast they are spoken: `chunk_chars` every `chunk_delay_s`."""
 
     scripts: tuple[Script, ...]
@@ -91,7 +91,7 @@ class Transcript(Strict, frozen=True):
     chunk_delay_s: float = 0
 
 
-def read_transcript(model_id: str) -> Transcript:
+def read_transcript(model_id: str) -> ScriptedTranscript:
     """Read the transcript of a model: one that comes with Pegboard, or a file.
 
     :raises OSError: when there is no such file.
@@ -99,7 +99,7 @@ def read_transcript(model_id: str) -> Transcript:
     """
     is_file = model_id.endswith(".json")
     source = Path(model_id) if is_file else Path(__file__).with_name(f"{model_id}.json")
-    return msgspec.json.decode(source.read_bytes(), type=Transcript)
+    return msgspec.json.decode(source.read_bytes(), type=ScriptedTranscript)
 
 
 CHARS_PER_TOKEN = 4
@@ -108,7 +108,7 @@ _REMINDER = "<system-reminder"
 _TEMPLATE = r"\{\{\s*(prompt|result\.(-?\d+))\s*(?:\|\s*(.*?)\s*)?\}\}"
 
 
-class Turn:
+class ScriptedTurn:
     """Where the conversation stands: what the user said last, and what came since."""
 
     def __init__(self, request: ModelRequest) -> None:
@@ -159,7 +159,9 @@ class Turn:
         return str(hit[1] if hit.re.groups else hit[0])
 
 
-def play(step: Step, transcript: Transcript, turn: Turn) -> Iterator[StreamEvent]:
+def play(
+    step: ScriptStep, transcript: ScriptedTranscript, turn: ScriptedTurn
+) -> Iterator[StreamEvent]:
     """Yield the events of a step, in the pieces that the transcript asks for.
 
     :raises ValueError: when a template cannot be replaced.
@@ -192,7 +194,7 @@ def play(step: Step, transcript: Transcript, turn: Turn) -> Iterator[StreamEvent
     yield StreamFinish(reason, Usage(input=turn.read, output=wrote // CHARS_PER_TOKEN))
 
 
-def _pieces(text: str, transcript: Transcript) -> Iterator[str]:
+def _pieces(text: str, transcript: ScriptedTranscript) -> Iterator[str]:
     size = max(1, transcript.chunk_chars)
     return (text[start : start + size] for start in range(0, len(text), size))
 

@@ -36,7 +36,7 @@ class ToolEntry(Rest, frozen=True):
     parameters: dict[str, Any]
 
 
-class Skill(Rest, frozen=True):
+class ListedSkill(Rest, frozen=True):
     """Instructions that can be called up by name."""
 
     name: str
@@ -67,11 +67,11 @@ async def commands(app: Here) -> Response:
     )
 
 
-@routes.get("/skill", **operation("app.skills", gives=tuple[Skill, ...]))
+@routes.get("/skill", **operation("app.skills", gives=tuple[ListedSkill, ...]))
 async def skills(app: Here) -> Response:
     """List the skills that are slash commands too, each with its file."""
     found = tuple(
-        Skill(
+        ListedSkill(
             name=each.name,
             description=each.description or "",
             location=each.location,

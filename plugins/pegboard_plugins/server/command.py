@@ -55,7 +55,7 @@ def serve(  # noqa: PLR0913 - the options of a command
 
     refuse_within_tool("pegboard serve")
     lifecycle.log_to_stderr(is_quiet=quiet)
-    settings = lifecycle.Settings(
+    settings = lifecycle.ServerSettings(
         directory=directory,
         host=hostname.removeprefix("[").removesuffix("]"),  # as in an address
         port=port,

@@ -31,7 +31,7 @@ LONGEST_NUMBER = 15
 
 
 @dataclass(frozen=True, slots=True)
-class Frame:
+class EventFrame:
     """One event as JSON; without a directory it is everybody's.
 
     One that `repeats` what deltas have told is for clients that know none.
@@ -58,10 +58,10 @@ class _Kept:
     def __init__(self) -> None:
         self.last = 0
         self.oldest = 1
-        self._frames: dict[int, Frame] = {}
+        self._frames: dict[int, EventFrame] = {}
         self._bytes = 0
 
-    def add(self, frame: Frame) -> None:
+    def add(self, frame: EventFrame) -> None:
         """Store the next frame, and drop those for which there is no room."""
         self.last = frame.number
         self._frames[frame.number] = frame
@@ -72,12 +72,12 @@ class _Kept:
             self._bytes -= len(self._frames.pop(self.oldest).event)
             self.oldest += 1
 
-    def since(self, number: int) -> Iterator[Frame]:
+    def since(self, number: int) -> Iterator[EventFrame]:
         """Yield the frames from this number on, which is not older than the oldest."""
         return (self._frames[each] for each in range(number, self.last + 1))
 
 
-class Listener:
+class FeedListener:
     """One client's place in what is kept; `directory` None hears all directories.
 
     One that hears `repeats` gets the frames that repeat what deltas have told. The stream of
@@ -109,13 +109,13 @@ class Listener:
         """Whether the listener has not yet taken frames that it could take."""
         return self._asks and self._has_more
 
-    def hears(self, frame: Frame) -> bool:
+    def hears(self, frame: EventFrame) -> bool:
         """Return whether the frame is for this client."""
         if frame.repeats and not self.repeats:
             return False
         return self.directory is None or frame.directory in (None, self.directory)
 
-    def tell(self, frame: Frame) -> None:
+    def tell(self, frame: EventFrame) -> None:
         """Note a new frame."""
         if self.hears(frame):
             self._has_more = True
@@ -133,7 +133,7 @@ class Listener:
         self.closed = True
         self._ready.set()
 
-    async def frames(self, limit_s: float) -> tuple[Frame, ...]:
+    async def frames(self, limit_s: float) -> tuple[EventFrame, ...]:
         """Wait for the next frames, at most so long; it is empty when none came.
 
         `missed` counts the frames that were dropped, those of other directories included.
@@ -149,7 +149,7 @@ class Listener:
             self._asks = False
         return tuple(self._take())
 
-    def _take(self) -> Iterator[Frame]:
+    def _take(self) -> Iterator[EventFrame]:
         if self._next < self._kept.oldest:
             self.missed += self._kept.oldest - self._next
             self._next = self._kept.oldest
@@ -164,12 +164,12 @@ class Listener:
         self._has_more = False
 
 
-class Feed:
+class EventFeed:
     """All events of the server's projects, and who listens; for one event loop."""
 
     def __init__(self) -> None:
         self.ids = IdSource()
-        self._listeners: dict[Listener, None] = {}
+        self._listeners: dict[FeedListener, None] = {}
         self._kept = _Kept()
         self._fresh_frames = 0
         self._fresh_bytes = 0
@@ -194,7 +194,7 @@ class Feed:
         repeats: bool = False,
     ) -> None:
         """Hand an event to all who hear it; never waits."""
-        frame = Frame(self._kept.last + 1, directory, project, event, repeats)
+        frame = EventFrame(self._kept.last + 1, directory, project, event, repeats)
         self._kept.add(frame)
         self._fresh_frames += 1
         self._fresh_bytes += len(event)
@@ -237,13 +237,13 @@ class Feed:
         after: str | None = None,
         repeats: bool = False,
         coded: bool = False,
-    ) -> Listener:
+    ) -> FeedListener:
         """Return a listener for the frames from here on, or from behind that with the id `after`.
 
         Frames that were dropped count as missed. Once the feed is closed the stream ends at once.
         """
         place = str(directory) if directory else None
-        listener = Listener(self._kept, place, repeats=repeats, coded=coded)
+        listener = FeedListener(self._kept, place, repeats=repeats, coded=coded)
         if after is not None:
             self._resume(listener, after)
         self._listeners[listener] = None
@@ -251,7 +251,7 @@ class Feed:
             listener.close()
         return listener
 
-    def forget(self, listener: Listener) -> None:
+    def forget(self, listener: FeedListener) -> None:
         """Deliver nothing more to a client."""
         self._listeners.pop(listener, None)
 
@@ -310,7 +310,7 @@ class Feed:
         """The number of the newest frame."""
         return self._kept.last
 
-    def _resume(self, listener: Listener, after: str) -> None:
+    def _resume(self, listener: FeedListener, after: str) -> None:
         run, _, digits = after.partition("-")
         is_number = digits.isascii() and digits.isdecimal() and len(digits) <= LONGEST_NUMBER
         number = int(digits) if is_number else -1

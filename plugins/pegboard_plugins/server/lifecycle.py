@@ -29,7 +29,7 @@ from pegboard_plugins.server.connection import (
     BoundedProtocol,
 )
 from pegboard_plugins.server.factory import add_plugin_routes, application
-from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.feed import EventFeed
 from pegboard_plugins.server.guard import AccessPolicy, Guard
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.resuming import resume_all
@@ -65,7 +65,7 @@ _log = logging.getLogger("pegboard.server")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class ServerSettings:
     """Where a server listens, whom it lets in, and what it serves by default.
 
     `known_hosts` are names of the server beside the address, `origins` sites that may use it.
@@ -80,7 +80,9 @@ class Settings:
     is_open: bool = False
 
 
-async def serve(settings: Settings, env: Mapping[str, str], ready: Callable[[str], None]) -> None:
+async def serve(
+    settings: ServerSettings, env: Mapping[str, str], ready: Callable[[str], None]
+) -> None:
     """Serve until a signal says to stop; `ready` gets the address once it can be used.
 
     :raises InvalidInputError: when the address cannot be listened on, or not like this.
@@ -234,8 +236,8 @@ def _write_runtime_file(file: Path, facts: Mapping[str, object]) -> RuntimeFile:
         ) from error
 
 
-def _state(settings: Settings, places: UserFolders, port: int) -> ServerState:
-    feed, running = Feed(), RunningSessions(places.state / "running")
+def _state(settings: ServerSettings, places: UserFolders, port: int) -> ServerState:
+    feed, running = EventFeed(), RunningSessions(places.state / "running")
     return ServerState(
         directory=settings.directory,
         pool=Pool(lambda: settings.options, feed, running),
@@ -248,7 +250,7 @@ def _state(settings: Settings, places: UserFolders, port: int) -> ServerState:
     )
 
 
-def _places(settings: Settings, env: Mapping[str, str]) -> UserFolders:
+def _places(settings: ServerSettings, env: Mapping[str, str]) -> UserFolders:
     options = settings.options
     return UserFolders.of(
         env,
@@ -259,7 +261,7 @@ def _places(settings: Settings, env: Mapping[str, str]) -> UserFolders:
     )
 
 
-def _check(settings: Settings, credentials: Credentials) -> None:
+def _check(settings: ServerSettings, credentials: Credentials) -> None:
     for origin in settings.origins:
         if not _ORIGIN.fullmatch(origin):
             raise InvalidInputError(
@@ -277,7 +279,7 @@ def _check(settings: Settings, credentials: Credentials) -> None:
         )
 
 
-def _hosts(settings: Settings, port: int) -> frozenset[str]:
+def _hosts(settings: ServerSettings, port: int) -> frozenset[str]:
     """Return the allowed values of a `Host` header."""
     own = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(settings.host) else []
     names = {*own, _in_url(settings.host), *settings.known_hosts}
@@ -295,7 +297,7 @@ def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _listening(settings: Settings) -> socket.socket:
+def _listening(settings: ServerSettings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # With its protocol named: asyncio sends small answers at once for such sockets only.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -11,7 +11,7 @@ MOST_ORDERS = 100
 """Orders of one directory that wait; a further one replaces the oldest."""
 
 
-class Order(Rest, frozen=True):
+class InterfaceOrder(Rest, frozen=True):
     """A request to one of the `/tui` routes: its path and its body."""
 
     path: str
@@ -25,17 +25,17 @@ class Orders:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[Path, deque[Order]] = {}
+        self._waiting: dict[Path, deque[InterfaceOrder]] = {}
         self._changed = asyncio.Event()
         self._is_closed = False
 
-    def add(self, directory: Path, order: Order) -> None:
+    def add(self, directory: Path, order: InterfaceOrder) -> None:
         """Store an order, if a client has asked for those of the directory."""
         if directory in self._waiting:
             self._waiting[directory].append(order)
             self._wake()
 
-    async def next(self, directory: Path) -> Order | None:
+    async def next(self, directory: Path) -> InterfaceOrder | None:
         """Return the directory's oldest order, and forget it; None once the server stops.
 
         There is no limit to the wait: orders come from users.

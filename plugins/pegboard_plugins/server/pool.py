@@ -16,7 +16,7 @@ from pegboard.app import Decision
 from pegboard.schema.event import Event, SessionStatusChanged
 from pegboard.schema.session import Idle, SessionStatus
 from pegboard_plugins.server.deltas import JoinedDeltas
-from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.feed import EventFeed
 from pegboard_plugins.server.filesearch import no_system
 from pegboard_plugins.server.repeats import Repeats
 from pegboard_plugins.server.running import RunningSessions
@@ -62,7 +62,7 @@ class Pool:
     """The Apps by directory; it owns them and their tasks."""
 
     def __init__(
-        self, options: Callable[[], AppOptions], feed: Feed, running: RunningSessions
+        self, options: Callable[[], AppOptions], feed: EventFeed, running: RunningSessions
     ) -> None:
         self._options = options
         self._feed = feed

@@ -16,7 +16,7 @@ from pegboard_plugins.server.responses import answer, body_of, failure, problem
 from pegboard_plugins.server.serverstate import Here, Served, app_of, state_of
 from pegboard_plugins.server.shells import TerminalOrder
 from pegboard_plugins.server.terminal import TerminalSize
-from pegboard_plugins.server.terminals import Opened, Pty, PtyToken, Screen
+from pegboard_plugins.server.terminals import OpenTerminal, Pty, PtyToken, ScreenText
 
 SHELLS_FILE = Path("/etc/shells")
 SHELLS = ("/bin/bash", "/bin/sh")
@@ -144,7 +144,7 @@ async def connect(socket: WebSocket, ptyID: str) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _typed(socket: WebSocket, opened: Opened) -> None:
+async def _typed(socket: WebSocket, opened: OpenTerminal) -> None:
     """Type what the client sends, until it goes."""
     while (message := await socket.receive())["type"] == "websocket.receive":
         text = message.get("text")
@@ -152,7 +152,7 @@ async def _typed(socket: WebSocket, opened: Opened) -> None:
         await opened.terminal.write(content)
 
 
-async def _shown(socket: WebSocket, screen: Screen, place: int) -> None:
+async def _shown(socket: WebSocket, screen: ScreenText, place: int) -> None:
     """Send what is shown until the terminal ends; a client that is slow misses some."""
     told = False
     try:
@@ -173,7 +173,7 @@ async def _shown(socket: WebSocket, screen: Screen, place: int) -> None:
         return
 
 
-def _place(socket: WebSocket, screen: Screen) -> int:
+def _place(socket: WebSocket, screen: ScreenText) -> int:
     """Where to go on: at the client's `cursor`, with -1 at the end, else at the beginning."""
     try:
         cursor = int(socket.query_params.get("cursor", ""))

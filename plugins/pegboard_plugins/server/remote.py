@@ -10,7 +10,7 @@ from starlette.responses import Response
 from pegboard import InvalidInputError, __version__
 from pegboard.schema.wire import Rest
 from pegboard_plugins.server.documents import document, operation, with_plugins
-from pegboard_plugins.server.orders import Order
+from pegboard_plugins.server.orders import InterfaceOrder
 from pegboard_plugins.server.responses import answer, body_of, problem
 from pegboard_plugins.server.serverstate import Here, Served, session_of
 from pegboard_plugins.server.waiting import wait_while_connected
@@ -118,14 +118,14 @@ async def _dispose(state: Served, app: Here) -> None:
 async def speak(request: Request, app: Here, state: Served) -> Response:
     """Pass an order to the terminal interfaces of the directory."""
     said = Spoken(type=_SPOKEN[request.url.path], properties=await body_of(request, dict[str, Any]))
-    return _say(said, Order(path=request.url.path, body=said.properties), app, state)
+    return _say(said, InterfaceOrder(path=request.url.path, body=said.properties), app, state)
 
 
 @routes.post("/tui/publish", **operation("tui.publish", gives=bool, takes=Spoken))
 async def publish(request: Request, app: Here, state: Served) -> Response:
     """Pass an event to the terminal interfaces of the directory."""
     said = await body_of(request, Spoken)
-    return _say(said, Order(path=request.url.path, body=said), app, state)
+    return _say(said, InterfaceOrder(path=request.url.path, body=said), app, state)
 
 
 @routes.post(
@@ -136,7 +136,7 @@ async def select(request: Request, app: Here, state: Served) -> Response:
     body = await body_of(request, dict[str, Any])
     await session_of(app, str(body.get("sessionID", "")))
     said = Spoken(type=_SELECT, properties=body)
-    return _say(said, Order(path=request.url.path, body=body), app, state)
+    return _say(said, InterfaceOrder(path=request.url.path, body=body), app, state)
 
 
 @routes.post(
@@ -147,7 +147,7 @@ async def execute(request: Request, app: Here, state: Served) -> Response:
     body = await body_of(request, dict[str, str])
     name = body.get("command", "")
     said = Spoken(type=_EXECUTE, properties={"command": _COMMANDS.get(name, name)})
-    return _say(said, Order(path=request.url.path, body=body), app, state)
+    return _say(said, InterfaceOrder(path=request.url.path, body=body), app, state)
 
 
 def order_routes() -> APIRouter:
@@ -161,13 +161,13 @@ def order_routes() -> APIRouter:
 def _order(command: str) -> Callable[..., Awaitable[Response]]:
     async def order(request: Request, app: Here, state: Served) -> Response:
         said = Spoken(type=_EXECUTE, properties={"command": command})
-        return _say(said, Order(path=request.url.path, body={}), app, state)
+        return _say(said, InterfaceOrder(path=request.url.path, body={}), app, state)
 
     order.__doc__ = f"Send {command} to the terminal interfaces."
     return order
 
 
-@routes.get("/tui/control/next", **operation("tui.control.next", gives=Order))
+@routes.get("/tui/control/next", **operation("tui.control.next", gives=InterfaceOrder))
 async def next_order(request: Request, app: Here, state: Served) -> Response:
     """Return the next order to a terminal interface, as soon as there is one.
 
@@ -187,7 +187,7 @@ async def order_done(request: Request, _app: Here) -> Response:
     return answer(value=True)
 
 
-def _say(said: Spoken, order: Order, app: Here, state: Served) -> Response:
+def _say(said: Spoken, order: InterfaceOrder, app: Here, state: Served) -> Response:
     if said.type not in _NEEDED:
         raise InvalidInputError(f"not an event for terminal interfaces: {said.type[:80]}")
     for name in _NEEDED[said.type]:

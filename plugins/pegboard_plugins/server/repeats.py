@@ -15,7 +15,7 @@ _NS_PER_MS = 1_000_000
 
 
 @dataclass(slots=True)
-class _Text:
+class _RepeatedText:
     """A text that is being written, and at how many letters it is repeated."""
 
     part: TextPart | ReasoningPart
@@ -39,7 +39,7 @@ class Repeats:
     """The texts that are being written, from the events of one App."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, _Text] = {}
+        self._texts: dict[str, _RepeatedText] = {}
 
     def take(self, event: Event) -> Event | None:
         """Return the event that follows this one for clients that know no deltas."""
@@ -62,6 +62,6 @@ class Repeats:
     def _begin(self, part: TextPart | ReasoningPart) -> None:
         """Follow a part that has begun, and no longer one that has ended."""
         if part.time is not None and part.time.end is None:
-            self._texts[part.id] = _Text(part, [part.text], len(part.text))
+            self._texts[part.id] = _RepeatedText(part, [part.text], len(part.text))
         else:
             self._texts.pop(part.id, None)

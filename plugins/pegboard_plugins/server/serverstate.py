@@ -18,7 +18,7 @@ from pegboard.plugins import nearest_names
 from pegboard.schema.session import Session
 from pegboard.unstable import check_id
 from pegboard_plugins.server.browserdoor import BrowserDoor
-from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.feed import EventFeed
 from pegboard_plugins.server.orders import Orders
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.running import RunningSessions
@@ -40,7 +40,7 @@ class ServerState:
 
     directory: Path
     pool: Pool
-    feed: Feed
+    feed: EventFeed
     keys: KeyFile
     places: UserFolders
     terminals: Terminals

@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from pegboard_plugins.server.coding import gzipped, takes_gzip
 from pegboard_plugins.server.documents import operation
-from pegboard_plugins.server.feed import Feed, Frame
+from pegboard_plugins.server.feed import EventFeed, EventFrame
 from pegboard_plugins.server.serverstate import Followed, Served
 from pegboard_plugins.shared.frontend import for_client
 
@@ -27,7 +27,7 @@ routes = APIRouter()
 
 LastId = Annotated[str | None, Header(alias="last-event-id")]
 WithIds = Annotated[bool, Query(description="Number the frames, so that a client can resume")]
-Wrap = Callable[[Frame], bytes]
+Wrap = Callable[[EventFrame], bytes]
 
 
 @routes.get("/event", **operation("event.subscribe", stream=True))
@@ -48,7 +48,7 @@ async def all_events(
     state: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
     """Stream the events of all directories, each in an envelope that names its own."""
-    stream = _Stream(state.feed, Frame.envelope, ids=ids or last_event_id is not None)
+    stream = _Stream(state.feed, EventFrame.envelope, ids=ids or last_event_id is not None)
     return _EventStream(partial(stream.frames, None, last_event_id))
 
 
@@ -75,7 +75,7 @@ class _EventStream(StreamingResponse):
 class _Stream:
     """The stream of one client; frames have `id:` lines if the client asks for them."""
 
-    def __init__(self, feed: Feed, wrap: Wrap, *, ids: bool, repeats: bool = False) -> None:
+    def __init__(self, feed: EventFeed, wrap: Wrap, *, ids: bool, repeats: bool = False) -> None:
         self._feed = feed
         self._wrap = wrap
         self._ids = ids
@@ -105,14 +105,14 @@ class _Stream:
             self._feed.forget(listener)
 
     def _own(self, kind: str, properties: dict[str, object], number: int | None = None) -> bytes:
-        return self._line(Frame(0, None, None, self._feed.own(kind, properties)), number)
+        return self._line(EventFrame(0, None, None, self._feed.own(kind, properties)), number)
 
-    def _line(self, frame: Frame, number: int | None) -> bytes:
+    def _line(self, frame: EventFrame, number: int | None) -> bytes:
         line = b"data: %b\n\n" % self._wrap(frame)
         if number is None or not self._ids:
             return line
         return b"id: %b\n%b" % (self._feed.frame_id(number).encode(), line)
 
 
-def _bare(frame: Frame) -> bytes:
+def _bare(frame: EventFrame) -> bytes:
     return frame.event

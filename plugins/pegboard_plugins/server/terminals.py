@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from pegboard import App
 from pegboard.errors import NotFoundError
 from pegboard.schema.wire import Rest, Wire, to_json
-from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.feed import EventFeed
 from pegboard_plugins.server.responses import TooManyError
 from pegboard_plugins.server.shells import TerminalOrder, open_terminal
 from pegboard_plugins.server.terminal import Terminal, TerminalSize
@@ -52,7 +52,7 @@ class PtyToken(Rest, frozen=True):
     expires_in: int = msgspec.field(name="expires_in")
 
 
-class Screen:
+class ScreenText:
     """What a terminal has shown, the latest of it, with the place of each letter in the whole."""
 
     def __init__(self) -> None:
@@ -110,22 +110,22 @@ def _is_first_half(unit: bytes | bytearray) -> bool:
 
 
 @dataclass(slots=True, kw_only=True)
-class Opened:
+class OpenTerminal:
     """One terminal with its screen, its owner task, and the project that it belongs to."""
 
     pty: Pty
     directory: Path
     terminal: Terminal
-    screen: Screen
+    screen: ScreenText
     watch: "asyncio.Task[None] | None" = field(default=None)
 
 
 class Terminals:
     """All terminals of the server; it owns them, and ends them."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: EventFeed) -> None:
         self._feed = feed
-        self._opened: dict[str, Opened] = {}
+        self._opened: dict[str, OpenTerminal] = {}
         self._tickets: dict[str, tuple[str, float]] = {}
         self._starting = asyncio.Lock()
 
@@ -142,7 +142,7 @@ class Terminals:
             return await self._open(app, order, title)
 
     async def _open(self, app: App, order: TerminalOrder, title: str | None) -> Pty:
-        directory, screen = app.workspace.directory, Screen()
+        directory, screen = app.workspace.directory, ScreenText()
         terminal = await open_terminal(app, order, screen.write)
         id_ = self._feed.ids.new("pty")
         pty = Pty(
@@ -154,7 +154,7 @@ class Terminals:
             status="running",
             pid=terminal.pid,
         )
-        opened = Opened(pty=pty, directory=directory, terminal=terminal, screen=screen)
+        opened = OpenTerminal(pty=pty, directory=directory, terminal=terminal, screen=screen)
         self._opened[id_] = opened
         self._say("pty.created", opened, {"info": to_json(pty)})
         opened.watch = asyncio.create_task(self._watch(opened), name=f"terminal {id_}")
@@ -164,7 +164,7 @@ class Terminals:
         """Return the terminals of a project."""
         return tuple(each.pty for each in self._opened.values() if each.directory == directory)
 
-    def get(self, directory: Path, pty_id: str) -> Opened:
+    def get(self, directory: Path, pty_id: str) -> OpenTerminal:
         """Return the terminal.
 
         :raises NotFoundError: when the project has none with this id.
@@ -174,7 +174,7 @@ class Terminals:
             raise NotFoundError("terminal", pty_id[:80])
         return opened
 
-    def update(self, opened: Opened, title: str | None, size: TerminalSize | None) -> Pty:
+    def update(self, opened: OpenTerminal, title: str | None, size: TerminalSize | None) -> Pty:
         """Change the terminal's title or size.
 
         :raises InvalidInputError: when there is no such size.
@@ -186,7 +186,7 @@ class Terminals:
         self._say("pty.updated", opened, {"info": to_json(opened.pty)})
         return opened.pty
 
-    async def remove(self, opened: Opened) -> None:
+    async def remove(self, opened: OpenTerminal) -> None:
         """End the terminal with all that it started; nothing the second time."""
         if self._opened.pop(opened.pty.id, None) is None:
             return
@@ -203,7 +203,7 @@ class Terminals:
         """End all terminals."""
         await asyncio.gather(*(self._ended(each) for each in tuple(self._opened.values())))
 
-    def ticket(self, opened: Opened) -> PtyToken:
+    def ticket(self, opened: OpenTerminal) -> PtyToken:
         """Return a ticket that opens one connection to the terminal, within a minute."""
         now = time.monotonic()
         fresh = [(key, each) for key, each in self._tickets.items() if each[1] > now]
@@ -217,7 +217,7 @@ class Terminals:
         known = self._tickets.pop(ticket, None)
         return known is not None and known[0] == pty_id and known[1] > time.monotonic()
 
-    async def _watch(self, opened: Opened) -> None:
+    async def _watch(self, opened: OpenTerminal) -> None:
         """See the program's end; without a limit, for a person works there."""
         code = await asyncio.shield(opened.terminal.exited)
         if opened.pty.id not in self._opened:
@@ -226,11 +226,11 @@ class Terminals:
         self._say("pty.exited", opened, {"id": opened.pty.id, "exitCode": code})
         await self.remove(opened)
 
-    async def _ended(self, opened: Opened) -> None:
+    async def _ended(self, opened: OpenTerminal) -> None:
         await self.remove(opened)
         if opened.watch is not None:
             opened.watch.cancel()
             await asyncio.gather(opened.watch, return_exceptions=True)
 
-    def _say(self, kind: str, opened: Opened, properties: dict[str, object]) -> None:
+    def _say(self, kind: str, opened: OpenTerminal, properties: dict[str, object]) -> None:
         self._feed.say(kind, properties, directory=opened.directory)

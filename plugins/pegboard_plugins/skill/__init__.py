@@ -87,7 +87,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
         return (self.folder / FILE).resolve()
 
 
-class Site(msgspec.Struct, frozen=True, kw_only=True):
+class SkillSite(msgspec.Struct, frozen=True, kw_only=True):
     """The folders around which skills are looked for."""
 
     directory: Path
@@ -152,8 +152,8 @@ def _unseen(session: SessionView, skills: Iterable[Skill]) -> frozenset[Path]:
     return UnseenDocuments(session.places.unseen_documents).among(each.file for each in skills)
 
 
-def _site(session: SessionView) -> Site:
-    return Site(
+def _site(session: SessionView) -> SkillSite:
+    return SkillSite(
         directory=session.directory,
         worktree=session.worktree,
         home=session.home,
@@ -169,7 +169,7 @@ def _with_libraries(config: Config) -> bool:
     return own is None or own.options.get("libraries") is not False
 
 
-def find_skills(site: Site) -> dict[str, Skill]:
+def find_skills(site: SkillSite) -> dict[str, Skill]:
     """Return the skills by name: a nearer one wins, a library's loses, links stay inside."""
     found: dict[str, Skill] = {}
     if site.libraries and any((site.worktree / name).is_dir() for name in ENVIRONMENTS):
@@ -186,7 +186,7 @@ def find_skills(site: Site) -> dict[str, Skill]:
     return found
 
 
-def _users_folders(site: Site) -> Iterator[Path]:
+def _users_folders(site: SkillSite) -> Iterator[Path]:
     if site.places is not None and (site.places.state / "bundles.json").exists():
         from pegboard_plugins.shared.frontend import read_bundles  # where there are some
 
@@ -197,7 +197,7 @@ def _users_folders(site: Site) -> Iterator[Path]:
         yield from (site.config_dir / name for name in IN_CONFIG)
 
 
-def _project_folders(site: Site) -> Iterator[Path]:
+def _project_folders(site: SkillSite) -> Iterator[Path]:
     """Yield the folders from the worktree root down to the directory."""
     above = [
         folder
@@ -295,7 +295,7 @@ async def register_commands(
     config: Config, workspace: Workspace, home: Path, config_dir: Path
 ) -> tuple[Command, ...]:
     """Return each skill as a slash command, for users who want it at once."""
-    site = Site(
+    site = SkillSite(
         directory=workspace.directory,
         worktree=workspace.worktree,
         home=home,

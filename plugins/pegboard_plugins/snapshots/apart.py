@@ -15,7 +15,7 @@ import msgspec
 
 from pegboard.schema.part import Unkept
 from pegboard.unstable import COPIED_LIMIT_BYTES
-from pegboard_plugins.snapshots.objects import Entry, Objects
+from pegboard_plugins.snapshots.objects import Objects, TreeEntry
 
 MOST_BELOW = 2_000
 """Of a repository in the worktree so many entries are looked at."""
@@ -235,7 +235,7 @@ class LargeFiles:
         self._sizes[path] = size
         return True
 
-    def remembered(self, objects: Objects) -> Iterator[tuple[bytes, tuple[int, ...], Entry]]:
+    def remembered(self, objects: Objects) -> Iterator[tuple[bytes, tuple[int, ...], TreeEntry]]:
         """Yield the remembered files whose copies still exist, with the facts of their state."""
         try:
             known = msgspec.json.decode(self._place.read_bytes(), type=dict[str, _Known])
@@ -246,9 +246,9 @@ class LargeFiles:
             if each.oid not in gone:
                 self._known[name] = each
                 path = name.encode()
-                yield path, each.facts, Entry(each.mode, each.oid)
+                yield path, each.facts, TreeEntry(each.mode, each.oid)
 
-    def remember(self, found: Mapping[bytes, tuple[tuple[int, ...], Entry]]) -> None:
+    def remember(self, found: Mapping[bytes, tuple[tuple[int, ...], TreeEntry]]) -> None:
         """Keep what is known of the files that have a place; nothing without a change."""
         known = {
             path.decode(): _Known(found[path][0], *found[path][1])

@@ -16,14 +16,14 @@ import msgspec
 
 from pegboard.snapshots import RestoreWay
 from pegboard_plugins.snapshots.clock import CLOCK_NS, FileClock, file_clock, step_ns
-from pegboard_plugins.snapshots.objects import Entry, Objects, tree_of
+from pegboard_plugins.snapshots.objects import Objects, TreeEntry, tree_of
 from pegboard_plugins.snapshots.state import NotKeptError, WorktreeState
 
 Copying = Callable[[tuple[str, ...], bytes], None]
 """Keeps a copy of a file, by the sessions that are about to write it and its path."""
 
 
-class Writing(msgspec.Struct, eq=False):
+class WriteClaim(msgspec.Struct, eq=False):
     """A call that may write files below `root`, from its begin to its end.
 
     One that `tells` names all that it writes; `told` are those paths. It `spoke` also of files
@@ -69,7 +69,7 @@ class Writing(msgspec.Struct, eq=False):
         finally:
             self.pauses.append((begin_ns, time.time_ns()))
 
-    def covers(self, change: "Change", clock: FileClock) -> bool:
+    def covers(self, change: "PathChange", clock: FileClock) -> bool:
         """Whether a change may be this call's work, by the clock that has stamped it."""
         if self.tells and (self.spoke or self.told):
             return False
@@ -85,7 +85,7 @@ class Writing(msgspec.Struct, eq=False):
         return self.end_ns is None or at_ns <= self.end_ns + slack_ns
 
 
-class Change(NamedTuple):
+class PathChange(NamedTuple):
     """When a path was changed; `latest` where it may have been before."""
 
     at_ns: int
@@ -103,12 +103,12 @@ class Claims:
         self._place = Path(os.fsdecode(root))
         self._copy = copy
         self._lock = threading.Lock()
-        self._writings: list[Writing] = []
+        self._writings: list[WriteClaim] = []
         self._claimed: dict[str, set[bytes]] = {}
 
-    def begin(self, owners: tuple[str, ...], *, tells: bool) -> Writing:
+    def begin(self, owners: tuple[str, ...], *, tells: bool) -> WriteClaim:
         """Begin a call of a session; `owners` are that session and its ancestors."""
-        writing = Writing(owners, self._root, self._copy, tells, begin_ns=time.time_ns())
+        writing = WriteClaim(owners, self._root, self._copy, tells, begin_ns=time.time_ns())
         with self._lock:
             self._writings.append(writing)
         return writing
@@ -146,7 +146,7 @@ class Claims:
         with self._lock:
             waiting = tuple(self._writings)
         clock = file_clock(self._place) if waiting else FileClock()
-        found = [each for each in waiting if each.covers(Change(changed_ns), clock)]
+        found = [each for each in waiting if each.covers(PathChange(changed_ns), clock)]
         return {owner for each in found for owner in each.owners}
 
     def has(self, owner: str) -> bool:
@@ -158,15 +158,17 @@ class Claims:
         with self._lock:
             return tuple(sorted(self._claimed.pop(owner, ())))
 
-    def _writers(self, path: bytes, times: Mapping[bytes, int], clock: FileClock) -> list[Writing]:
+    def _writers(
+        self, path: bytes, times: Mapping[bytes, int], clock: FileClock
+    ) -> list[WriteClaim]:
         told = [each for each in self._writings if path in each.told]
         if told or not self._writings:
             return told
-        change = Change(times[path]) if path in times else _change_of(self._root, path)
+        change = PathChange(times[path]) if path in times else _change_of(self._root, path)
         return [each for each in self._writings if each.covers(change, clock)]
 
 
-def _change_of(root: bytes, path: bytes) -> Change:
+def _change_of(root: bytes, path: bytes) -> PathChange:
     """When the path changed last; of one that is gone, when its folder did, or what is there now.
 
     Times of content are not asked: `touch` and programs that unpack set them.
@@ -177,11 +179,11 @@ def _change_of(root: bytes, path: bytes) -> Change:
         try:
             facts = os.lstat(here or b"/")
         except OSError:
-            return Change(found, latest=True)
+            return PathChange(found, latest=True)
         found = facts.st_ctime_ns
         if not stat.S_ISDIR(facts.st_mode):
-            return Change(found, latest=here != root + path)
-    return Change(found)
+            return PathChange(found, latest=here != root + path)
+    return PathChange(found)
 
 
 class Copies:
@@ -193,7 +195,7 @@ class Copies:
     def __init__(self, state: WorktreeState, objects: Objects) -> None:
         self._state = state
         self._objects = objects
-        self._before: dict[str, dict[bytes, Entry | None]] = {}
+        self._before: dict[str, dict[bytes, TreeEntry | None]] = {}
 
     def note(self, owners: Iterable[str], path: bytes) -> None:
         """Copy a file that is about to change, if no tree has it and it can be copied.
@@ -217,8 +219,8 @@ class Copies:
         What cannot be copied is left out. The ways have trees of these files alone.
         """
         noted = dict(self._before.get(owner, {}))
-        before: dict[bytes, Entry | None] = {}
-        after: dict[bytes, Entry | None] = {}
+        before: dict[bytes, TreeEntry | None] = {}
+        after: dict[bytes, TreeEntry | None] = {}
         for path in noted.keys() & self._state.apart.reasons.keys():
             with suppress(NotKeptError, OSError):
                 after[path] = self._state.copied(path)

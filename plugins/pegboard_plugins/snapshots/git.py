@@ -20,7 +20,7 @@ import msgspec
 
 from pegboard import ToolError, Workspace
 from pegboard.unstable import TEMPORARY, read_bounded, search_path
-from pegboard_plugins.snapshots.objects import Algorithm, Entry, path_and_stage, stage_name
+from pegboard_plugins.snapshots.objects import Algorithm, TreeEntry, path_and_stage, stage_name
 
 if TYPE_CHECKING:
     from pegboard.processes import ProgramResult
@@ -71,8 +71,8 @@ class Listing(msgspec.Struct):
     are those that are `skipped`, as a sparse checkout does not have them.
     """
 
-    indexed: dict[bytes, Entry] = msgspec.field(default_factory=dict)
-    unmerged: dict[bytes, Entry] = msgspec.field(default_factory=dict)
+    indexed: dict[bytes, TreeEntry] = msgspec.field(default_factory=dict)
+    unmerged: dict[bytes, TreeEntry] = msgspec.field(default_factory=dict)
     skipped: set[bytes] = msgspec.field(default_factory=set)
     doubtful: set[bytes] = msgspec.field(default_factory=set)
     others: set[bytes] = msgspec.field(default_factory=set)
@@ -182,7 +182,7 @@ class ShadowGit:
                 content = next(found, b"").partition(b" ")[0]
         return content.decode() if _COMMIT.fullmatch(content) else ""
 
-    def tree_of(self, commit: str, paths: Sequence[bytes]) -> dict[bytes, Entry]:
+    def tree_of(self, commit: str, paths: Sequence[bytes]) -> dict[bytes, TreeEntry]:
         """Return a commit's entries at these paths, none without a commit; runs one process."""
         if not commit or not paths:
             return {}
@@ -192,7 +192,7 @@ class ShadowGit:
         for line in output.split(b"\0")[:-1]:
             head, _, path = line.partition(b"\t")
             mode, _, oid = head.split(b" ")
-            found[path] = Entry(mode, oid)
+            found[path] = TreeEntry(mode, oid)
         return found
 
     def users_own(self, oids: Sequence[bytes]) -> set[bytes]:
@@ -202,7 +202,7 @@ class ShadowGit:
         known = self.sizes(oids, repository=self.folder / "users")
         return set(known)
 
-    def write_index(self, files: Mapping[bytes, Entry | None]) -> None:
+    def write_index(self, files: Mapping[bytes, TreeEntry | None]) -> None:
         """Set these paths in the user's index, or remove them from it; one process.
 
         They are by `stage_name`: whoever gives one stage of a path gives all that it is to have.
@@ -378,9 +378,9 @@ def _parsed(output: bytes, *, whole: bool) -> Listing:
             if tag != b"H":
                 found.doubtful.add(path)
             if stage != b"0":
-                found.unmerged[stage_name(path, stage)] = Entry(mode, oid)
+                found.unmerged[stage_name(path, stage)] = TreeEntry(mode, oid)
             else:
-                found.indexed[path] = Entry(mode, oid)
+                found.indexed[path] = TreeEntry(mode, oid)
         else:
             found.doubtful.add(rest)
     return found

@@ -33,7 +33,7 @@ Algorithm = Literal["sha1", "sha256"]
 _HASHES = {"sha1": hashlib.sha1, "sha256": hashlib.sha256}
 
 
-class Entry(NamedTuple):
+class TreeEntry(NamedTuple):
     """What a path is: git's mode (`FILE`, `FOLDER`, ...) and an object's id."""
 
     mode: bytes
@@ -174,7 +174,7 @@ class Objects:
         return self._folder / name[:2] / name[2:]
 
 
-def tree_content(entries: dict[bytes, Entry]) -> bytes:
+def tree_content(entries: dict[bytes, TreeEntry]) -> bytes:
     """Return a tree object of these names; git sorts a folder as if it ended in a slash."""
     ordered = sorted(
         entries.items(), key=lambda item: item[0] + b"/" if item[1].mode == FOLDER else item[0]
@@ -185,16 +185,16 @@ def tree_content(entries: dict[bytes, Entry]) -> bytes:
     )
 
 
-def tree_entries(content: bytes, algorithm: Algorithm = "sha1") -> dict[bytes, Entry]:
+def tree_entries(content: bytes, algorithm: Algorithm = "sha1") -> dict[bytes, TreeEntry]:
     """Parse the names of a tree object."""
     id_bytes = _HASHES[algorithm]().digest_size
-    entries: dict[bytes, Entry] = {}
+    entries: dict[bytes, TreeEntry] = {}
     place = 0
     while place < len(content):
         end = content.index(b"\0", place)
         mode, _, name = content[place:end].partition(b" ")
         place = end + 1 + id_bytes
-        entries[name] = Entry(mode, content[end + 1 : place].hex().encode())
+        entries[name] = TreeEntry(mode, content[end + 1 : place].hex().encode())
     return entries
 
 
@@ -228,9 +228,9 @@ class Tree:
     that: whatever differs between two states that were taken here can be read later.
     """
 
-    def __init__(self, files: Mapping[bytes, Entry], objects: Objects) -> None:
+    def __init__(self, files: Mapping[bytes, TreeEntry], objects: Objects) -> None:
         self._objects = objects
-        self._folders: dict[bytes, dict[bytes, Entry]] = {b"": {}}
+        self._folders: dict[bytes, dict[bytes, TreeEntry]] = {b"": {}}
         for path, entry in files.items():
             folder, _, name = path.rpartition(b"/")
             known = self._folders.get(folder)
@@ -250,7 +250,7 @@ class Tree:
         """The folders that have files, and those above them."""
         return tuple(self._folders)
 
-    def change(self, files: Mapping[bytes, Entry | None]) -> None:
+    def change(self, files: Mapping[bytes, TreeEntry | None]) -> None:
         """Take the new states of files in; None is a file that is gone."""
         before = self._with_parents(path.rpartition(b"/")[0] for path in files)
         for folder in before & self._folders.keys():
@@ -286,7 +286,7 @@ class Tree:
                 return
             parent, _, name = folder.rpartition(b"/")
             if content:
-                self._folders.setdefault(parent, {})[name] = Entry(FOLDER, oid)
+                self._folders.setdefault(parent, {})[name] = TreeEntry(FOLDER, oid)
                 continue
             self._folders.pop(folder, None)
             entries = self._folders.get(parent, {})
@@ -294,7 +294,7 @@ class Tree:
                 del entries[name]
 
 
-def tree_of(files: Mapping[bytes, Entry | None], objects: Objects) -> str:
+def tree_of(files: Mapping[bytes, TreeEntry | None], objects: Objects) -> str:
     """Store a tree with only these files, and return its id."""
     tree = Tree({}, objects)
     tree.change(files)
@@ -310,14 +310,14 @@ class StoredTrees:
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
-        self._read: dict[bytes, dict[bytes, Entry]] = {objects.empty_tree: {}}
+        self._read: dict[bytes, dict[bytes, TreeEntry]] = {objects.empty_tree: {}}
 
-    def look_up(self, tree: str, path: bytes) -> Entry | None:
+    def look_up(self, tree: str, path: bytes) -> TreeEntry | None:
         """Return the file at a path of a tree, None where the tree has none there.
 
         :raises MissingObjectError: when a tree on the way is not there; this is never "no file".
         """
-        here = Entry(FOLDER, tree.encode())
+        here = TreeEntry(FOLDER, tree.encode())
         for name in path.split(b"/"):
             if here.mode != FOLDER:
                 return None

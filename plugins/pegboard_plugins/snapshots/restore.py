@@ -21,10 +21,10 @@ from pegboard_plugins.snapshots.objects import (
     EXECUTABLE,
     SUBMODULE,
     SYMLINK,
-    Entry,
     MissingObjectError,
     Objects,
     StoredTrees,
+    TreeEntry,
 )
 
 
@@ -35,8 +35,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     path: bytes
-    expected: Entry | None
-    wanted: Entry | None
+    expected: TreeEntry | None
+    wanted: TreeEntry | None
 
     @property
     def is_secret(self) -> bool:
@@ -221,7 +221,7 @@ def file_diff(move: Move, contents: Mapping[bytes, bytes]) -> FileDiff:
     )
 
 
-def _text(entry: Entry | None, contents: Mapping[bytes, bytes]) -> str | None:
+def _text(entry: TreeEntry | None, contents: Mapping[bytes, bytes]) -> str | None:
     if entry is None:
         return ""
     content = contents.get(entry.oid)

@@ -18,10 +18,10 @@ from pegboard_plugins.snapshots.git import (
 )
 from pegboard_plugins.snapshots.objects import (
     SUBMODULE,
-    Entry,
     MissingObjectError,
     Objects,
     StoredTrees,
+    TreeEntry,
     path_and_stage,
     stage_name,
     tree_of,
@@ -30,11 +30,11 @@ from pegboard_plugins.snapshots.objects import (
 _Reason = Literal["restaged", "committed", "unstaged", "locked"]
 
 
-class _Step(NamedTuple):
+class _StagedStep(NamedTuple):
     name: bytes
     path: bytes
-    expected: Entry | None
-    wanted: Entry | None
+    expected: TreeEntry | None
+    wanted: TreeEntry | None
     head: str
 
 
@@ -78,7 +78,9 @@ def restage(git: ShadowGit, objects: Objects, ways: Mapping[str, StagedWay]) -> 
     return tuple(Left(path=path, reason=reason) for path, reason in places)
 
 
-def _obstacles(git: ShadowGit, steps: Sequence[_Step], index: Listing) -> dict[bytes, _Reason]:
+def _obstacles(
+    git: ShadowGit, steps: Sequence[_StagedStep], index: Listing
+) -> dict[bytes, _Reason]:
     """Return the paths whose steps are impossible, with the reason."""
     head = git.head()
     committed = git.tree_of(head, [step.path for step in steps if step.head != head])
@@ -98,12 +100,14 @@ def _obstacles(git: ShadowGit, steps: Sequence[_Step], index: Listing) -> dict[b
     return {path: reasons[path] for path in {step.path for step in steps} & reasons.keys()}
 
 
-def _entry(index: Listing, name: bytes) -> Entry | None:
+def _entry(index: Listing, name: bytes) -> TreeEntry | None:
     path, stage = path_and_stage(name)
     return index.indexed.get(path) if stage == b"0" else index.unmerged.get(name)
 
 
-def _steps(ways: Mapping[str, StagedWay], objects: Objects) -> tuple[list[bytes], list[_Step]]:
+def _steps(
+    ways: Mapping[str, StagedWay], objects: Objects
+) -> tuple[list[bytes], list[_StagedStep]]:
     """Return the paths whose state is lost, and the steps of the others."""
     lost, steps = [], []
     trees = StoredTrees(objects)
@@ -115,5 +119,5 @@ def _steps(ways: Mapping[str, StagedWay], objects: Objects) -> tuple[list[bytes]
         except MissingObjectError:
             lost.append(path)
             continue
-        steps.append(_Step(name, path, before, after, way.head))
+        steps.append(_StagedStep(name, path, before, after, way.head))
     return lost, steps

@@ -18,9 +18,9 @@ from pegboard_plugins.snapshots.objects import (
     FILE,
     SUBMODULE,
     SYMLINK,
-    Entry,
     Objects,
     Tree,
+    TreeEntry,
     file_id,
 )
 from pegboard_plugins.snapshots.staging import staged
@@ -42,7 +42,7 @@ class _Seen(msgspec.Struct, frozen=True):
     """A file as it was when its content was read; `sure` when its times would tell a change."""
 
     facts: tuple[int, ...]
-    entry: Entry
+    entry: TreeEntry
     sure: bool
 
 
@@ -65,13 +65,13 @@ class WorktreeState:
         self._git = git
         self._objects = objects
         self._root = os.fsencode(git.worktree) + b"/"
-        self._index: dict[bytes, Entry] = {}
+        self._index: dict[bytes, TreeEntry] = {}
         self._skipped: set[bytes] = set()
         self._many: set[bytes] = set()
-        self._unmerged: dict[bytes, Entry] = {}
+        self._unmerged: dict[bytes, TreeEntry] = {}
         self._index_state: tuple[int, ...] | None = None
-        self._unlike_index: dict[bytes, Entry | None] = {}
-        self._files: dict[bytes, Entry] = {}
+        self._unlike_index: dict[bytes, TreeEntry | None] = {}
+        self._files: dict[bytes, TreeEntry] = {}
         self._seen: dict[bytes, _Seen] = {}
         self._tree: Tree | None = None
         self.apart = Apart(self._root)
@@ -215,11 +215,11 @@ class WorktreeState:
             self._seen.pop(path, None)
             self._entry(path)
 
-    def entry(self, path: bytes) -> Entry | None:
+    def entry(self, path: bytes) -> TreeEntry | None:
         """Return the current file, None if it is missing; its content is not stored."""
         return _entry_of(self._root + path, self._objects, stores=False)[0]
 
-    def copy(self, path: bytes) -> Entry | None:
+    def copy(self, path: bytes) -> TreeEntry | None:
         """Return the file as `entry` does, and store its content if it is not too long.
 
         :raises OSError: when it cannot be stored.
@@ -230,7 +230,7 @@ class WorktreeState:
         """Whether the trees have the file, or none is known yet."""
         return self._tree is None or path in self._files or path in self._index
 
-    def copied(self, path: bytes) -> Entry | None:
+    def copied(self, path: bytes) -> TreeEntry | None:
         """Return the current file, which no tree has; None if it is missing.
 
         :raises NotKeptError: when it cannot be read, or is too long; `apart` then records that.
@@ -268,7 +268,7 @@ class WorktreeState:
         self._many = listing.others if len(listing.others) <= MOST_REMEMBERED else set()
         listing.others = {path for path in listing.others if path in self._files}
 
-    def _converted(self, indexed: Mapping[bytes, Entry]) -> set[bytes]:
+    def _converted(self, indexed: Mapping[bytes, TreeEntry]) -> set[bytes]:
         """Files that are not as long as their blobs: line ends or filters have changed them."""
         new = {path: entry for path, entry in indexed.items() if self._index.get(path) != entry}
         sizes = self._git.sizes(tuple({entry.oid for entry in new.values()}))
@@ -284,7 +284,7 @@ class WorktreeState:
         skipped = (p for p in self._skipped if p in self._files or os.path.lexists(self._root + p))
         return listing.doubtful.union(listing.others, converted, skipped)
 
-    def _entry(self, path: bytes) -> Entry | None:
+    def _entry(self, path: bytes) -> TreeEntry | None:
         tracked = path in self._index
         name = self._root + path
         try:
@@ -342,7 +342,7 @@ class WorktreeState:
         different = {path for path, _ in self._files.items() ^ files.items()}
         return self._take({path: files.get(path) for path in different})
 
-    def _take(self, looked: Mapping[bytes, Entry | None]) -> frozenset[bytes]:
+    def _take(self, looked: Mapping[bytes, TreeEntry | None]) -> frozenset[bytes]:
         assert self._tree is not None
         changed = {p: entry for p, entry in looked.items() if self._files.get(p) != entry}
         self.moved = {}
@@ -365,13 +365,13 @@ class WorktreeState:
 
 def _entry_of(
     name: bytes, objects: Objects, *, stores: bool
-) -> tuple[Entry | None, os.stat_result | None]:
+) -> tuple[TreeEntry | None, os.stat_result | None]:
     """Return what a path is, with its state from before it was read."""
     try:
         facts = os.lstat(name)
         if stat.S_ISLNK(facts.st_mode):
             target = os.readlink(name)  # noqa: PTH115 - a path of bytes
-            return Entry(SYMLINK, objects.blob(target, stores=stores)), facts
+            return TreeEntry(SYMLINK, objects.blob(target, stores=stores)), facts
         if not stat.S_ISREG(facts.st_mode):
             return None, facts
         file = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -381,8 +381,8 @@ def _entry_of(
         facts = os.fstat(file)
         mode = EXECUTABLE if facts.st_mode & stat.S_IXUSR else FILE
         if facts.st_size > COPIED_LIMIT_BYTES:
-            return Entry(mode, file_id(file, facts.st_size, objects.algorithm)), facts
-        return Entry(mode, objects.blob(content.read(facts.st_size), stores=stores)), facts
+            return TreeEntry(mode, file_id(file, facts.st_size, objects.algorithm)), facts
+        return TreeEntry(mode, objects.blob(content.read(facts.st_size), stores=stores)), facts
 
 
 def _facts(found: os.stat_result) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pegboard_plugins.snapshots.objects import FOLDER, Entry, Objects, tree_entries
+from pegboard_plugins.snapshots.objects import FOLDER, Objects, TreeEntry, tree_entries
 
 COLLECT_EVERY_S = 24 * 3600.0
 KEPT_S = 30 * 24 * 3600.0
@@ -131,7 +131,7 @@ class Store:
 
     def _reachable(self) -> set[bytes]:
         found: set[bytes] = set()
-        waiting = [Entry(FOLDER, place.read_bytes().strip()) for place in self._all_refs()]
+        waiting = [TreeEntry(FOLDER, place.read_bytes().strip()) for place in self._all_refs()]
         while waiting:
             entry = waiting.pop()
             if entry.oid in found:

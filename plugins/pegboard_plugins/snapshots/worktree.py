@@ -24,7 +24,7 @@ from pegboard.snapshots import Followed, Left, Replaced, Restored, RestoreWay, S
 from pegboard.unstable import StepSnapshots, name_of
 from pegboard_plugins.snapshots import add_lineage, refusal
 from pegboard_plugins.snapshots import restore as restoring
-from pegboard_plugins.snapshots.claims import Claims, Copies, Writing
+from pegboard_plugins.snapshots.claims import Claims, Copies, WriteClaim
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
 from pegboard_plugins.snapshots.objects import NoRoomError, Objects, tree_of
 from pegboard_plugins.snapshots.staging import restage
@@ -97,7 +97,7 @@ class GitSnapshots:
         return add_lineage(self._lineages, session_id, parent_id)
 
     @contextmanager
-    def writing(self, owners: tuple[str, ...], *, tells: bool) -> Iterator[Writing]:
+    def writing(self, owners: tuple[str, ...], *, tells: bool) -> Iterator[WriteClaim]:
         """Run a call that may write files, for a session and its ancestors.
 
         With `tells` it names its files by `Writing.tell`. If it names none, or without `tells`,

@@ -103,7 +103,7 @@ def reason_of(error: Exception) -> str:
     return str(error)
 
 
-class Opened(msgspec.Struct, frozen=True, kw_only=True):
+class OpenDatabase(msgspec.Struct, frozen=True, kw_only=True):
     """An open database: the writing connection, and the findings of its opening.
 
     `copy` is the folder of the copy that is open in its place, `refused` the error of every write.
@@ -117,7 +117,7 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     refused: StorageError | None = None
 
 
-def open_database(path: Path, wait: LockWait) -> Opened:
+def open_database(path: Path, wait: LockWait) -> OpenDatabase:
     """Open the database of this path, or make it, with folders of mode 0700.
 
     A damaged file is moved aside, unless another process uses it, and its readable rows are
@@ -159,7 +159,7 @@ def connect_reader(path: Path) -> apsw.Connection:
 
 def _open_checked(
     path: Path, owners: Owners, wait: LockWait, *, check: bool, shared: bool
-) -> Opened:
+) -> OpenDatabase:
     """Open the database with all tables, recovered; `shared` when other processes use it."""
     try:
         return _connect(path, owners, wait, check=check, shared=shared)
@@ -213,7 +213,7 @@ def _connect(  # noqa: PLR0913 - the file, its users, and how it was found
     check: bool,
     shared: bool = False,
     damaged: Path | None = None,
-) -> Opened:
+) -> OpenDatabase:
     """Connect to the database; one that is filled from a `damaged` one has a warning about it."""
     path.touch(mode=0o600)  # SQLite gives the files next to it the same mode
     warnings: tuple[str, ...] = ()
@@ -237,7 +237,7 @@ def _connect(  # noqa: PLR0913 - the file, its users, and how it was found
         recovered = recover(db, owners.is_alive)
         opentexts.sweep(db)
         failing.pop_all()
-    return Opened(db=db, owners=owners, warnings=warnings, recovered=recovered)
+    return OpenDatabase(db=db, owners=owners, warnings=warnings, recovered=recovered)
 
 
 def schema_version(db: apsw.Connection, path: Path) -> int:

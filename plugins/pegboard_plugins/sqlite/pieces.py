@@ -122,7 +122,7 @@ def _as_it_is_now(db: apsw.Connection, place: int, data: bytes) -> bytes:
         now.close()
 
 
-class Settled(msgspec.Struct, frozen=True):
+class SettledPart(msgspec.Struct, frozen=True):
     """A part at its end: its event, its row's JSON, and the bytes of its text that pieces have."""
 
     event: Event
@@ -132,7 +132,7 @@ class Settled(msgspec.Struct, frozen=True):
 
 def settle(
     db: apsw.Connection, change: PartUpdated, place: int, data: bytes, streamed: int | None
-) -> Settled:
+) -> SettledPart:
     """Store the text of an open part, or of one whose text was in pieces, and its event."""
     part = change.part
     opentexts.end(db, place)
@@ -145,9 +145,9 @@ def settle(
                     _add(db, place, part, text[start : start + _PIECE_BYTES])
             bare = replace(part, text="")
             event = _store(db, change, bare, place, size=len(text))
-            return Settled(event, encode_checked(bare), len(text))
+            return SettledPart(event, encode_checked(bare), len(text))
     drop(db, place)
-    return Settled(store_update(db, change, data), data, None)
+    return SettledPart(store_update(db, change, data), data, None)
 
 
 def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:

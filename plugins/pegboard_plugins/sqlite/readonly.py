@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from pegboard.errors import StorageError
 from pegboard_plugins.sqlite import opentexts
-from pegboard_plugins.sqlite.databasefile import LockWait, Opened, open_database
+from pegboard_plugins.sqlite.databasefile import LockWait, OpenDatabase, open_database
 
 _COPIED = ("", "-wal", "-journal")
 _UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT}
@@ -24,7 +24,7 @@ def is_unwritable(error: BaseException | None) -> bool:
     return isinstance(error, OSError) and error.errno in _UNWRITABLE
 
 
-def open_copy(path: Path, wait: LockWait, error: StorageError) -> Opened:
+def open_copy(path: Path, wait: LockWait, error: StorageError) -> OpenDatabase:
     """Return an open copy of a database that could not be opened because of this error.
 
     :raises StorageError: when the error has another reason, or there is no room for a copy.

@@ -32,7 +32,7 @@ from pegboard.storage import (
 from pegboard_plugins.sqlite import owners, reads, writes
 from pegboard_plugins.sqlite.databasefile import (
     LockWait,
-    Opened,
+    OpenDatabase,
     connect_reader,
     files_of,
     note_damage,
@@ -53,7 +53,9 @@ _Value = TypeVar("_Value")
 class SqliteStorage:
     """`Storage` in one SQLite file, which several processes may use; has one event loop."""
 
-    def __init__(self, path: Path, opened: Opened, *, ids: IdSource, writer: WriterThread) -> None:
+    def __init__(
+        self, path: Path, opened: OpenDatabase, *, ids: IdSource, writer: WriterThread
+    ) -> None:
         self.ids = ids
         self.warnings = opened.warnings
         self.path = path
@@ -294,7 +296,7 @@ class SqliteStorage:
             ) from error
 
 
-def _open(path: Path, wait: LockWait) -> Opened:
+def _open(path: Path, wait: LockWait) -> OpenDatabase:
     """Return the open database, or an open copy of one that cannot be written."""
     try:
         return open_database(path, wait)

@@ -33,13 +33,13 @@ _FOUND = "found"
 """The key of a search's metadata with the ids of the tools that it found."""
 
 
-class Options(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ToolSearchOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The options of the plugin: with `gateway` found tools are called through `tool_call`."""
 
     gateway: bool = False
 
 
-options = Options
+options = ToolSearchOptions
 
 
 @tool(effect="reads", requires=False)

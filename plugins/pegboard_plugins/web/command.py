@@ -64,7 +64,7 @@ def web(directory: Path, port: int, *, allow_approve: bool, no_open: bool, trust
     if running is not None:
         show(running)
         return
-    settings = lifecycle.Settings(
+    settings = lifecycle.ServerSettings(
         directory=directory,
         port=port,
         options=AppOptions(interactive=True, trust=True if trust else None),

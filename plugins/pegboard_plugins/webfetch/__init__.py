@@ -220,7 +220,7 @@ async def _converted(context: ToolContext, page: "Page", format: Format, charset
     return done.output
 
 
-class Options(msgspec.Struct, frozen=True):
+class WebFetchOptions(msgspec.Struct, frozen=True):
     """`allow_private`: pages of this machine and its network can be fetched, too.
 
     `proxy` is the URL of an HTTP proxy for all pages; without it the environment names one.
@@ -230,7 +230,7 @@ class Options(msgspec.Struct, frozen=True):
     proxy: str = ""
 
 
-options = Options
+options = WebFetchOptions
 """What `plugins.webfetch.options` can say."""
 
 

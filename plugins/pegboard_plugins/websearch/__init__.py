@@ -47,7 +47,7 @@ SearchKind = Literal["web", "code"]
 """What is wanted: pages of any kind, or code and documentation for programmers."""
 
 
-class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
+class WebHit(msgspec.Struct, frozen=True, kw_only=True):
     """A page that was found; `text` is what it says around the words of the query."""
 
     url: str
@@ -61,7 +61,7 @@ class SearchBackend(Protocol):
     name: str
     """What the user's configuration and errors call it."""
 
-    async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[SearchHit]:
+    async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[WebHit]:
         """Return the pages, best first; the tool ignores all after `limit`.
 
         The tool waits 30 seconds at most. A `ToolError` is shown to the model, any other error
@@ -84,13 +84,13 @@ def register_search_backends(config: Config) -> Sequence[SearchBackend] | None:
     from collections.abc import Sequence
 
     from pegboard import hookimpl
-    from pegboard_plugins.websearch import SearchBackend, SearchHit, SearchKind
+    from pegboard_plugins.websearch import SearchBackend, SearchKind, WebHit
 
 
     class Nothing:
         name = "nothing"
 
-        async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[SearchHit]:
+        async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[WebHit]:
             return ()
 
 
@@ -154,7 +154,7 @@ def search_tools(backend: SearchBackend) -> list[Tool]:
 
 async def _found(
     backend: SearchBackend, query: str, kind: SearchKind, limit: int
-) -> Sequence[SearchHit]:
+) -> Sequence[WebHit]:
     """Ask a backend, which may be foreign code.
 
     :raises ToolError: when it takes too long, or answers with an invalid value.
@@ -167,12 +167,12 @@ async def _found(
         if not allowed.expired():
             raise
         raise ToolError(f"{backend.name} took longer than {TIME_LIMIT_S:g} s") from error
-    if not isinstance(hits, Sequence) or not all(isinstance(hit, SearchHit) for hit in hits):
+    if not isinstance(hits, Sequence) or not all(isinstance(hit, WebHit) for hit in hits):
         raise ToolError(f"the search backend {backend.name} answered with something else than hits")
     return tuple(hits)[:limit]
 
 
-def _entry(hit: SearchHit) -> str:
+def _entry(hit: WebHit) -> str:
     text = " ".join(hit.text.split())[:SNIPPET_CHARS]
     return "\n".join(line for line in (hit.title.strip(), hit.url, text) if line)
 
@@ -193,7 +193,7 @@ def _result(query: str, entries: list[str]) -> ToolResult:
     return ToolResult(output=output, title=query, metadata={"results": len(entries)})
 
 
-class Options(msgspec.Struct, frozen=True):
+class WebSearchOptions(msgspec.Struct, frozen=True):
     """`url` and `key` are of a SearXNG server, `backend` names the one that searches."""
 
     url: str = ""
@@ -201,7 +201,7 @@ class Options(msgspec.Struct, frozen=True):
     backend: str | None = None
 
 
-options = Options
+options = WebSearchOptions
 """What `plugins.websearch.options` can say."""
 
 
@@ -234,7 +234,7 @@ async def register_tools(config: Config, hooks: HookCalls, plugin: Plugin) -> li
     )
 
 
-def _own_server(options: Options) -> list[SearchBackend]:
+def _own_server(options: WebSearchOptions) -> list[SearchBackend]:
     """Return the user's SearXNG server; the backends of plugins are newer.
 
     :raises InvalidInputError: when its address is invalid.

@@ -9,7 +9,7 @@ import msgspec
 
 from pegboard import ToolError
 from pegboard.unstable import proxy_for, tls_context
-from pegboard_plugins.websearch import SearchHit, SearchKind
+from pegboard_plugins.websearch import SearchKind, WebHit
 
 if TYPE_CHECKING:
     import httpx
@@ -27,7 +27,7 @@ class _Result(msgspec.Struct, frozen=True):
     content: str | None = None
 
 
-class _Answer(msgspec.Struct, frozen=True):
+class _SearchAnswer(msgspec.Struct, frozen=True):
     results: tuple[_Result, ...] = ()
 
 
@@ -45,7 +45,7 @@ class SearXNG:
         if key:
             self._headers["Authorization"] = f"Bearer {key}"
 
-    async def search(self, query: str, *, kind: SearchKind, limit: int) -> tuple[SearchHit, ...]:
+    async def search(self, query: str, *, kind: SearchKind, limit: int) -> tuple[WebHit, ...]:
         """Return the results, best first.
 
         :raises ToolError: when the server cannot be reached in 25 seconds, refuses, or answers
@@ -81,14 +81,14 @@ class SearXNG:
             by = f" through the {proxy}" if proxy else ""
             raise ToolError(f"{self._url} cannot be asked{by}: {text}") from error
         try:
-            found = msgspec.json.decode(content, type=_Answer).results
+            found = msgspec.json.decode(content, type=_SearchAnswer).results
         except msgspec.DecodeError as error:
             raise ToolError(
                 f"{self._url} did not answer with results in JSON; its settings must allow the"
                 f" format json ({error})"
             ) from error
         return tuple(
-            SearchHit(url=each.url, title=each.title or "", text=each.content or "")
+            WebHit(url=each.url, title=each.title or "", text=each.content or "")
             for each in found[:limit]
         )
 

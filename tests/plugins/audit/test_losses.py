@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from pegboard_plugins.audit.acknowledgement import acknowledge_audit
-from pegboard_plugins.audit.chain import Head, Link, head_file, locked, write_head
+from pegboard_plugins.audit.chain import ChainLink, LogHead, head_file, locked, write_head
 from pegboard_plugins.audit.check import Audited, verify_audit
 from pegboard_plugins.audit.trail import Audit
 
@@ -34,18 +34,18 @@ def lines(path):
 def of_the_first_version(path, *words):
     """A log as it was written before lines had a version."""
     path.parent.mkdir()
-    before, content = Link(), b""
+    before, content = ChainLink(), b""
     for seq, word in enumerate(words, 1):
         facts = {"seq": seq, "at": 7, "kind": "decision", "word": word, "prev": before.digest}
         digest = sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()
         before, content = (
-            Link(seq, digest),
+            ChainLink(seq, digest),
             content + msgspec.json.encode({**facts, "hash": digest}),
         )
         content += b"\n"
     path.write_bytes(content)
     with locked(path, writing=True) as number:
-        write_head(number, Head(last=before, size=len(content)))
+        write_head(number, LogHead(last=before, size=len(content)))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_the_first_line_of_all_may_be_cut_by_a_crash(path):
     await written(path, "a")
     with locked(path, writing=True) as number:
         os.ftruncate(number, 0)
-        write_head(number, Head())
+        write_head(number, LogHead())
     path.write_bytes(path.read_bytes()[:20])
 
     await written(path, "b")

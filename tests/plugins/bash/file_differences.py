@@ -7,7 +7,7 @@ from functools import cache
 
 from pegboard.files import resolved_path
 from pegboard.unstable import shell_escape, shell_paths
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from pegboard_plugins.bash.wildcards import looked_up
 from plugins.bash.file_box import environment, observed, project_of
 
@@ -211,7 +211,9 @@ def _whole(text):
 def judged(line, root):
     """The judgement of a line in the project."""
     project = project_of(root)
-    place = Place(cwd=project, home=root / "home", worktree=project, environment=environment(root))
+    place = StartPlace(
+        cwd=project, home=root / "home", worktree=project, environment=environment(root)
+    )
     return looked_up(scan(line, place), line)
 
 

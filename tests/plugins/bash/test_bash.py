@@ -12,7 +12,7 @@ from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard_plugins.bash import bash
 from pegboard_plugins.bash.approving import prefix
 from pegboard_plugins.bash.display import plain
-from pegboard_plugins.bash.scan import Place, Scan, scan
+from pegboard_plugins.bash.scan import Scan, StartPlace, scan
 from tool_context import Context, call, said
 
 
@@ -47,7 +47,7 @@ def commands(text):
 
 
 def seen(text):
-    return scan(text, Place(cwd=Path("/w/proj"), home=Path("/home/u")))
+    return scan(text, StartPlace(cwd=Path("/w/proj"), home=Path("/home/u")))
 
 
 def paths(text):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from plugins.bash.test_verdicts import project, verdicts
 
 __all__ = ["project"]
@@ -18,7 +18,7 @@ __all__ = ["project"]
     ],
 )
 def test_what_a_known_carrier_runs_is_a_command(tmp_path, line, run):
-    found = scan(line, Place(cwd=tmp_path, home=tmp_path))
+    found = scan(line, StartPlace(cwd=tmp_path, home=tmp_path))
 
     assert found.unclear is None
     assert run in [" ".join(argv) for argv in found.commands]
@@ -33,7 +33,7 @@ def test_what_a_known_carrier_runs_is_a_command(tmp_path, line, run):
     ],
 )
 def test_other_words_of_it_are_unclear(tmp_path, line):
-    assert scan(line, Place(cwd=tmp_path, home=tmp_path)).unclear is not None
+    assert scan(line, StartPlace(cwd=tmp_path, home=tmp_path)).unclear is not None
 
 
 async def test_paths_of_another_world_are_no_files_of_this_machine(project, tmp_path):

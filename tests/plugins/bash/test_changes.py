@@ -3,7 +3,7 @@
 import pytest
 
 from guarding import of_command
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from pegboard_plugins.bash.wildcards import looked_up
 
 
@@ -17,7 +17,7 @@ def project(tmp_path):
 
 
 def written(project, command):
-    found = scan(command, Place(cwd=project, home=project.parent, worktree=project))
+    found = scan(command, StartPlace(cwd=project, home=project.parent, worktree=project))
     return {str(path).removeprefix(f"{project}/") for path in found.writes} - {str(project)}
 
 
@@ -173,13 +173,13 @@ def test_a_line_goes_on_where_its_words_lead(project, command, path):
 def test_a_number_in_a_name_may_be_any(project, command):
     (project / "f25").touch()
 
-    found = scan(command, Place(cwd=project, home=project.parent, worktree=project))
+    found = scan(command, StartPlace(cwd=project, home=project.parent, worktree=project))
 
     assert f"{project}/f25" in map(str, looked_up(found, command).writes)
 
 
 def test_of_a_wildcard_that_is_cut_in_two_any_name_is_left(project):
-    place = Place(cwd=project, home=project.parent, worktree=project)
+    place = StartPlace(cwd=project, home=project.parent, worktree=project)
 
     found = scan("for f in *[.]txt; do cp a ${f%.*}.md; done", place)
 
@@ -187,7 +187,7 @@ def test_of_a_wildcard_that_is_cut_in_two_any_name_is_left(project):
 
 
 def test_another_shell_may_read_a_set_otherwise(project):
-    place = Place(cwd=project, home=project.parent, worktree=project)
+    place = StartPlace(cwd=project, home=project.parent, worktree=project)
 
     assert scan("sh -c 'cat .[^a]nv'", place).unclear.code == "dialect"
     assert scan("bash -c 'cat .[^a]nv'; sh -c 'cat .[!a]nv'", place).unclear is None

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from cases import load
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 
 CASES = load("bash_cases.json")
 NO_RISK = {"/dev/null"}
@@ -27,7 +27,7 @@ def place(tmp_path_factory):
 def scanned(place, command):
     there = re.sub(r"(?<![\w.])/(w|home/u)(?=/|$)", lambda found: f"{place}/{found[1]}", command)
     project = place / "w/proj"
-    return scan(there, Place(cwd=project, home=place / "home/u", worktree=project))
+    return scan(there, StartPlace(cwd=project, home=place / "home/u", worktree=project))
 
 
 def outside(place, found):

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from pegboard_plugins.bash.approving import covered, prefix
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 
 PROJECT, HOME = Path("/w/proj"), Path("/home/u")
 
 
 def seen(text):
-    return scan(text, Place(cwd=PROJECT, home=HOME, worktree=PROJECT))
+    return scan(text, StartPlace(cwd=PROJECT, home=HOME, worktree=PROJECT))
 
 
 def texts(paths):

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pegboard_plugins.bash.scan import Place, Scan, scan
+from pegboard_plugins.bash.scan import Scan, StartPlace, scan
 from plugins.bash.shell_lines import PROGRAMS, lines
 
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ", "2000"))
@@ -55,7 +55,9 @@ def mutated(draw):
 def test_every_line_is_judged_in_bounded_time(line):
     started = time.process_time()
 
-    found = scan(line, Place(cwd=Path("/w/proj"), home=Path("/home/u"), worktree=Path("/w/proj")))
+    found = scan(
+        line, StartPlace(cwd=Path("/w/proj"), home=Path("/home/u"), worktree=Path("/w/proj"))
+    )
 
     assert isinstance(found, Scan)
     assert time.process_time() - started < 2
@@ -110,7 +112,7 @@ def end(process):
 @settings(UNLIMITED, max_examples=LINES_RUN)
 @given(line=lines)
 def test_what_bash_runs_was_judged(place, line):
-    found = scan(line, Place(cwd=place / "work", home=place / "work"))
+    found = scan(line, StartPlace(cwd=place / "work", home=place / "work"))
     judged = {argv[0].rpartition("/")[2] for argv in found.commands}
 
     ran = really_run(place, line)

@@ -7,7 +7,7 @@ import pytest
 
 from pegboard_plugins.bash import tables
 from pegboard_plugins.bash.programs import KINDS
-from pegboard_plugins.bash.scan import Place, judge_line, scan
+from pegboard_plugins.bash.scan import StartPlace, judge_line, scan
 from pegboard_plugins.bash.syntax import Unclear
 from pegboard_plugins.bash.values import Values
 
@@ -73,7 +73,7 @@ def test_code_for_a_shell_is_read_as_that_shell_reads_it(line, why):
 
 
 def test_another_shell_than_a_new_bash_reads_less():
-    place = Place(cwd=Path("/w"), home=Path("/h"), is_bash=False)
+    place = StartPlace(cwd=Path("/w"), home=Path("/h"), is_bash=False)
 
     assert scan("ls -l | grep x && make", place).unclear is None
     for line in ("[[ a ]]", "ls {a,b}", "cat <(a)", "echo $'a'", "a &> b", "x+=1"):
@@ -188,7 +188,7 @@ def test_what_may_run_anything_is_not_known(line, why):
     ],
 )
 def test_a_program_with_a_version_in_its_name_is_judged_like_that_program(line, same):
-    place = Place(cwd=Path("/w"), home=Path("/h"))
+    place = StartPlace(cwd=Path("/w"), home=Path("/h"))
 
     found, expected = scan(line, place), scan(same, place)
 

@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 
 LONGEST_COMMAND = 16 << 10
 
 
 def seen(line):
-    return scan(line[:LONGEST_COMMAND], Place(cwd=Path("/w"), home=Path("/h"), worktree=Path("/w")))
+    return scan(
+        line[:LONGEST_COMMAND], StartPlace(cwd=Path("/w"), home=Path("/h"), worktree=Path("/w"))
+    )
 
 
 @pytest.mark.timeout(60)

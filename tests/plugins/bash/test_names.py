@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 
 ENV = {"USER": "root", "LOGNAME": "root", "TERM": "xterm", "WIDTH": "80"}
 HIDDEN = "'a[$(touch x)]'"
@@ -15,7 +15,7 @@ HIDDEN = "'a[$(touch x)]'"
 
 def code(line, env=ENV):
     """Why a line is unclear; empty for one that is known."""
-    place = Place(cwd=Path("/w"), home=Path("/h"), worktree=Path("/w"), environment=env)
+    place = StartPlace(cwd=Path("/w"), home=Path("/h"), worktree=Path("/w"), environment=env)
     found = scan(line, place)
     return found.unclear.code if found.unclear else ""
 

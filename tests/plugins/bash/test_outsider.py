@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 
 DATA = Path(__file__).parents[2] / "data"
 RULES = json.loads((DATA / "outsider_lines.json").read_text(encoding="utf-8"))
 
 
 def scanned(line):
-    return scan(line, Place(cwd=Path("/w"), home=Path("/home/u"), worktree=Path("/w")))
+    return scan(line, StartPlace(cwd=Path("/w"), home=Path("/home/u"), worktree=Path("/w")))
 
 
 @pytest.mark.parametrize(

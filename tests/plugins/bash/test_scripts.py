@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from plugins.bash.test_verdicts import project, verdicts
 
 __all__ = ["project"]
@@ -101,7 +101,9 @@ cat > s.sh <<'E'; chmod +x s.sh; ./s.sh | tr a b\nls\nE
 
 @pytest.mark.parametrize("line", lines_of(COMPUTED))
 def test_a_file_that_is_run_is_not_computed_in_the_same_line(line):
-    unclear = scan(line, Place(cwd=Path("/w"), home=Path("/home/u"), worktree=Path("/w"))).unclear
+    unclear = scan(
+        line, StartPlace(cwd=Path("/w"), home=Path("/home/u"), worktree=Path("/w"))
+    ).unclear
 
     assert unclear is not None
     assert unclear.code == "computed-code"
@@ -110,5 +112,6 @@ def test_a_file_that_is_run_is_not_computed_in_the_same_line(line):
 @pytest.mark.parametrize("line", lines_of(READ))
 def test_what_is_made_of_the_output_of_a_script_is_no_code(line):
     assert (
-        scan(line, Place(cwd=Path("/w"), home=Path("/home/u"), worktree=Path("/w"))).unclear is None
+        scan(line, StartPlace(cwd=Path("/w"), home=Path("/home/u"), worktree=Path("/w"))).unclear
+        is None
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 
 
 @pytest.fixture
@@ -12,7 +12,7 @@ def project(tmp_path):
 
 
 def destroyed(project, command):
-    found = scan(command, Place(cwd=project, home=project / "home", worktree=project))
+    found = scan(command, StartPlace(cwd=project, home=project / "home", worktree=project))
     return {target.removeprefix(f"{project}/") for target in found.destroys}
 
 

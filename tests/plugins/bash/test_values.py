@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.unstable import shell_fits
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from plugins.bash.shell_box import needs_box, started_in
 from plugins.bash.value_lines import value_lines
 
@@ -32,7 +32,7 @@ def place(tmp_path_factory):
     home.mkdir()
     for name in ("a.py", "src/main.py", ".env"):
         (work / name).touch()
-    return Place(cwd=work, home=home, worktree=work)
+    return StartPlace(cwd=work, home=home, worktree=work)
 
 
 def unnamed(place, line, ran):

@@ -6,7 +6,7 @@ import pytest
 
 from guarding import of_command
 from pegboard.unstable import shell_paths
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from pegboard_plugins.bash.wildcards import looked_up
 
 
@@ -26,7 +26,7 @@ def tree(tmp_path):
 
 
 def found(project, command):
-    place = Place(cwd=project, home=project.parent, worktree=project)
+    place = StartPlace(cwd=project, home=project.parent, worktree=project)
     return looked_up(scan(command, place), command)
 
 

@@ -12,7 +12,7 @@ from pegboard.schema.session import (
     QuestionRequest,
     Reply,
 )
-from pegboard_plugins.chat.questions import Questions
+from pegboard_plugins.chat.questions import QuestionDialog
 from pegboard_plugins.chat.requests import Permission, Settled, allowed
 from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
@@ -64,7 +64,7 @@ def plain(row: SpanLine) -> str:
     return "".join(span.text for span in row)
 
 
-def text(dialog: Permission | Questions, width: int, room: int) -> str:
+def text(dialog: Permission | QuestionDialog, width: int, room: int) -> str:
     return "\n".join(map(plain, dialog.lines(width, room)))
 
 
@@ -87,7 +87,7 @@ def test_each_answer_has_a_row_in_plain_words() -> None:
 @pytest.mark.parametrize("width", [40, 80, 200])
 @pytest.mark.parametrize("room", range(3, 25))
 def test_the_answers_are_the_last_to_go(width: int, room: int) -> None:
-    asked, questions = Permission(EDITING, Given().settle), Questions(ASKED, Given().answer)
+    asked, questions = Permission(EDITING, Given().settle), QuestionDialog(ASKED, Given().answer)
 
     shown = text(asked, width, room)
     choices = text(questions, width, room)
@@ -146,7 +146,7 @@ def test_enter_gives_the_marked_answer(steps: int, reply: Reply | str | None) ->
 
 def test_enter_gives_the_marked_answer_of_a_question() -> None:
     given = Given()
-    dialog = Questions(ASKED, given.answer)
+    dialog = QuestionDialog(ASKED, given.answer)
 
     dialog.press("down")
     assert "❯ 2    Blue" in text(dialog, 80, 20)
@@ -162,7 +162,7 @@ def test_several_answers_are_marked_and_sent() -> None:
         session_id="ses_1",
         questions=(Question(**{**_fields(COLOURS), "multiple": True}),),
     )
-    dialog = Questions(several, given.answer)
+    dialog = QuestionDialog(several, given.answer)
 
     for key in (" ", "down", " ", "1", "enter"):
         dialog.press(key)

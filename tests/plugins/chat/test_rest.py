@@ -6,7 +6,7 @@ import pytest
 
 from pegboard import InvalidInputError
 from pegboard_plugins.chat import rest
-from pegboard_plugins.chat.rest import Rest
+from pegboard_plugins.chat.rest import IdleWait
 from plugins.chat.conftest import Place
 from plugins.chat.held import HeldCall
 from plugins.chat.screen import chat, scripts
@@ -84,7 +84,7 @@ async def test_a_wait_has_a_limit_and_the_next_command_its_turn(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     works = True
-    waits = Rest(lambda: works, lambda: None)
+    waits = IdleWait(lambda: works, lambda: None)
     monkeypatch.setattr(rest, "REST_S", 0.05)
 
     with pytest.raises(InvalidInputError, match=r"/undo: the turn is still running after 0\.05 s"):

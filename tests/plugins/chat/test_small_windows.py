@@ -19,7 +19,7 @@ from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.finished import Asked, rows_of
 from pegboard_plugins.chat.footer import Footing, footer_lines
 from pegboard_plugins.chat.modes import Choice, Item, Menu
-from pegboard_plugins.chat.questions import Questions
+from pegboard_plugins.chat.questions import QuestionDialog
 from pegboard_plugins.chat.requests import Permission
 from pegboard_plugins.shared.terminal import PALETTE, Pen
 
@@ -66,7 +66,7 @@ def test_a_question_gives_way_to_its_answers_and_ends_at_words() -> None:
     asked = Question(question=LONG, header="Colour", options=options)
     request = QuestionRequest(id="que_1", session_id="ses_1", questions=(asked,))
 
-    rows = plain([*Questions(request, lambda *_: None).lines(38, 4)])
+    rows = plain([*QuestionDialog(request, lambda *_: None).lines(38, 4)])
 
     assert len(rows) <= 4
     assert rows[0].endswith("many colours ")

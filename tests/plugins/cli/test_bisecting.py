@@ -17,16 +17,16 @@ from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, 
 from pegboard.schema.part import PatchPart
 from pegboard.schema.session import Tokens
 from pegboard_plugins.cli.bisection import (
-    Found,
+    BreakingRange,
+    ChangingStep,
     Outcome,
-    Step,
     Trial,
     changing_steps,
     search,
     states_after,
     try_state,
 )
-from pegboard_plugins.snapshots.objects import FILE, Entry, Objects, tree_of
+from pegboard_plugins.snapshots.objects import FILE, Objects, TreeEntry, tree_of
 from pegboard_plugins.snapshots.store import place_of
 from played import Played, opened, text
 from plugins.cli.commands import CommandLine, finished
@@ -159,7 +159,7 @@ async def test_the_search_takes_seven_runs_at_most_for_64_steps(broken: int) -> 
         asked.append(state)
         return "fails" if state >= broken else "passes"
 
-    assert await search(STEPS, run) == Found(broken - 1, broken)
+    assert await search(STEPS, run) == BreakingRange(broken - 1, broken)
     assert len(asked) <= 7
 
 
@@ -169,7 +169,7 @@ async def test_a_state_that_cannot_be_tested_is_passed_over() -> None:
             return "cannot be tested"
         return "fails" if state >= 5 else "passes"
 
-    assert await search(8, run) == Found(3, 6)
+    assert await search(8, run) == BreakingRange(3, 6)
 
 
 class Sessions:
@@ -186,9 +186,9 @@ class Sessions:
         for line in lines:
             content += f"{line}\n"
             blob = self._objects.put("blob", content.encode())
-            yield tree_of({b"notes.txt": Entry(FILE, blob)}, self._objects)
+            yield tree_of({b"notes.txt": TreeEntry(FILE, blob)}, self._objects)
 
-    def steps(self, lines: Sequence[str]) -> tuple[Step, ...]:
+    def steps(self, lines: Sequence[str]) -> tuple[ChangingStep, ...]:
         """The steps of one session."""
         before, turns = tree_of({}, self._objects), []
         for tree in self._trees(lines):
@@ -234,12 +234,12 @@ async def found_breaks(folder: Path, number: int) -> None:
             lines[broken - 1] += " BUG"
             steps = sessions.steps(lines)
 
-            async def run(state: int, steps: tuple[Step, ...] = steps) -> Outcome:
+            async def run(state: int, steps: tuple[ChangingStep, ...] = steps) -> Outcome:
                 nonlocal runs
                 runs += 1
                 return (await try_state(app, trial, states_after(steps, state))).outcome
 
-            assert await search(STEPS, run) == Found(broken - 1, broken)
+            assert await search(STEPS, run) == BreakingRange(broken - 1, broken)
             assert runs <= 7
 
 

@@ -27,7 +27,7 @@ from pegboard.schema.part import (
     TimeSpan,
 )
 from pegboard.schema.session import Retry, Tokens
-from pegboard_plugins.cli.render import PlainScreen, Screen, open_screen, wants_colours
+from pegboard_plugins.cli.render import OutputScreen, PlainScreen, open_screen, wants_colours
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.terminalscreen import TerminalScreen
 from pegboard_plugins.cli.views import Viewer
@@ -51,7 +51,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def play(screen: Screen, events: Iterable[Event], *, thinking: bool = False) -> Tally:
+def play(screen: OutputScreen, events: Iterable[Event], *, thinking: bool = False) -> Tally:
     tally = Tally(SESSION)
     viewer = Viewer(screen, tally, Path("/w"), thinking=thinking)
     for each in events:

@@ -10,7 +10,7 @@ from pegboard_plugins.commandhooks.honoured import page, share
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
 from pegboard_plugins.commandhooks.hookevents import COMMON, ROWS
 from pegboard_plugins.commandhooks.hookfiles import read_hooks
-from pegboard_plugins.commandhooks.outcome import Ended, Outcome, outcome_of
+from pegboard_plugins.commandhooks.outcome import Ended, HookOutcome, outcome_of
 
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent
@@ -38,7 +38,7 @@ def test_the_share_of_honoured_cells_is_counted() -> None:
     assert all(0 < honoured < cells for honoured, cells in counted.values())
 
 
-def _answer(event: str, key: str, value: object, *, is_inner: bool) -> Outcome:
+def _answer(event: str, key: str, value: object, *, is_inner: bool) -> HookOutcome:
     hook = CommandHook(
         product="claude", event=event, name=event, command="check", file=Path("settings.json")
     )

@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from guarding import of_command
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from plugins.bash.file_box import make_tree, needs_file_box, observed, project_of
 from plugins.guard.listed_losses import forms
 
@@ -34,7 +34,7 @@ def root(tmp_path_factory):
 @pytest.fixture
 def place(root, monkeypatch):
     monkeypatch.setenv("HOME", str(root / "home"))
-    return Place(cwd=project_of(root), home=root / "home", worktree=project_of(root))
+    return StartPlace(cwd=project_of(root), home=root / "home", worktree=project_of(root))
 
 
 def losing(lines, root):

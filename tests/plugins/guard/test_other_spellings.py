@@ -10,7 +10,7 @@ import pytest
 from guarding import of_command
 from pegboard.schema.session import PermissionRequest, Ruleset
 from pegboard_plugins import secrets
-from pegboard_plugins.bash.scan import Place, scan
+from pegboard_plugins.bash.scan import StartPlace, scan
 from pegboard_plugins.bash.wildcards import looked_up
 from pegboard_plugins.rules import DEFAULTS
 
@@ -37,7 +37,7 @@ def nested(tracked: Path) -> Path:
 
 async def reading(project: Path, command: str) -> str:
     """What the policy of files of secrets says of a line."""
-    found = scan(command, Place(cwd=project, home=Path.home(), worktree=project))
+    found = scan(command, StartPlace(cwd=project, home=Path.home(), worktree=project))
     found = looked_up(found, command)
     session: Any = SimpleNamespace(
         home=Path.home(), rulesets=(Ruleset(source="config", rules=DEFAULTS),)
@@ -143,6 +143,6 @@ async def test_git_is_asked_for_in_a_repository_that_brings_programs_of_its_own(
 def test_a_database_is_written_by_all_that_does_not_only_look(
     project: Path, command: str, *, is_written: bool
 ) -> None:
-    found = scan(command, Place(cwd=project, home=Path.home(), worktree=project))
+    found = scan(command, StartPlace(cwd=project, home=Path.home(), worktree=project))
 
     assert (project / "app.db" in found.writes) == is_written

@@ -25,7 +25,7 @@ from pegboard.schema.part import Completed
 from pegboard_plugins import sandbox
 from pegboard_plugins.sandbox import Sandbox
 from pegboard_plugins.sandbox.enclosure import Walls
-from pegboard_plugins.sandbox.proxy import Proxy
+from pegboard_plugins.sandbox.proxy import FilteringProxy
 from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 from processes import remaining
 
@@ -76,7 +76,7 @@ async def listed(
     port = str(server.sockets[0].getsockname()[1])
     named = tuple(each.replace("PORT", port) for each in hosts)
     policy = place.policy(Config(sandbox=level, sandbox_network=named or False))
-    proxy = Proxy(policy.hosts) if named else None
+    proxy = FilteringProxy(policy.hosts) if named else None
     if proxy is not None:
         policy = msgspec.structs.replace(policy, proxy=await proxy.open())
     box = KINDS["bubblewrap"]()
@@ -231,7 +231,7 @@ def test_an_agent_that_is_killed_takes_the_relay_along(place: Surroundings) -> N
 
     def act() -> Told:
         policy = place.policy(Config(sandbox="workspace", sandbox_network=("pypi.org",)))
-        path = asyncio.new_event_loop().run_until_complete(Proxy(policy.hosts).open())
+        path = asyncio.new_event_loop().run_until_complete(FilteringProxy(policy.hosts).open())
         policy = msgspec.structs.replace(policy, proxy=path)
         argv = ("/bin/bash", "-c", f"echo up; exec sleep {word}")
         held = KINDS["bubblewrap"]().enclose(argv, place.project, policy)

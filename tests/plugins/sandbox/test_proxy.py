@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ConfigError
-from pegboard_plugins.sandbox.proxy import MOST_CONNECTIONS, Proxy
+from pegboard_plugins.sandbox.proxy import MOST_CONNECTIONS, FilteringProxy
 from pegboard_plugins.sandbox.proxyrequest import HEAD_LIMIT_BYTES
 
 LIMIT_S = 30.0
@@ -66,7 +66,7 @@ async def proxied(*hosts: str, **facts: float) -> AsyncIterator[tuple[Site, Talk
     server = await asyncio.start_server(site.answer, "127.0.0.1", 0)
     site.port = server.sockets[0].getsockname()[1]
     said = [each.replace("PORT", str(site.port)) for each in hosts]
-    proxy = Proxy(said, resolve=site.resolve, **facts)
+    proxy = FilteringProxy(said, resolve=site.resolve, **facts)
     path = await proxy.open()
 
     async def talk(sent: bytes) -> bytes:
@@ -149,7 +149,7 @@ async def test_a_name_without_an_address_cannot_be_reached() -> None:
 
 
 async def test_the_system_looks_names_up_off_the_loop() -> None:
-    proxy = Proxy(["localhost:9"])
+    proxy = FilteringProxy(["localhost:9"])
     path = await proxy.open()
     reader, writer = await asyncio.open_unix_connection(path)
     writer.write(get("http://localhost:9/"))
@@ -274,7 +274,7 @@ async def test_much_goes_through_a_tunnel_in_both_directions() -> None:
 
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    proxy = Proxy([f"127.0.0.1:{port}"])
+    proxy = FilteringProxy([f"127.0.0.1:{port}"])
     reader, writer = await asyncio.open_unix_connection(await proxy.open())
     writer.write(f"CONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
     await reader.readuntil(b"\r\n\r\n")
@@ -306,7 +306,7 @@ async def test_who_reads_slowly_has_everything_and_nothing_fails() -> None:
 
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    proxy = Proxy([f"127.0.0.1:{port}"])
+    proxy = FilteringProxy([f"127.0.0.1:{port}"])
     path = await proxy.open()
     lines = [await asyncio.open_unix_connection(path, limit=1 << 10) for _ in sizes]
     for (_, writer), size in zip(lines, sizes, strict=True):
@@ -334,7 +334,7 @@ async def test_the_end_does_not_wait_for_those_who_do_not_read() -> None:
 
     server = await asyncio.start_server(flood, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    proxy = Proxy([f"127.0.0.1:{port}"])
+    proxy = FilteringProxy([f"127.0.0.1:{port}"])
     reader, writer = await asyncio.open_unix_connection(await proxy.open())
     writer.write(get(f"http://127.0.0.1:{port}/"))
     await reader.readexactly(1 << 20)
@@ -349,7 +349,7 @@ async def test_the_end_does_not_wait_for_those_who_do_not_read() -> None:
 
 @pytest.mark.parametrize("turns", range(8))
 async def test_a_connection_that_comes_with_the_end_is_closed(turns: int) -> None:
-    proxy = Proxy(["a.test"])
+    proxy = FilteringProxy(["a.test"])
     path = await proxy.open()
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(LIMIT_S)
@@ -365,7 +365,7 @@ async def test_a_connection_that_comes_with_the_end_is_closed(turns: int) -> Non
 
 
 async def test_only_the_user_can_call_it() -> None:
-    proxy = Proxy(["a.test"])
+    proxy = FilteringProxy(["a.test"])
     path = await proxy.open()
     modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)]
     await proxy.aclose()
@@ -375,4 +375,4 @@ async def test_only_the_user_can_call_it() -> None:
 
 def test_a_host_that_is_none_is_refused_before_anything_listens() -> None:
     with pytest.raises(ConfigError, match="no host"):
-        Proxy(["http://a.test"])
+        FilteringProxy(["http://a.test"])

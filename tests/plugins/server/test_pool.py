@@ -13,7 +13,7 @@ from pegboard.schema.session import Idle
 from pegboard_plugins import sqlite
 from pegboard_plugins.server import guard, pool
 from pegboard_plugins.server.auth import Credentials
-from pegboard_plugins.server.feed import Feed
+from pegboard_plugins.server.feed import EventFeed
 from pegboard_plugins.server.guard import AccessPolicy, Guard
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.running import RunningSessions
@@ -30,7 +30,7 @@ class Opened:
         self.options = AppOptions(
             plugins=(sqlite,), builtins=False, installed=False, env={}, **places
         )
-        self.feed = Feed()
+        self.feed = EventFeed()
         self.pool = Pool(lambda: self.options, self.feed, RunningSessions(root / "running"))
         self.root = root
 

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard_plugins.server.terminals import KEPT_UNITS, PIECE_BYTES, SENT_UNITS, Screen
+from pegboard_plugins.server.terminals import KEPT_UNITS, PIECE_BYTES, SENT_UNITS, ScreenText
 
 
-def shown(screen: Screen, place: int = 0) -> str:
+def shown(screen: ScreenText, place: int = 0) -> str:
     text = ""
     while place < screen.end:
         piece, place = screen.after(place)
@@ -16,7 +16,7 @@ def shown(screen: Screen, place: int = 0) -> str:
 
 @given(st.lists(st.text(max_size=20)), st.integers(0, 50))
 def test_what_is_shown_from_a_place_on_is_the_rest(written: list[str], place: int) -> None:
-    screen = Screen()
+    screen = ScreenText()
     for text in written:
         screen.write(text.encode("utf-8", "replace"))
 
@@ -26,7 +26,7 @@ def test_what_is_shown_from_a_place_on_is_the_rest(written: list[str], place: in
 
 
 def test_a_letter_of_two_units_is_sent_whole() -> None:
-    screen = Screen()
+    screen = ScreenText()
     screen.write(("x" * (SENT_UNITS - 1) + "\U0001f600y").encode())
 
     first, place = screen.after(0)
@@ -36,7 +36,7 @@ def test_a_letter_of_two_units_is_sent_whole() -> None:
 
 
 def test_letters_that_come_in_pieces_are_put_together() -> None:
-    screen = Screen()
+    screen = ScreenText()
     for byte in "h\u00e9\U0001f600".encode():
         screen.write(bytes([byte]))
 
@@ -44,7 +44,7 @@ def test_letters_that_come_in_pieces_are_put_together() -> None:
 
 
 def test_only_the_latest_is_kept_however_small_its_pieces() -> None:
-    screen = Screen()
+    screen = ScreenText()
     for _ in range(KEPT_UNITS // 10 + 40_000):
         screen.write(b"0123456789")
 

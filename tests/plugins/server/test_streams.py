@@ -18,11 +18,11 @@ from pegboard_plugins.server.feed import (
     KEPT_FRAMES,
     TAKEN_BYTES,
     TAKEN_FRAMES,
-    Feed,
-    Frame,
-    Listener,
+    EventFeed,
+    EventFrame,
+    FeedListener,
 )
-from pegboard_plugins.server.lifecycle import UNHEARD_MS, Settings, _listening
+from pegboard_plugins.server.lifecycle import UNHEARD_MS, ServerSettings, _listening
 from pegboard_plugins.server.sse import HEARTBEAT_S
 from served import Served, served
 
@@ -155,7 +155,7 @@ def test_a_client_that_never_reads_fills_no_memory(server, client):
 
 
 def test_clients_of_a_directory_get_these_bytes_around_a_delta() -> None:
-    feed = Feed()
+    feed = EventFeed()
     assert feed.around("/a") == 0
 
     feed.listen(None, coded=True)
@@ -167,7 +167,7 @@ def test_clients_of_a_directory_get_these_bytes_around_a_delta() -> None:
 
 
 async def test_a_slow_client_loses_what_is_no_longer_kept_and_knows_it() -> None:
-    feed = Feed()
+    feed = EventFeed()
     slow = feed.listen(None)
     for at in range(KEPT_FRAMES + 5):
         feed.publish(b'{"n":%d}' % at, directory=None)
@@ -181,7 +181,7 @@ async def test_a_slow_client_loses_what_is_no_longer_kept_and_knows_it() -> None
 
 
 async def test_what_a_client_gets_at_a_time_is_bounded() -> None:
-    feed = Feed()
+    feed = EventFeed()
     small, large = feed.listen(Path("/small")), feed.listen(Path("/large"))
     for _ in range(TAKEN_FRAMES + 1):
         feed.publish(b"{}", directory="/small")
@@ -193,7 +193,7 @@ async def test_what_a_client_gets_at_a_time_is_bounded() -> None:
 
 
 async def test_an_event_larger_than_all_that_is_kept_arrives() -> None:
-    feed = Feed()
+    feed = EventFeed()
     listener = feed.listen(None)
     feed.publish(b"{}", directory=None)
     feed.publish(b"x" * (KEPT_BYTES + 1), directory=None)
@@ -204,7 +204,7 @@ async def test_an_event_larger_than_all_that_is_kept_arrives() -> None:
 
 
 async def test_what_other_directories_tell_puts_nobody_behind() -> None:
-    feed = Feed()
+    feed = EventFeed()
     listener = feed.listen(Path("/a"))
     for _ in range(KEPT_FRAMES + 1):
         feed.publish(b"{}", directory="/b")
@@ -216,7 +216,7 @@ async def test_what_other_directories_tell_puts_nobody_behind() -> None:
 
 
 async def test_who_hears_of_no_other_directory_comes_back_without_a_loss() -> None:
-    feed = Feed()
+    feed = EventFeed()
     listener = feed.listen(Path("/a"))
     for _ in range(KEPT_FRAMES + 1):
         feed.publish(b"{}", directory="/b")
@@ -229,7 +229,7 @@ async def test_who_hears_of_no_other_directory_comes_back_without_a_loss() -> No
 
 
 async def test_who_reads_loses_nothing_of_a_burst_beside_one_who_does_not() -> None:
-    feed = Feed()
+    feed = EventFeed()
     reading, deaf = feed.listen(None), feed.listen(None)
     burst = [b'{"n":%d}' % at for at in range(3 * KEPT_FRAMES)]
 
@@ -245,7 +245,7 @@ async def test_who_reads_loses_nothing_of_a_burst_beside_one_who_does_not() -> N
 
 
 async def test_a_publisher_lets_others_work_between_its_events() -> None:
-    feed = Feed()
+    feed = EventFeed()
     turns = 0
 
     async def work() -> None:
@@ -261,7 +261,7 @@ async def test_a_publisher_lets_others_work_between_its_events() -> None:
     assert turns >= 9
 
 
-async def all_of(listener: Listener, *, until: int = 0) -> list[Frame]:
+async def all_of(listener: FeedListener, *, until: int = 0) -> list[EventFrame]:
     """What is there for a client; with `until` as many frames, which may be yet to come."""
     heard = list(await listener.frames(10))
     while until and len(heard) < until:
@@ -272,7 +272,7 @@ async def all_of(listener: Listener, *, until: int = 0) -> list[Frame]:
 
 
 async def test_what_is_kept_for_resuming_is_bounded() -> None:
-    feed = Feed()
+    feed = EventFeed()
     for _ in range(KEPT_FRAMES + 10):
         feed.publish(b"{}", directory=None)
 
@@ -284,7 +284,7 @@ async def test_what_is_kept_for_resuming_is_bounded() -> None:
 
 
 async def test_a_listener_hears_its_directory_and_what_is_for_all() -> None:
-    feed = Feed()
+    feed = EventFeed()
     listener = feed.listen(None)
     listener.directory = "/a"
     feed.publish(b"1", directory="/a", project="p")
@@ -315,7 +315,7 @@ def test_a_stop_ends_the_streams_and_takes_the_file_away(model_port, tmp_path):
 
 
 async def test_a_stream_that_begins_once_the_server_stops_ends_at_once():
-    feed = Feed()
+    feed = EventFeed()
     feed.close()
 
     listener = feed.listen(None)
@@ -363,7 +363,7 @@ def test_a_killed_server_loses_nothing_that_it_acknowledged(model_port, tmp_path
 
 
 def test_a_client_that_is_switched_off_is_noticed(tmp_path):
-    with _listening(Settings(directory=tmp_path, options=AppOptions(), port=0)) as listener:
+    with _listening(ServerSettings(directory=tmp_path, options=AppOptions(), port=0)) as listener:
         listener.listen()
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
             limit_ms = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)

@@ -11,7 +11,7 @@ from pegboard.schema.event import Event
 from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.part import FileInput
 from pegboard.schema.session import FileDiff, Session, Todo
-from pegboard_client.address import Address, Token, route
+from pegboard_client.address import ServerAddress, Token, route
 from pegboard_client.aio.files import AsyncFiles
 from pegboard_client.aio.link import AsyncLink
 from pegboard_client.aio.sessions import AsyncSessions
@@ -54,7 +54,7 @@ class AsyncClient:
         password: str | None = None,
         directory: Path | str | None = None,
     ) -> None:
-        address = Address.of(
+        address = ServerAddress.of(
             url, token=token, username=username, password=password, directory=directory
         )
         self._link = link = AsyncLink(address)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from pegboard_client.address import Address
+from pegboard_client.address import ServerAddress
 from pegboard_client.answers import OK, UNAUTHORIZED, failure, refusal, value_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _Value = TypeVar("_Value")
 class AsyncLink:
     """The connections to one server; the first request opens one."""
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: ServerAddress) -> None:
         self.address = address
         self._http: httpx.AsyncClient | None = None
         self._key: str | None = None

@@ -45,7 +45,7 @@ _DRAIN = (
 _LEAVE = "UPDATE fleet_worker SET state = 'ended' WHERE owner = %s AND state <> 'lost'"
 
 
-class Watch:
+class FleetWatch:
     """One worker's watch over its pool; `own` is its id.
 
     The name of its connection is that of the worker, so that others see when the process is gone.

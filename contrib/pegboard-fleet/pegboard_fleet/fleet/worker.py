@@ -22,7 +22,7 @@ from pegboard_fleet.fleet.jobs import JobKey, TakenJob, has_ended
 from pegboard_fleet.fleet.ledger import SharedLedger
 from pegboard_fleet.fleet.queue import Queue
 from pegboard_fleet.fleet.storage import SharedAccess, SharedDatabase
-from pegboard_fleet.fleet.watch import Watch
+from pegboard_fleet.fleet.watch import FleetWatch
 from pegboard_fleet.folders import Folders
 
 _AGAIN_S = 0.25
@@ -69,7 +69,7 @@ class Worker:
     async def run(self) -> Ending:
         """Work until a signal, a drain, or the loss of the lease or of the database."""
         lock = await asyncio.to_thread(_own_folder, self._root)
-        watch = Watch(self._settings.url, self._queue, self.own, self._settings.pool)
+        watch = FleetWatch(self._settings.url, self._queue, self.own, self._settings.pool)
         await watch.register(self._settings.concurrency)
         await self._queue.work(
             self.own, self._settings.pool, self._settings.concurrency, self._work
@@ -95,7 +95,7 @@ class Worker:
         if not self._end.done():
             self._end.set_result("stopped")
 
-    async def _watch(self, watch: Watch) -> None:
+    async def _watch(self, watch: FleetWatch) -> None:
         draining: asyncio.Task[None] | None = None
         try:
             while not self._end.done():

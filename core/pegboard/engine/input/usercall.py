@@ -18,7 +18,7 @@ from pegboard.engine.finish import GOES_ON, failure_of
 from pegboard.engine.input.usermessage import UserCall, model_for, queue
 from pegboard.engine.processor import Processor
 from pegboard.engine.run import Run
-from pegboard.engine.toolcall import STOPPED, Caller, Plan
+from pegboard.engine.toolcall import STOPPED, Caller, CallPlan
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionDeniedError, PermissionRejectedError, ToolError
 from pegboard.policy.agents import default_agent, find_agent
@@ -72,7 +72,7 @@ async def carry_out(run: Run, order: UserCall) -> Turn:
     view = await view_for(run, order.agent, order.model)
     said = TextInput(text=order.said, synthetic=True)
     turn = await queue(run, Prompt(parts=(said,), agent=view.agent.name, model=order.model))
-    plan = Plan(tool=order.tool, input=order.input, ordered=True)
+    plan = CallPlan(tool=order.tool, input=order.input, ordered=True)
     call_id, view = run.engine.ids.new("tool"), run.view(view.agent, view.model)
     return await _stored(run, view, turn.info.id, call_id, plan, agent=view.agent.name)
 
@@ -83,7 +83,7 @@ async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: Subt
     tool = serving(run.engine.tools.values(), "subagents") or Tool.raw(
         "subagents", "", {"type": "object"}, _refuse
     )
-    plan = Plan(tool=tool, input=given, ordered=True, model=part.model)
+    plan = CallPlan(tool=tool, input=given, ordered=True, model=part.model)
     await _stored(run, view, user.id, part.id, plan, agent=part.agent, finish=GOES_ON)
     if part.command is not None and run.history.next_subtask(user.id) is None:
         await _ask_to_go_on(run, user)
@@ -98,7 +98,7 @@ async def _stored(  # noqa: PLR0913 - the facts of a call
     view: SessionView,
     parent_id: str,
     call_id: str,
-    plan: Plan,
+    plan: CallPlan,
     *,
     agent: str,
     finish: str | None = None,

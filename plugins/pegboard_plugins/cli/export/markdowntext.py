@@ -6,7 +6,7 @@ from typing import assert_never
 
 from pegboard.display import escape_controls, plain_line
 from pegboard_plugins.shared.transcripts import (
-    Answer,
+    AnswerText,
     Entry,
     Fold,
     Inner,
@@ -44,7 +44,7 @@ def _entry(entry: Entry, level: int) -> Iterator[str]:
     match entry:
         case Words(text=text):
             yield fenced(escape_controls(text))
-        case Answer(text=text):
+        case AnswerText(text=text):
             yield answer_markdown(text)
         case Note(text=text):
             yield _plain(text)

@@ -108,7 +108,7 @@ def _encode(line: Line) -> bytes:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _StoredSession:
     """One session of a file."""
 
     info: Session
@@ -129,7 +129,7 @@ async def imported(app: App, lines: Iterable[bytes]) -> Session:
     return await adopted(app, [kept.conversation for kept in _read(lines)])
 
 
-def _read(lines: Iterable[bytes]) -> list[_Kept]:
+def _read(lines: Iterable[bytes]) -> list[_StoredSession]:
     """Return the sessions of a file, the first of which is the parent of all others.
 
     :raises InvalidInputError: with the number of the line.
@@ -155,7 +155,7 @@ class _Reading:
     """The state of a reader: the lines so far, and the kinds that may follow."""
 
     def __init__(self) -> None:
-        self.sessions: list[_Kept] = []
+        self.sessions: list[_StoredSession] = []
         self.ended = False
         self._ids: set[str] = set()
 
@@ -187,7 +187,7 @@ class _Reading:
         known = {kept.info.id for kept in self.sessions}
         if known and line.info.parent_id not in known:
             raise InvalidInputError(f"{line.info.id} is no subagent's session of those before it")
-        self.sessions.append(_Kept(line.info))
+        self.sessions.append(_StoredSession(line.info))
 
     def _message(self, line: MessageLine) -> None:
         kept, info = self.sessions[-1], line.info

@@ -85,7 +85,7 @@ def read_bundle(root: Path, storage: Path) -> Bundle:
         raise BundleError(
             f"{root} is not a bundle: it has no {AGENT_PLUGIN} and no {CLAUDE_PLUGIN}"
         )
-    reader = _Reader(root, storage)
+    reader = _ManifestReader(root, storage)
     return reader.agent_plugin() if agent_plugin else reader.claude_plugin()
 
 
@@ -98,7 +98,7 @@ def _refuse_links_out(root: Path) -> None:
             )
 
 
-class _Reader:
+class _ManifestReader:
     """Reads the parts of one folder; `notes` collects what has no effect."""
 
     def __init__(self, root: Path, storage: Path) -> None:

@@ -37,7 +37,7 @@ class Mention(msgspec.Struct, frozen=True, kw_only=True):
     end: int | None = None
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class MentionedFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file or a folder that a mention leads to, with links resolved."""
 
     mention: Mention
@@ -84,7 +84,7 @@ def _mention(raw: str) -> Mention:
     return Mention(name=name[: lines.start()], start=start, end=end)
 
 
-def find_files(wanted: Iterable[Mention], workspace: Workspace) -> tuple[Found, ...]:
+def find_files(wanted: Iterable[Mention], workspace: Workspace) -> tuple[MentionedFile, ...]:
     """Look up the mentioned files and folders that exist inside the worktree on the disk.
 
     A relative name starts at the directory, else at the worktree's root. What leads out of the
@@ -94,7 +94,7 @@ def find_files(wanted: Iterable[Mention], workspace: Workspace) -> tuple[Found, 
     return tuple(each for each in found if each is not None)
 
 
-def _found(mention: Mention, workspace: Workspace) -> Found | None:
+def _found(mention: Mention, workspace: Workspace) -> MentionedFile | None:
     root = workspace.worktree.resolve()
     for base in dict.fromkeys((workspace.directory, workspace.worktree)):
         given = base / mention.name
@@ -104,7 +104,7 @@ def _found(mention: Mention, workspace: Workspace) -> Found | None:
         except (OSError, RuntimeError, ValueError):
             continue
         if path.is_relative_to(root) and (is_dir or path.is_file()):
-            return Found(mention=mention, given=given, path=path, is_dir=is_dir)
+            return MentionedFile(mention=mention, given=given, path=path, is_dir=is_dir)
     return None
 
 
@@ -178,7 +178,9 @@ async def mentioned(
     return (*parts_for(wanted, found, app.agents), *brought)
 
 
-async def _attachable(app: App, session_id: str, file: Found, agent: str) -> FileInput | str:
+async def _attachable(
+    app: App, session_id: str, file: MentionedFile, agent: str
+) -> FileInput | str:
     """Return the file as a part, or why it may not be attached without a permission."""
     facts = {"filepath": str(file.path)}
     verdict = await app.policy.decide(session_id, "read", file.names, agent=agent, metadata=facts)

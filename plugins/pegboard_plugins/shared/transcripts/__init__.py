@@ -17,7 +17,7 @@ __getattr__, __dir__ = late_names(
             "theme_css",
         ),
         "pegboard_plugins.shared.transcripts.transcript": (
-            "Answer",
+            "AnswerText",
             "Entry",
             "Fold",
             "Inner",

@@ -6,7 +6,7 @@ from pegboard_plugins.shared.transcripts.messagehtml import escape_html as escap
 from pegboard_plugins.shared.transcripts.messagehtml import message_html as message_html
 from pegboard_plugins.shared.transcripts.messagehtml import rows_html as rows_html
 from pegboard_plugins.shared.transcripts.messagehtml import theme_css as theme_css
-from pegboard_plugins.shared.transcripts.transcript import Answer as Answer
+from pegboard_plugins.shared.transcripts.transcript import AnswerText as AnswerText
 from pegboard_plugins.shared.transcripts.transcript import Entry as Entry
 from pegboard_plugins.shared.transcripts.transcript import Fold as Fold
 from pegboard_plugins.shared.transcripts.transcript import Inner as Inner

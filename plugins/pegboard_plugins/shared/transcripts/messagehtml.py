@@ -8,7 +8,7 @@ from pegboard.display import SpanLine, escape_controls
 from pegboard_plugins.shared.terminal import DARK_PALETTE, LIGHT_PALETTE, row_sign
 from pegboard_plugins.shared.transcripts.answers import answer_html
 from pegboard_plugins.shared.transcripts.transcript import (
-    Answer,
+    AnswerText,
     Entry,
     Fold,
     Inner,
@@ -43,7 +43,7 @@ def _entry(entry: Entry) -> str:
     match entry:
         case Words(text=text):
             return f'<pre class="words">\n{escape_html(text)}</pre>\n'
-        case Answer(text=text):
+        case AnswerText(text=text):
             drawn = answer_html(text)
             return drawn if drawn is not None else _entry(Words(text))
         case Note(text=text, is_error=is_error):

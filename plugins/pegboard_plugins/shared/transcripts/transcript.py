@@ -42,7 +42,7 @@ class Words(msgspec.Struct, frozen=True):
     text: str
 
 
-class Answer(msgspec.Struct, frozen=True):
+class AnswerText(msgspec.Struct, frozen=True):
     """Text of the model, in Markdown."""
 
     text: str
@@ -77,7 +77,7 @@ class Inner(msgspec.Struct, frozen=True):
     transcript: "Transcript"
 
 
-Entry = Words | Answer | Note | Picture | Fold | Inner
+Entry = Words | AnswerText | Note | Picture | Fold | Inner
 
 
 class MessageEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,7 +166,7 @@ class _Transcriber:
                 yield Fold(title="added by the program", lines=lines_of(escape_controls(text)))
             case TextPart(text=text):
                 is_answer = isinstance(turn.info, AssistantMessage)
-                yield Answer(text) if is_answer else Words(text)
+                yield AnswerText(text) if is_answer else Words(text)
             case ReasoningPart(text=text):
                 yield Fold(title="reasoning", lines=lines_of(escape_controls(text)))
             case FilePart():
