@@ -20,7 +20,7 @@ from pegboard.workspace import Workspace
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process ended; `output` is stdout and stderr in the order of arrival.
+    """The end of a process; `output` is stdout and stderr in the order of arrival.
 
     `exit_code` is negative for a signal, None when the process was ended by us. `output` keeps
     head and tail when the process wrote more than was asked for; `output_path` then has the first
@@ -61,7 +61,7 @@ class BackgroundAccess(Protocol):
     """Processes that outlive the call; they end with the session, a task's, or the App."""
 
     def listed(self) -> tuple[BackgroundProcess, ...]:
-        """All that the session has started, the oldest first."""
+        """Return all that the session has started, the oldest first."""
         ...
 
     async def start(
@@ -122,7 +122,7 @@ Enclosing = Literal["workspace", "strict"]
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """Where processes are to be enclosed; `private` is what no tool may change unasked."""
+    """The folders of an enclosure; no tool may change `private` without a question."""
 
     config: Config
     workspace: Workspace
@@ -132,7 +132,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Enclosure(Protocol):
-    """What encloses the processes of one App's tools."""
+    """The enclosure of one App's tool processes."""
 
     @property
     def level(self) -> Enclosing:
@@ -169,7 +169,7 @@ class Enclosure(Protocol):
         ...
 
     async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
-        """Whether the request can do nothing outside of the project, so that nobody is asked.
+        """Return whether the request can do nothing outside of the project and needs no question.
 
         Called for what a rule asks about, where `sandbox_allow_commands` is set; what a plugin
         wants asked is asked all the same.
@@ -182,7 +182,7 @@ class Enclosure(Protocol):
 
 
 class Encloser(Protocol):
-    """What encloses the processes of Apps whose configuration has a `sandbox`."""
+    """The maker of enclosures for Apps whose configuration has a `sandbox`."""
 
     async def open(self, site: Site) -> Enclosure:
         """Return an enclosure that enforces `site.config.sandbox` for the processes of this App.
@@ -193,7 +193,7 @@ class Encloser(Protocol):
 
 
 class Processes(Protocol):
-    """What runs the processes of one App's tools, and ends each with all that it has started.
+    """The runner of one App's tool processes, which ends each with all that it has started.
 
     What `register_processes` gives makes it, for the limits of the configuration.
     """
@@ -213,7 +213,7 @@ class Processes(Protocol):
         on_output: Callable[[str], None] | None = None,
         spill_dir: Path | None = None,
     ) -> ProcessResult:
-        """How a process ended; neither it nor anything that it started outlives the call.
+        """Return how a process ended; neither it nor anything that it started outlives the call.
 
         Its input is closed, its output and errors are one stream. Of more than `limit_bytes` the
         head and the tail are kept, and the whole goes to a file in `spill_dir`. `on_output` gets

@@ -74,7 +74,7 @@ class TrustError(PegboardError, PermissionError):
 
 
 class NotFoundError(PegboardError, LookupError):
-    """Nothing has this id or name; `suggestions` are the nearest that exist."""
+    """An unknown id or name; `suggestions` are the nearest that exist."""
 
     exit_code = 2
 

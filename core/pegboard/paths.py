@@ -14,7 +14,7 @@ _IN_HOME = {"config": ".config", "data": ".local/share", "state": ".local/state"
 
 
 class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
-    """Where things are kept; nothing is made before it is needed."""
+    """The user's folders; each is created at its first use."""
 
     config: Path
     data: Path
@@ -60,7 +60,7 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def snapshots(self) -> Path:
-        """What the files of projects were, to undo what sessions did."""
+        """The folder with states of projects' files, for undo."""
         return self.data / "snapshot"
 
     @property
@@ -75,7 +75,7 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def audit(self) -> Path:
-        """What was decided and called."""
+        """The log of decisions and calls."""
         return self.state / "audit.jsonl"
 
     @property

@@ -113,7 +113,7 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trail(Protocol):
-    """What follows the steps of one run.
+    """The recorder of the steps of one run.
 
     A snapshot at the start of a step, beside its request, ends the step before, too. `effect` is
     that of the tool that is called.

@@ -1,4 +1,4 @@
-"""Where a session works: the directory, the worktree around it, and the project's identity.
+"""The place of a session: the directory, the worktree around it, and the project's identity.
 
 Git's facts are read from its files, since a process of `git` costs more than all of this. The
 variables `GIT_DIR` and `GIT_WORK_TREE` do not count: the directory alone decides.
@@ -72,7 +72,7 @@ def open_workspace(directory: Path) -> Workspace:
 
 
 def _is_ours(folder: Path, directory: Path) -> bool:
-    """Whether the repository around a directory is not one that somebody else has put there.
+    """Return whether the repository around a directory belongs to this user or the system.
 
     As in git (safe.directory): in a folder such as /tmp everybody can make one around all of us.
     """

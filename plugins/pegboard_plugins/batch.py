@@ -60,7 +60,7 @@ async def _batch(context: ToolContext, args: Mapping[str, Any]) -> ToolResult:
 
 
 async def _reason(context: ToolContext, name: str, parameters: Mapping[str, Any]) -> str | None:
-    """Why the call failed, None when it did not."""
+    """Return why the call failed, None when it did not."""
     if name.lower() == "batch":
         return "a batch cannot be part of another"
     try:

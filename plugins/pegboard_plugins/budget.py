@@ -1,4 +1,4 @@
-"""What may be spent: limits on money, tokens, minutes, steps and tool calls.
+"""The limits on money, tokens, minutes, steps and tool calls.
 
 Before a request the most that it can cost is held, and afterwards what it did cost is counted,
 so that subagents which work at the same time cannot spend more together than there is.
@@ -51,7 +51,7 @@ _KEYS = {
 
 
 class Account(msgspec.Struct, kw_only=True):
-    """What may be spent for one purpose, what has been, and what is held for requests that run.
+    """The limits for one purpose, the amounts spent, and those held for running requests.
 
     `clock` times the run, which began at its instant `began_at`; `seconds` are those of earlier
     runs. No time passes while a person is asked.
@@ -73,11 +73,11 @@ class Account(msgspec.Struct, kw_only=True):
     refused: str = ""
 
     def weighs(self) -> bool:
-        """Whether it matters how long requests and answers are."""
+        """Return whether it matters how long requests and answers are."""
         return self.limits.usd is not None or self.limits.tokens is not None
 
     def rooms(self, need: Need, *, with_held: bool) -> Iterator[tuple[float, str]]:
-        """How many tokens the answer may have, by each limit, and which that is."""
+        """Return how many tokens the answer may have, by each limit, and which that is."""
         limits = self.limits
         if limits.usd is not None:
             left = limits.usd - self.usd - need.read_usd - self.held_usd * with_held
@@ -96,7 +96,7 @@ class Account(msgspec.Struct, kw_only=True):
         self.held_usd = self.held_usd + sign * hold.usd if self.holds else 0.0
 
     def check_step(self) -> None:
-        """Nothing, if another step may be taken, else a `BudgetError`."""
+        """Check that another step may be taken, else raise a `BudgetError`."""
         if self.refused:
             raise BudgetError(self.refused)
         left_s = self.left_s()
@@ -113,11 +113,11 @@ class Account(msgspec.Struct, kw_only=True):
         return f"{self.steps:,} of {most:,} steps for {self.purpose} are taken; {self._way_on()}"
 
     def _way_on(self) -> str:
-        """How a person gets more steps."""
+        """Return how a person gets more steps."""
         return f"`{_KEYS[self.purpose]}` in the configuration is the limit"
 
     def check_call(self) -> None:
-        """Nothing, if another tool may be called; a refusal ends the turn before its next step."""
+        """Check that another tool may be called; a refusal ends the turn before its next step."""
         if self.limits.tool_calls is not None and self.tool_calls >= self.limits.tool_calls:
             error = _over(f"tool calls than {self.limits.tool_calls} for {self.purpose}")
             self.refused = str(error)
@@ -128,17 +128,17 @@ class Account(msgspec.Struct, kw_only=True):
         return _over(f"minutes than {self.limits.minutes or 0:g} for {self.purpose}")
 
     def spent_s(self) -> float:
-        """How long it has run, earlier runs included."""
+        """Return how long it has run, earlier runs included."""
         return self.seconds + self.clock.now() - self.began_at
 
     def left_s(self) -> float | None:
-        """How long it may run on."""
+        """Return how long it may run on."""
         minutes = self.limits.minutes
         return None if minutes is None else minutes * 60 - self.spent_s()
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
-    """What is held for a request, which may have to be shorter than it was."""
+    """The amount held for a request, which may have been shortened to fit."""
 
     request: ModelRequest
     need: Need
@@ -148,7 +148,7 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Shared:
-    """What a run that nobody called has in common with all subagents below it.
+    """The values that a top-level run shares with all subagents below it.
 
     With `unpriced` a model whose price is not known is asked although there is a limit in US
     dollars. `subagents` is how many may be begun, `begun` how many have been.

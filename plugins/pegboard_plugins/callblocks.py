@@ -1,4 +1,4 @@
-"""What people see of a call whose tool draws its calls itself."""
+"""The drawing of a call whose tool draws its calls itself."""
 
 from pegboard import Tool, hookimpl
 from pegboard.display import Block

@@ -1,4 +1,4 @@
-"""What sessions have read of the files of this machine, and the locks of those that write them."""
+"""The files of this machine that sessions have read, and the locks of their writers."""
 
 import asyncio
 from typing import TYPE_CHECKING

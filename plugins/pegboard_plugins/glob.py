@@ -185,7 +185,7 @@ class _Newest:
 
 
 async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Sequence[str]) -> bool:
-    """Whether ripgrep has listed all; it is ended when that is enough."""
+    """Return whether ripgrep has listed all; it is ended when that is enough."""
     sorting = _Sorting(context, newest)
     try:
         ending = await pegboard.unstable.run_until(
@@ -262,7 +262,7 @@ class _Sorting:
 
 
 def _walk(context: ToolContext, folder: Path, newest: _Newest) -> bool:
-    """Whether all was walked."""
+    """Return whether all was walked."""
     start = len(str(folder).rstrip("/")) + 1
     paths = takewhile(
         lambda _: not (context.cancelled or newest.full), pegboard.files.walk_files(folder)
@@ -272,7 +272,7 @@ def _walk(context: ToolContext, folder: Path, newest: _Newest) -> bool:
 
 
 def _is_text(name: str) -> bool:
-    """Whether other tools can be given the name."""
+    """Return whether other tools can be given the name."""
     return name.isascii() or not re.search(_FOREIGN, name)
 
 

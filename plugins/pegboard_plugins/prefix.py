@@ -1,4 +1,4 @@
-"""Who changed the beginning of a request, so that the provider's cache had no more of it."""
+"""The plugin that changed the beginning of a request, so that the provider's cache missed it."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -136,7 +136,7 @@ class SelectOption(AcpValue, frozen=True, tag_field="type", tag="select"):
 
 
 class OptionsChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="config_option_update"):
-    """All options with their values."""
+    """The options with their values."""
 
     config_options: tuple[SelectOption, ...]
 

@@ -1,4 +1,4 @@
-"""Where a server is, what opens it, and the project that is meant."""
+"""The address of a server, its credentials, and the project."""
 
 import base64
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def headers(self) -> dict[str, str]:
-        """What every request says about itself."""
+        """The headers of every request."""
         said = {"accept": "application/json", ASKS_UNKNOWN[0]: ASKS_UNKNOWN[1]}
         if self.directory is not None:
             said["x-opencode-directory"] = quote(self.directory)

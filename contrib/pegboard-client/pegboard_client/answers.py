@@ -1,4 +1,4 @@
-"""What a server answered: the value that was asked for, or the error that it means."""
+"""The answer of a server: the requested value, or the error that it means."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit

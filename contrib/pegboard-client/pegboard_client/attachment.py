@@ -14,7 +14,7 @@ _NOT_FOUND, _ABORTED = "NotFoundError", "MessageAbortedError"
 
 
 class AttachedFrontEnd:
-    """What every front end does alike with the server of its client.
+    """The common behaviour of front ends with the server of their client.
 
     What the server says is not there is a `NotFoundError`, as an App says it.
     """

@@ -122,7 +122,7 @@ def _nearest(servers: tuple[FoundServer, ...], directory: Path) -> FoundServer:
 
 
 def _is_meant(known: str, url: str) -> bool:
-    """Whether the URL means this server.
+    """Return whether the URL means this server.
 
     `localhost` does, for it may stand for several addresses, of which strangers can have some;
     one address of this machine does not mean another.

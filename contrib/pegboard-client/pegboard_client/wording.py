@@ -1,4 +1,4 @@
-"""What a caller says, in the protocol's words."""
+"""The input of callers, in the protocol's words."""
 
 from collections.abc import Mapping
 from pathlib import Path

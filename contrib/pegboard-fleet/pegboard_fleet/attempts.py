@@ -56,7 +56,7 @@ MOVED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """What attempts need whose sessions may go on elsewhere.
+    """The resources of attempts whose sessions may continue on another worker.
 
     `remote` is a bare repository for the checkpoints of folders. `plugins` and `env` are for the
     App of each attempt; they open the database.

@@ -19,7 +19,7 @@ TINY_TOKENS = 16_384
 
 
 class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the user may set.
+    """The user's options.
 
     `models` gives names to GGUF files. `context` is the most tokens that a model's window is given
     memory for, `threads` how many it computes with; None lets the plugin choose.
@@ -63,5 +63,5 @@ async def chat_params(request: ModelRequest) -> ModelRequest | None:
 
 
 def is_tiny(model: Model) -> bool:
-    """Whether a model is one of ours and its window too small for the whole prompt."""
+    """Return whether a model is one of ours and its window too small for the whole prompt."""
     return model.provider_id == ID and (model.limit.context or TINY_TOKENS + 1) <= TINY_TOKENS

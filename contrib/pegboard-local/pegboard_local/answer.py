@@ -1,4 +1,4 @@
-"""What a model writes, as events: a text, or one JSON object that is a call or a text."""
+"""The output of a model, as events: a text, or one JSON object that is a call or a text."""
 
 import json
 import re

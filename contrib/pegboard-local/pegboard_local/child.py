@@ -35,7 +35,7 @@ def main() -> None:
 
 
 class ChildRequests:
-    """What comes in: requests one after the other, and word that one is taken back."""
+    """The input of the process: requests one after the other, and their cancellations."""
 
     def __init__(self) -> None:
         self._some = threading.Condition()
@@ -60,7 +60,7 @@ class ChildRequests:
             return self._waiting.pop(0)
 
     def is_taken_back(self) -> bool:
-        """Whether nobody wants the answer any more."""
+        """Return whether nobody wants the answer any more."""
         return self._taken_back
 
 

@@ -46,7 +46,7 @@ PACKAGES = {
 
 
 class ModelHead(msgspec.Struct, frozen=True):
-    """What a file says of its model: its name, and the window that it was trained with."""
+    """A file's facts about its model: its name, and its training window."""
 
     name: str | None
     context: int | None

@@ -25,7 +25,7 @@ class ValuesError(ValueError):
 
 
 class MessageHead(msgspec.Struct):
-    """As much of a message as decides whether it is parsed."""
+    """The beginning of a message, which decides whether it is parsed."""
 
     method: str = ""
     id: int | str | None = None

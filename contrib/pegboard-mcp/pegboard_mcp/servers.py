@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Servers:
-    """All servers of one App."""
+    """The servers of one App."""
 
     def __init__(self, host: Host, plugin: Plugin, configs: Sequence[ServerConfig]) -> None:
         self._host = host

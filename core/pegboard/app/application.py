@@ -163,7 +163,7 @@ class App:
 
     @property
     def enclosure(self) -> "Enclosure | None":
-        """What encloses the processes of tools, None where the user has not asked for it."""
+        """The enclosure of tools' processes, None where the user has not asked for one."""
         return self._engine.enclosure
 
     @property
@@ -178,7 +178,7 @@ class App:
 
     @property
     def stash(self) -> Stash:
-        """What plugins keep in memory, for `shutdown` to close."""
+        """The values that plugins hold in memory, for `shutdown` to close."""
         return self._engine.stash
 
     @property
@@ -267,7 +267,7 @@ class App:
         return await self._runs.resume(session_id)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Whether a prompt is gone for good, since no model has read it; else it stays."""
+        """Return whether a prompt is gone for good, since no model has read it; else it stays."""
         return await self._runs.withdraw(session_id, message_id)
 
     async def call_tool(
@@ -279,7 +279,9 @@ class App:
         agent: str | None = None,
         model: str | None = None,
     ) -> Completed:
-        """How a call ends that a program makes for a session: judged as any, stored nowhere.
+        """Make a tool call for a session and return its end.
+
+        It is judged as any other call, and not stored.
 
         :raises PermissionDeniedError: when it may not run.
         :raises ToolError: when it fails, and AbortedError when the session is aborted meanwhile.

@@ -49,11 +49,11 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """What the first `validate` imports: pydantic, but for scalars."""
+        """The packages that the first `validate` imports: pydantic, but for scalars."""
         return () if self._scalar else ("pegboard.arguments.pydantic_model",)
 
     def check(self) -> None:
-        """Nothing, when every parameter can be described.
+        """Check that every parameter can be described.
 
         A name in an annotation may come into being after the decorator has run; so if it does
         not exist that is an error at the first use only.

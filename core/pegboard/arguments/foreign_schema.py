@@ -31,7 +31,7 @@ _ENDS_AT: ContextVar[float] = ContextVar("pegboard_check_ends_at")
 
 
 class UndecidedError(Exception):
-    """Whether arguments fit cannot be said, or not in time."""
+    """An undecided check: whether the arguments fit is unknown, or takes too long to find out."""
 
 
 def excess(schema: Mapping[str, Any]) -> str:
@@ -127,7 +127,7 @@ def _in_time(check: _Check) -> _Check:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Whether the expression fits somewhere in the text, as `regex` reads it."""
+    """Return whether the expression fits somewhere in the text, as `regex` reads it."""
     import regex  # type: ignore[import-untyped]  # 20 ms that only schemas with expressions pay
 
     try:
@@ -164,7 +164,7 @@ def _additional_properties(
     members: Any,  # noqa: ANN401 - JSON
     schema: Mapping[str, Any],
 ) -> _Problems:
-    """As in every dialect, but for the members that an expression names."""
+    """Check members as every dialect does, without those that an expression names."""
     from jsonschema.validators import Draft202012Validator
 
     named = schema.get("patternProperties", {})

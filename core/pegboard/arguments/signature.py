@@ -98,7 +98,7 @@ def read_signature(function: Callable[..., object], *, tool: str) -> Signature:
 
 
 def _refusal(parameter: inspect.Parameter) -> str:
-    """Why no model can fill the parameter, "" if one can."""
+    """Return why no model can fill the parameter, "" if one can."""
     if parameter.name == "self" and parameter.annotation is inspect.Parameter.empty:
         return "belongs to a method; make a tool of a bound one: tool(thing.method)"
     return _REFUSED.get(parameter.kind, "")
@@ -121,7 +121,7 @@ def _annotation(written: object, function: Callable[..., object]) -> object:
 
 
 def _is_context(annotation: object) -> bool:
-    """Whether it is ToolContext; known by name, as the context stands above this module."""
+    """Return whether it is ToolContext; known by name, as the context stands above this module."""
     annotation = getattr(annotation, "__value__", annotation)
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
@@ -219,7 +219,7 @@ class NotPlainError(Exception):
 
 
 def is_scalar(annotation: object) -> bool:
-    """Whether it is a type of JSON without parts, some values of one, or a union of such."""
+    """Return whether it is a type of JSON without parts, some values of one, or a union of such."""
     if get_origin(annotation) in (Union, types.UnionType):
         return all(map(is_scalar, get_args(annotation)))
     return get_origin(annotation) is Literal or (
@@ -228,7 +228,7 @@ def is_scalar(annotation: object) -> bool:
 
 
 def is_exactly(value: object, annotation: object) -> bool:
-    """Whether it is of that scalar type as it is, so that pydantic would give the same value."""
+    """Return whether it has that scalar type itself, so that pydantic returns it unchanged."""
     if type(value) is annotation:
         return annotation in _JSON_SCALARS
     origin, args = get_origin(annotation), get_args(annotation)

@@ -1,4 +1,4 @@
-"""How the command line ends: its exit codes, and failures that are the machine's own."""
+"""The end of the command line: its exit codes, and failures of the machine."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ _LAST_WORDS = f"error: {OUT_OF_MEMORY}\n".encode()
 
 
 class Exit(IntEnum):
-    """What the process ends with; the name in lower case is the `outcome` of a JSON result."""
+    """The exit code of the process; the name in lower case is the `outcome` of a JSON result."""
 
     DONE = 0
     FAILED = 1

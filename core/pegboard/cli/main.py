@@ -143,7 +143,7 @@ def _forget_stdout() -> None:
 
 
 def _details(error: BaseException) -> str:
-    """Where the traceback of `error` has been written, or why it is nowhere."""
+    """Return where the traceback of `error` has been written, or why it is nowhere."""
     import traceback  # 15 ms that a command without a failure saves
     from time import strftime
 

@@ -1,4 +1,4 @@
-"""What plugins print: each line has the plugin's name, and there is an end to it."""
+"""The output of plugins: each line has the plugin's name, and its size is limited."""
 
 import sys
 from collections.abc import Iterator

@@ -72,7 +72,7 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     config_dir: Path
 
     def place(self, key: str) -> str:
-        """Where a dotted key stands: its file and line, or what else set it, and the key."""
+        """Return where a dotted key stands: its file and line, or what else set it, and the key."""
         parts = key.split(".")
         for end in range(len(parts), is_named(parts[0]), -1):
             name = ".".join(parts[:end])
@@ -175,7 +175,7 @@ class _ConfigReading(msgspec.Struct, kw_only=True):
             yield from self._read(file, project=False)
 
     def _rule_files(self) -> Iterator[Path]:
-        """Where the user's own rules for all projects stand: ours, OpenCode's and Claude's."""
+        """Return the files of the user's rules for all projects: ours, OpenCode's and Claude's."""
         yield self.config_dir / "AGENTS.md"
         yield self._home() / ".config" / "opencode" / "AGENTS.md"
         yield self._home() / ".claude" / "CLAUDE.md"

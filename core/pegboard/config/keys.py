@@ -73,7 +73,7 @@ def _tables(kind: type[msgspec.Struct]) -> Mapping[str, _Inner]:
 
 
 def is_named(table: str) -> bool:
-    """Whether a table of the configuration has a table for each of its names."""
+    """Return whether a table of the configuration has a table for each of its names."""
     found = _tables(Config).get(table)
     return found is not None and found.is_named
 

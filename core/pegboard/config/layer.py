@@ -25,7 +25,7 @@ Syntax = Literal["pegboard", "opencode"]
 
 
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
-    """What one source says, in the syntax of config files.
+    """The settings of one source, in the syntax of config files.
 
     `syntax` says how unknown keys are met: an error in Pegboard's own files, and not in those
     that were made for OpenCode. `project` says that the repository brings it, not the user.
@@ -146,7 +146,7 @@ def references(value: object) -> Iterator[str]:
 
 
 def texts(value: object) -> Iterator[str]:
-    """All texts in a value, without the keys of its tables."""
+    """Return all texts in a value, without the keys of its tables."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -260,7 +260,7 @@ def _from_json5(text: str, file: Path | None, cause: json.JSONDecodeError) -> ob
 
 
 def check_value(value: object, file: Path, *, room: int = _MOST_DEPTH) -> None:
-    """Nothing for what can be worked with and written.
+    """Check that the value can be worked with and written.
 
     :raises ConfigError: when it is deeper than `room`, or has a half of a letter (a surrogate).
     """

@@ -1,4 +1,4 @@
-"""What a project's own files may say: only to tighten, until the user trusts the project."""
+"""The settings that a project's own files may have: only tighter ones, until it is trusted."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -70,7 +70,7 @@ def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
 
 
 def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """Where a project has keys, variables and files of the user's sent or told, a line for each.
+    """Return a line for each place where a project sends the user's keys, variables and files.
 
     `value` is what it says before references are replaced, so that no line tells a secret.
     """
@@ -230,7 +230,7 @@ def _network(hosts: list[str], *, limit: bool | list[str]) -> bool | list[str]:
 
 
 def _is_higher(name: str, limit: object, below: Mapping[str, Any]) -> bool:
-    """Whether a limit of processes is higher than what holds without the project; 0 is none."""
+    """Return whether a limit of processes is higher than without the project; 0 is no limit."""
     said = _table(below, "limits").get(name)
     if limit is None:
         return said is not None

@@ -61,7 +61,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
 
 
 class SubagentResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a subagent ended; `text` is its last answer."""
+    """The end of a subagent; `text` is its last answer."""
 
     session_id: str
     outcome: Literal["done", "failed", "timed_out", "cancelled"]
@@ -108,7 +108,7 @@ class FileAccess(Protocol):
 
 
 class FileLedger(Protocol):
-    """What all sessions of an App have read of files, and who writes them."""
+    """The files that the sessions of an App have read, and their writers."""
 
     def view(
         self,
@@ -244,7 +244,7 @@ class ToolContext(PermissionContext, Protocol):
 
     @property
     def stash(self) -> Stash:
-        """What plugins keep in memory for the life of the App, across sessions."""
+        """The values that plugins hold in memory for the App, across sessions."""
         ...
 
     @property

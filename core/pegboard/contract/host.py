@@ -27,7 +27,7 @@ _T = TypeVar("_T")
 
 
 class HookCalls(Protocol):
-    """How the hooks are called that a plugin brings; a call is typed by the specification.
+    """Calls of the hooks that a plugin brings, typed by their specifications.
 
     `await hooks.collect(specs.register_things, config=config)` asks every plugin. Each of
     `fold_listeners` is called with what each plugin makes of a fold. It must be quick and not
@@ -37,7 +37,7 @@ class HookCalls(Protocol):
     fold_listeners: list[Callable[[FoldStep], None]]
 
     def has(self, spec: Callable[..., object]) -> bool:
-        """Whether any plugin implements the hook."""
+        """Return whether any plugin implements the hook."""
         ...
 
     async def collect(
@@ -160,7 +160,7 @@ class Host(Protocol):
 
     @property
     def stash(self) -> Stash:
-        """What plugins keep in memory, for `shutdown` to close."""
+        """The values that plugins hold in memory, for `shutdown` to close."""
         ...
 
     async def resolve_model(self, name: str) -> Model:

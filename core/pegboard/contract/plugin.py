@@ -1,4 +1,4 @@
-"""What a plugin is: marked functions that implement hooks, or specify them, and what is its own."""
+"""The parts of a plugin: marked functions that implement or specify hooks, and its own facts."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class Answer(msgspec.Struct, Generic[_T], frozen=True):
 
 
 class ImplMark(msgspec.Struct, frozen=True, kw_only=True):
-    """What an implementation says of itself, as `hookimpl` is told."""
+    """The facts of an implementation, as passed to `hookimpl`."""
 
     timeout_s: float | None = None
     required: bool = False
@@ -55,7 +55,7 @@ class ImplMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImplFacts(TypedDict, total=False):
-    """What `hookimpl` can be told of an implementation, beside what pluggy has for it."""
+    """The facts that `hookimpl` takes in addition to those of pluggy."""
 
     timeout_s: float | None
     required: bool

@@ -1,4 +1,4 @@
-"""What goes into a call of a tool and what comes out of it, the blocks that people see included."""
+"""The input and the result of a tool call, with the blocks that people see."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ SpanLine = tuple[Span, ...]
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is seen of a call: a title behind the tool's name, then what is set of the rest.
+    """The drawing of a call: a title behind the tool's name, then the other fields that are set.
 
     `lines`, a unified `diff`, the rows of a `table` (the first is its head) and `markdown` are
     drawn in this order. Of all that at most `fold` lines are shown at first: the beginning or,
@@ -122,7 +122,7 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoldStep(msgspec.Struct, frozen=True):
-    """What one plugin made of the subject of a fold: the same object where it changed nothing.
+    """The subject of a fold after one plugin: the same object where it changed nothing.
 
     `session_id` is "" for a hook without a session.
     """
@@ -148,7 +148,7 @@ class PrefixChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PrefixLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """Who changed the beginning of a request, so that a provider's cache had no more of it.
+    """The plugin that changed the beginning of a request, so that a provider's cache missed it.
 
     `line` is the first changed line, `tokens` about what the cache would have had. The user reads
     the `warning`, if there is one.

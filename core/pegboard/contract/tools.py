@@ -37,7 +37,7 @@ _ALLOWED = {
 
 
 class ToolFacts(TypedDict, total=False):
-    """What can be said of a tool beside its function, as it is told at `Tool`."""
+    """The facts of a tool in addition to its function, as `Tool` describes them."""
 
     timeout_s: float | None
     requires: Callable[..., Awaitable[object]] | Literal[False] | None
@@ -55,7 +55,7 @@ class ToolFacts(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tool:
-    """What a model can call; made by `@tool` or by `Tool.raw`.
+    """A function that a model can call; made by `@tool` or by `Tool.raw`.
 
     `timeout_s` is the time limit of a call, without the time in which the user is asked, None for
     the configuration's. `requires` makes the permission requests of a call, and the engine awaits
@@ -151,7 +151,7 @@ class Tool:
 
     @property
     def description(self) -> str:
-        """What the model reads about the tool."""
+        """The description of the tool for the model."""
         if self.own_description is None:
             return self.arguments.description
         return self.own_description
@@ -190,7 +190,7 @@ class Tool:
         return own_names(args, self.parameters.get("properties", {}), self.aliases)
 
     def quick(self, args: Mapping[str, Any]) -> bool:
-        """Whether `validate` takes so little time with these that no thread is worth it."""
+        """Return whether `validate` takes so little time with these that no thread is worth it."""
         return self.arguments.quick(args)
 
     def validate(self, args: Mapping[str, Any]) -> Mapping[str, object]:

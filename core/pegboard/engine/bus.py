@@ -51,7 +51,7 @@ class Subscription(AsyncIterator[Event]):
         return self._queue.popleft()
 
     async def batch(self) -> tuple[Event, ...]:
-        """All events that are there, once there is one; nothing after it is closed.
+        """Return all events that are there, once there is one; nothing after it is closed.
 
         The wait has no limit of its own: a listener waits for as long as nothing happens.
         """

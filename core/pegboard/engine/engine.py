@@ -154,7 +154,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def files(self) -> FileLedger:
-        """What the sessions have read of files, and the locks of those that write them.
+        """The files that the sessions have read, and the locks of their writers.
 
         :raises ToolError: when no plugin knows it.
         """
@@ -163,7 +163,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def processes(self) -> Processes:
-        """What runs the processes of tools.
+        """The runner of tools' processes.
 
         :raises ToolError: when no plugin does.
         """

@@ -1,4 +1,4 @@
-"""How turns end: why an answer ended, with which failure, and whether another step follows.
+"""The ends of turns: their reasons, their failures, and whether another step follows.
 
 Another step follows a step with tool calls, whatever its provider calls the end, and no other:
 
@@ -102,7 +102,7 @@ def ending(
 
 
 def goes_on(turn: Turn) -> bool:
-    """Whether another step follows this one: its calls have results for the model."""
+    """Return whether another step follows this one: its calls have results for the model."""
     return (
         isinstance(turn.info, AssistantMessage)
         and turn.info.error is None
@@ -124,7 +124,7 @@ def was_interrupted(turn: Turn) -> bool:
 
 
 class StalledSteps(msgspec.Struct):
-    """How many of a turn's newest steps got nowhere.
+    """The number of a turn's newest steps without progress.
 
     `cuts` counts failed attempts behind whose calls the next step was taken, `fruitless` the
     steps of which no call could be made.
@@ -280,7 +280,7 @@ class RepeatedCalls:
         self._latest[call, self._tree] = _Latest(answer, times, self._news)
 
     def times(self, call: bytes) -> int:
-        """How often in a row the call had the same result, without news in between."""
+        """Return how often in a row the call had the same result, without news in between."""
         latest = self._latest.get((call, self._tree))
         return latest.times if latest is not None and latest.news == self._news else 0
 

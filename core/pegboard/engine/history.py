@@ -206,25 +206,25 @@ def as_seen(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def _came_later(turn: Turn, parent_id: str) -> bool:
-    """Whether the turn is a later prompt than the answered one."""
+    """Return whether the turn is a later prompt than the answered one."""
     is_prompt = isinstance(turn.info, UserMessage) and not is_compaction(turn)
     return is_prompt and turn.info.id != parent_id
 
 
 def is_compaction(turn: Turn) -> bool:
-    """Whether the turn is a summary, or the request for one."""
+    """Return whether the turn is a summary, or the request for one."""
     if isinstance(turn.info, AssistantMessage):
         return turn.info.summary
     return compaction_of(turn) is not None
 
 
 def is_aside(turn: Turn) -> bool:
-    """Whether the turn is no part of the conversation: of a compaction, or a refused prompt."""
+    """Return whether the turn is a compaction or a refused prompt, outside of the conversation."""
     return is_compaction(turn) or refusal_of(turn) is not None
 
 
 def refusal_of(turn: Turn) -> str | None:
-    """Why a plugin has refused this prompt, None for all other turns."""
+    """Return why a plugin has refused this prompt, None for all other turns."""
     if not isinstance(turn.info, UserMessage):
         return None
     metadata = (part.metadata or {} for part in turn.parts if isinstance(part, TextPart))
@@ -265,7 +265,7 @@ def _ends_with_answer(messages: Sequence[ModelMessage]) -> bool:
 
 
 def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
-    """Whether a failed answer is worth sending: results of tools, or the start of a text."""
+    """Return whether a failed answer is worth sending: results of tools, or the start of a text."""
     states = [part.state for part in parts if isinstance(part, ToolPart)]
     if any(isinstance(state, Completed) or _was_interrupted(state) for state in states):
         return True
@@ -274,7 +274,7 @@ def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
 
 
 def _was_interrupted(state: ToolState) -> bool:
-    """Whether the end of the call is not known, so that its effects are unknown."""
+    """Return whether the end of the call is not known, so that its effects are unknown."""
     return isinstance(state, Failed) and state.error in INTERRUPTED_CALLS
 
 

@@ -53,7 +53,7 @@ async def answer(run: Run) -> None:
 
 
 def _shortened(run: Run, turn: "_LoopTurn") -> bool:
-    """Whether a compaction had to be requested; what is asked first is never shortened."""
+    """Return whether a compaction had to be requested; what is asked first is never shortened."""
     if not run.compactable():
         return False
     from pegboard.engine.compaction.trigger import is_too_long, request_compaction
@@ -120,7 +120,7 @@ def _answer_to(run: Run, place: int) -> Turn | None:
 
 
 class _LoopTurn(msgspec.Struct):
-    """What stays the same from step to step of one prompt."""
+    """The values that stay the same from step to step of one prompt."""
 
     user: UserMessage
     view: SessionView

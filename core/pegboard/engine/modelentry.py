@@ -1,4 +1,4 @@
-"""What the configuration says of a model, in the words of models.dev."""
+"""The configuration of a model, in the words of models.dev."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -66,7 +66,7 @@ class _Modalities(msgspec.Struct, frozen=True):
 
 
 class _ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """What the configuration says of a model; other keys are left alone, as models.dev has more."""
+    """The configuration of a model; further keys are ignored, as models.dev has more."""
 
     id: str | None = None
     name: str | None = None
@@ -91,7 +91,7 @@ class _ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> ModelFacts:
-        """What is said, as facts."""
+        """The entry as facts."""
         named = self.interleaved.get("field") if isinstance(self.interleaved, dict) else None
         return ModelFacts(
             **{name: getattr(self, name) for name in _FACTS},

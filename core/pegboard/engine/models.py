@@ -61,7 +61,7 @@ class Models(msgspec.Struct, frozen=True):
         return await self.find(name) if shown else model
 
     async def known(self, *, without_keys: bool = False) -> tuple[Model, ...]:
-        """All that can be asked, as far as providers, plugins and the configuration name them.
+        """Return all models that providers, plugins and the configuration name.
 
         `without_keys` are those as well that could be asked if there were a key.
 
@@ -72,7 +72,7 @@ class Models(msgspec.Struct, frozen=True):
         return tuple([await self.completed(model) for model in found])
 
     def has_key(self, provider: Provider) -> bool:
-        """Whether the provider needs no key, or one is known."""
+        """Return whether the provider needs no key, or one is known."""
         settings = self.config.provider.get(provider.id, ProviderConfig())
         names = settings.env or provider.env
         return not names or self.keys.source(provider.id, names) is not None

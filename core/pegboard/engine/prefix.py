@@ -41,7 +41,7 @@ class Prefixes:
 
 
 def _is_continued(before: ModelRequest, after: ModelRequest) -> bool:
-    """Whether a request begins as the one before, or is to another model."""
+    """Return whether a request begins as the one before, or is to another model."""
     models = [(each.model.provider_id, each.model.id) for each in (before, after)]
     return models[0] != models[1] or (
         before.tools == after.tools

@@ -61,7 +61,7 @@ class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetryAttempts:
-    """How many attempts there were, `made` of them before, and what follows from the last failure.
+    """The attempts, `made` of them before, and the consequence of the last failure.
 
     The time for them begins with the first failure: an answer, or a tool in it, may have taken
     long before that. It is the loop's, which no change of the clock moves.
@@ -127,7 +127,7 @@ def _asked_too_long(asked_s: float) -> str:
 
 
 def is_hopeless(error: ProviderError, decision: RetryDecision, *, left_s: float) -> bool:
-    """Whether another model shall be asked instead of this one, again or at all.
+    """Return whether another model shall be asked instead of this one, again or at all.
 
     That is where it is gone, cannot be reached, refuses the key or a tool, or would be asked again
     only when the `left_s` seconds are over in which it may be waited for.
@@ -202,7 +202,7 @@ async def next_model(config: Config, models: Models, model: Model, tried: set[st
 
 
 def is_local(model: Model) -> bool:
-    """Whether the model is on this machine, as far as can be seen.
+    """Return whether the model is on this machine, as far as can be seen.
 
     That is at a loopback address; without any address, one that costs nothing.
     """

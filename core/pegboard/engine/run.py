@@ -114,7 +114,7 @@ class Run(msgspec.Struct):
         return replace(turn, parts=tuple(processor.parts.values()))
 
     def compactable(self) -> bool:
-        """Whether the engine may compact by itself: never twice without an answer in between."""
+        """Return whether the engine may compact: never twice without an answer in between."""
         engine = self.engine
         if not engine.config.compaction.auto or not engine.hooks.has(apphooks.register_compactors):
             return False

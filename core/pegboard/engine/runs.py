@@ -62,7 +62,7 @@ class Runs:
         engine.bus.attach(self.note)
 
     def status(self, session_id: str) -> SessionStatus:
-        """Whether the session runs, or waits for the next attempt at a request."""
+        """Return whether the session runs, or waits for the next attempt at a request."""
         if session_id not in self._tasks and session_id not in self.beside:
             return Idle()
         run = self._runs.get(session_id)
@@ -160,7 +160,7 @@ class Runs:
         return await self._outcome(ended if ended.done() else task, session_id)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Whether a prompt is gone for good, because no model has read it."""
+        """Return whether a prompt is gone for good, because no model has read it."""
         from pegboard.engine.input.withdrawal import Withdrawal
 
         ids, run = await self._session_ids(session_id), partial(self._runs.get, session_id)

@@ -64,7 +64,7 @@ class SessionIds(msgspec.Struct, weakref=True):
 
 
 async def refuse_claimed(storage: Storage, session_id: str) -> None:
-    """Nothing, unless another process runs the session.
+    """Raise an error if another process runs the session.
 
     :raises SessionBusyError: when one does.
     """

@@ -101,7 +101,7 @@ class _Calls:
         self._complete: set[str] = set()
 
     def excess(self, event: StreamEvent) -> str:
-        """Why the answer ends at this event, empty as long as it goes on."""
+        """Return why the answer ends at this event, empty as long as it goes on."""
         size = 0
         if isinstance(event, ToolInputDelta):
             size = self._sizes[event.id] = self._sizes.get(event.id, 0) + _bytes_of(event.text)

@@ -312,7 +312,7 @@ class Caller:
 
 
 def _by(plan: CallPlan) -> dict[str, Any]:
-    """Who makes a call; of a person's, which nobody is asked about, also the words of it."""
+    """Return the maker of a call, and the words of a call that a person makes unasked."""
     words = [text for text in plan.input.values() if isinstance(text, str) and text]
     return {"by": "user", "patterns": words} if plan.ordered else {"by": "model"}
 

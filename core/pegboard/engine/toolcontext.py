@@ -130,7 +130,7 @@ class CallContext(CallFacts):
 
     @property
     def stash(self) -> Stash:
-        """What plugins keep in memory for the life of the App."""
+        """The values that plugins hold in memory for the life of the App."""
         return self._engine.stash
 
     @property
@@ -161,7 +161,7 @@ class CallContext(CallFacts):
                 await settle(self._engine, self.session, request, self._run.writer)
 
     async def ask_again(self, args: Mapping[str, Any], times: int) -> None:
-        """Nothing, once the call may run although it has come to the same so many times."""
+        """Ask whether the call may run although its result was the same so many times."""
         try:
             patterns, facts = (self._tool.id,), {"tool": self._tool.id, "input": dict(args)}
             await self.require("doom_loop", patterns, always=patterns, metadata=facts)
@@ -202,7 +202,7 @@ class CallContext(CallFacts):
         on_output: Callable[[str], None] | None = None,
         reads: Sequence[Path] = (),
     ) -> ProcessResult:
-        """How the process ended; with its group it never outlives the call."""
+        """Return how the process ended; with its group it never outlives the call."""
         where, variables = cwd or self.directory, {**await self.process_env(), **(env or {})}
         outputs = self._engine.outputs(self.session.id)
         seen = (*reads, outputs)
@@ -275,7 +275,7 @@ class CallContext(CallFacts):
         timeout_s: float = 3600.0,
         on_start: Callable[[str], None] | None = None,
     ) -> SubagentResult:
-        """How a subagent answered in a session of its own, or in the one named."""
+        """Return how a subagent answered in a session of its own, or in the one named."""
         found = self._engine.agents.get(agent)
         if found is None or (found.mode == "primary" and self._exempt is None):
             names = ", ".join(a.name for a in self.session.agents if a.mode != "primary")

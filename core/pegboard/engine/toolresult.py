@@ -219,7 +219,7 @@ def remove_old_outputs(folder: Path, *, before: float, most_bytes: int = KEPT_BY
 
 
 def is_output(path: Path, folder: Path) -> bool:
-    """Whether it is the path of an output in the folder of all outputs."""
+    """Return whether it is the path of an output in the folder of all outputs."""
     return folder in (path.parent, path.parent.parent) and path.name.startswith(_BEGINNINGS)
 
 
@@ -295,7 +295,7 @@ async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> To
 
 
 async def clean_error(text: str, *, output_dir: Path, hint: str) -> str:
-    """Why a call failed, in a text that a model can read."""
+    """Return why a call failed, in a text that a model can read."""
     result = ToolResult(output=clean_text(text))
     return (await limit_output(result, output_dir=output_dir, hint=hint)).output
 

@@ -165,7 +165,7 @@ class Writer:
         await (self.mark() if mark.cancelled() else mark)
 
     async def store(self) -> bool:
-        """Whether all changes so far are stored; on failure the turn reports the reason.
+        """Return whether all changes so far are stored; on failure the turn reports the reason.
 
         The wait ends with the turn at the latest, whose end stores the rest.
         """

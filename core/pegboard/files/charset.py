@@ -92,7 +92,7 @@ def told(pieces: Pieces, *, whole: bool = True) -> str:
 
 
 class _LineSigns:
-    """What the lines beyond ASCII say of a text, and the first of them as a sample."""
+    """The signs in the lines beyond ASCII of a text, and the first lines as a sample."""
 
     def __init__(self) -> None:
         self.sample = bytearray()
@@ -150,7 +150,7 @@ def _guessed(sample: bytes) -> Sequence[str]:
 
 
 def _telling(kind: str, sample: bytes, encoding: str) -> int:
-    """How many letters stand where words have them; none if too many do not."""
+    """Return how many letters stand where words have them; none if too many do not."""
     text = _start(sample, encoding)
     letters = {letter for letter in text if letter > "\x7f" and letter.isalpha()}
     if _ODD.search(text) or (kind == "latin" and not any(map(letters.issubset, _ALPHABETS))):
@@ -168,7 +168,10 @@ def _telling(kind: str, sample: bytes, encoding: str) -> int:
 
 
 def _is_small(word: str) -> bool:
-    """Whether it has small letters: what are marks in one encoding are capitals in another."""
+    """Return whether it has small letters.
+
+    Marks of one encoding are capital letters of another.
+    """
     return word[1:].islower()
 
 
@@ -177,7 +180,7 @@ def _start(sample: bytes, encoding: str) -> str:
 
 
 def _is_in(pieces: Iterable[bytes], encoding: str, *, whole: bool) -> bool:
-    """Whether the text is in the encoding throughout, and the same bytes come back from it."""
+    """Return whether all of the text is in the encoding and encodes to the same bytes."""
     decoder = codecs.getincrementaldecoder(encoding)()
     left = b""
     try:

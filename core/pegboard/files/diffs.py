@@ -1,4 +1,4 @@
-"""What a change did to a text file: a unified diff, and the lines that came and went."""
+"""The changes of a text file: a unified diff, and the counts of added and removed lines."""
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -22,7 +22,7 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def diff_texts(before: str, after: str, *, name: str) -> Diff:
-    """How `after` differs from `before`, under the file's name; lines end at LF only."""
+    """Return how `after` differs from `before`, under the file's name; lines end at LF only."""
     old, new = _lines(before), _lines(after)
     shared = _equal(old, new)
     tail = min(_equal(old[::-1], new[::-1]), len(old) - shared, len(new) - shared)
@@ -40,7 +40,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _equal(old: Sequence[str], new: Sequence[str]) -> int:
-    """How many lines both begin with."""
+    """Return how many lines both begin with."""
     pairs = zip(old, new, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
 
@@ -71,7 +71,7 @@ def _hunks(old: list[str], new: list[str], shared: int, tail: int) -> Iterator[s
 
 
 def _changes(old: list[str], new: list[str], lead: int) -> Iterator[Opcode]:
-    """How the ones become the others; both stand after `lead` others."""
+    """Return how the ones become the others; both stand after `lead` others."""
     if max(len(old), len(new)) > MOST_COMPARED_LINES:
         yield "replace", lead, lead + len(old), lead, lead + len(new)
         return

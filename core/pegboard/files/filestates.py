@@ -33,7 +33,7 @@ class States(Snapshots, Protocol):
         ...
 
     def claimed(self, session_id: str) -> bool:
-        """Whether `take` or `take_staged` has something."""
+        """Return whether `take` or `take_staged` has something."""
         ...
 
     def take(self, session_id: str) -> tuple[Path, ...]:

@@ -17,7 +17,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class _IgnoreRule(msgspec.Struct, frozen=True):
-    """What fits is left out, or is not; `whole` says that the path has to fit, not the name."""
+    """A pattern whose matches are left out, or are not; `whole` matches the path, not the name."""
 
     expression: re.Pattern[str]
     whole: bool
@@ -37,7 +37,7 @@ class IgnoreRules:
         self._path = _any([rule.expression for rule in self._latest if rule.whole])
 
     def verdict(self, path: str, *, is_folder: bool) -> bool | None:
-        """Whether it is left out; None if no rule is about it. The last rule that is decides."""
+        """Return whether it is left out, None if no rule matches; the last match decides."""
         if not path.isascii():
             path = os.fsencode(path).decode("latin-1")  # as a letter is a byte in the rules
         name = path[path.rfind("/") + 1 :]

@@ -9,5 +9,5 @@ _TEXTS = re.compile(
 
 
 def is_text(mime: str) -> bool:
-    """Whether a model is given content of this type as text."""
+    """Return whether a model is given content of this type as text."""
     return _TEXTS.fullmatch(mime.partition(";")[0].strip().lower()) is not None

@@ -19,7 +19,7 @@ from pegboard.errors import InvalidInputError
 
 
 class Risk(NamedTuple):
-    """Why files are in the table, which, and where that can be read.
+    """A reason for protection, its files, and its source.
 
     A pattern is a path's end in lower case, in any folder; `*` is any letters but `/`. One that
     ends in `/` is a folder with all in it, one that ends in `/**` all in it, without itself.
@@ -134,7 +134,7 @@ TABLE = (
 
 
 def autorun_reason(path: str) -> str | None:
-    """Why a program acts by itself on the file at this path of a project; None if none does."""
+    """Return why a program acts by itself on this file of a project, None if none does."""
     wanted = path.lower()  # some disks ignore case
     if not _any().search(wanted):
         return None
@@ -142,7 +142,7 @@ def autorun_reason(path: str) -> str | None:
 
 
 def holds_autorun(path: str) -> bool:
-    """Whether a folder at this path of a project may hold a file of the table."""
+    """Return whether a folder at this path of a project may hold a file of the table."""
     return _above().search(path.lower()) is not None
 
 
@@ -233,7 +233,7 @@ def protected_path(
     private: Iterable[Path] = (),
     changed: Set[Path] = frozenset(),
 ) -> str | None:
-    """Why a change of this path could run code later or change permissions, None if it cannot.
+    """Return why a change of this path could later run code or change permissions, else None.
 
     `path` is absolute with symlinks resolved; it need not exist. `private` are the folders and
     files of Pegboard itself and of git, `changed` the paths that come to be with it, and their
@@ -305,7 +305,7 @@ def _repository(path: Path, worktree: Path, changed: Set[Path]) -> Path | None:
 
 
 def _holds_all(path: Path, worktree: Path, home: Path) -> bool:
-    """Whether the path is above the project or the home, which the permission `destroy` guards."""
+    """Return whether the path is above the project or the home: `destroy` guards those."""
     return worktree.is_relative_to(path) or home.is_relative_to(path)
 
 

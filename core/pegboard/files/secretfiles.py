@@ -56,7 +56,7 @@ _SERVER_TOKEN = re.compile(r"/pegboard/server-\d+\.json$")
 
 
 def secret_path(path: Path) -> bool:
-    """Whether a file of this name is likely to hold a key, a token or a password."""
+    """Return whether a file of this name is likely to hold a key, a token or a password."""
     if _PROCESS_SECRETS.fullmatch(str(path)) or _SERVER_TOKEN.search(str(path)):
         return True
     name = _original(path.name.lower())
@@ -80,7 +80,7 @@ def _has(parts: tuple[str, ...], folder: tuple[str, ...]) -> bool:
 
 
 def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
-    """Whether the rules let a tool read this file without asking.
+    """Return whether the rules let a tool read this file without asking.
 
     For a secret file only rules narrower than `*` count; another file may be read without any
     rule. A search leaves out files that may not be read.
@@ -99,5 +99,5 @@ def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None
 
 
 def may_name(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
-    """Whether a listing shows this file: secret files that need asking are left out."""
+    """Return whether a listing shows this file: secret files that need asking are left out."""
     return not secret_path(Path(path)) or may_read(rulesets, path, home=home)

@@ -257,7 +257,10 @@ class StepSnapshots:
         self._run.change(PutPart(part, publish=False))
 
     def _is_there(self, step: _Step) -> bool:
-        """Whether the message still exists: that of a request that was too long is dropped."""
+        """Return whether the message still exists.
+
+        The message of a request that was too long is dropped.
+        """
         turns = reversed(self._run.turns())
         return any(turn.info.id == step.message.id for turn in turns)
 

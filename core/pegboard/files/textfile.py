@@ -34,7 +34,7 @@ MOST_WILDCARDS = 3
 
 
 class FileText(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands in a text file, its byte order mark as the first letter, and how it is written.
+    """The content of a text file, with its byte order mark as first letter, and its encoding.
 
     `encoding` has Python's name. It is empty for a file of more than one encoding, or of none
     that we know: bytes that are not UTF-8 are then in `text` as lone surrogates.
@@ -183,7 +183,7 @@ def _configured(path: Path) -> dict[str, str]:
 
 
 def _is_simple(path: Path) -> bool:
-    """Whether there is a configuration, and no part of it could take long to be compared."""
+    """Return whether there is a configuration, and no part of it could take long to be compared."""
     files = [folder / ".editorconfig" for folder in path.parents]
     there = [file for file in files if file.is_file()]
     return bool(there) and len(str(path)) <= LONGEST_PATH and all(map(_is_simple_file, there))

@@ -25,7 +25,7 @@ _Level = tuple[tuple[int, IgnoreRules], ...]
 
 
 class _Rules(msgspec.Struct, frozen=True):
-    """What holds for the entries of a folder, the strongest first.
+    """The rules for the entries of a folder, the strongest first.
 
     In a repository, one within it begins anew with what git ignores.
     """

@@ -1,1 +1,1 @@
-"""How hooks are called: answers combined, within time limits, with failures noted."""
+"""The calls of hooks: answers combined, within time limits, with failures noted."""

@@ -36,7 +36,7 @@ _ASKING = "tool_definition", "chat_system_transform", "chat_messages_transform",
 
 
 class Closable(Protocol):
-    """What is open until it is closed."""
+    """A resource that is open until it is closed."""
 
     async def aclose(self) -> None:
         """Close it."""
@@ -96,7 +96,7 @@ class Hooks:
         return some
 
     def has(self, spec: _Spec) -> bool:
-        """Whether any plugin implements the hook."""
+        """Return whether any plugin implements the hook."""
         return bool(self._asked.get(spec.__name__))
 
     async def answers(

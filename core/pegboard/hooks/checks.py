@@ -1,4 +1,4 @@
-"""What a hook may be answered with; every other answer counts as a failure of the plugin.
+"""The valid answers of hooks; every other answer counts as a failure of the plugin.
 
 The annotation of the hook's specification says it. Structs are not checked by Python when they
 are made, so their fields are looked at too, by a round trip through their JSON form; of any
@@ -204,7 +204,7 @@ def _named(kind: object, word: str = "of") -> str:
 
 
 def _example(kind: object) -> str:
-    """How a small struct is made, with the fields that it needs; "" for all else."""
+    """Return how a small struct is made, with the fields that it needs; "" for all else."""
     if kind is Tool:
         return "a function with @tool"
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):

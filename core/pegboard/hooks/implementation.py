@@ -66,7 +66,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def holder(self) -> Holder:
-        """Who is named when a call holds up the event loop."""
+        """The name that is reported when a call blocks the event loop."""
         return Holder(self.plugin, f"hook {self.hook}")
 
 
@@ -118,7 +118,7 @@ def with_time(
 
 
 class Timing(msgspec.Struct):
-    """What one plugin's implementation of one hook has cost; `plugin` is the plugin's key.
+    """The time of one plugin's implementation of one hook; `plugin` is the plugin's key.
 
     A `row` of failures is counted for each hook of a plugin: one that fails costs no other.
     """

@@ -39,7 +39,7 @@ TaskFactory = Callable[[asyncio.AbstractEventLoop, Work], asyncio.Task[Any]]
 
 
 class _HookOutcome(msgspec.Struct, frozen=True):
-    """What a call came to: a value, an error of the plugin, or neither in time.
+    """The outcome of a call: a value, an error of the plugin, or neither in time.
 
     `held_s` is how long it held the event loop, in which nothing else could run.
     """
@@ -75,7 +75,7 @@ class Isolation:
         self._begun: dict[Holder, set[asyncio.Task[Any]]] = {}
 
     def absence(self, each: Implementation) -> str:
-        """Why the implementation is not called, "" if it is."""
+        """Return why the implementation is not called, "" if it is."""
         timing = self.timings.get((each.key, each.hook))
         return each.refusal or (QUARANTINED if timing is not None and timing.quarantined else "")
 

@@ -34,7 +34,7 @@ _CORE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """Who runs: the plugin, and what of it, such as "hook event" or "tool bash"."""
+    """The plugin that runs, and its running part, such as "hook event" or "tool bash"."""
 
     plugin: str
     what: str

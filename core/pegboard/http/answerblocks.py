@@ -31,7 +31,7 @@ class AnswerBlock:
 
     @property
     def text(self) -> str:
-        """What has been written."""
+        """The text so far."""
         return "".join(self.pieces)
 
     def start(self) -> StreamEvent:

@@ -101,7 +101,7 @@ class AnswerCalls:
         return same or (None if given or last.is_whole else last)
 
     def _is_another(self, call: _OpenCall, given: str, name: str, text: str) -> bool:
-        """Whether a piece at the index of this call begins a further one.
+        """Return whether a piece at the index of this call begins a further one.
 
         Some servers repeat id and name with every piece, others send the name behind the arguments.
         """

@@ -144,7 +144,7 @@ def _until(date: datetime | None, now: datetime) -> float | None:
 
 
 def _reset_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """When the limit that was hit starts anew: of those with nothing left, else the soonest."""
+    """Return when the exhausted limit starts again, else the soonest of all."""
     spent = list(_resets(headers, now, only_spent=True))
     return max(spent) if spent else min(_resets(headers, now, only_spent=False), default=None)
 

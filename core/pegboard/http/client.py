@@ -21,7 +21,7 @@ _LOGIN_WANTED = 407
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a socket leads to, directly or through a proxy."""
+    """The target of a socket, reached directly or through a proxy."""
 
     scheme: str
     host: str

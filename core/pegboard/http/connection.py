@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport:
-        """What is written to; replaced when TLS starts inside a tunnel."""
+        """The transport to write to; it is replaced when TLS starts inside a tunnel."""
         assert self._transport
         return self._transport
 
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
         self.transport.writelines((head, body))
 
     async def head(self) -> None:
-        """Nothing, once `status` and `headers` are there; the caller limits the time.
+        """Read until `status` and `headers` are known; the caller limits the time.
 
         :raises OSError: when the connection breaks before.
         """

@@ -1,4 +1,4 @@
-"""What wire formats have in common: JSON, names of options, and media that a model cannot take."""
+"""The common parts of wire formats: JSON, option names, and media that a model cannot take."""
 
 import hashlib
 import json

@@ -330,7 +330,7 @@ async def _until_done(task: "asyncio.Task[Any]") -> AsyncGenerator[Heartbeat, No
 
 
 def _shape(content_type: str, framing: Framing) -> Shape:
-    """How the body is parted: by its type of content, else as the wire format says."""
+    """Return how the body is parted: by its type of content, else as the wire format says."""
     if "event-stream" in content_type:
         return "events"
     if framing == "lines" or any(mark in content_type for mark in _LINES):

@@ -13,7 +13,7 @@ _NOT_PUBLIC = (
 
 
 def is_public_address(address: str) -> bool:
-    """Whether an IP address is on the public internet, by itself and by the one inside it."""
+    """Return whether an IP address, and the one inside it, is on the public internet."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:

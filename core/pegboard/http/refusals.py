@@ -1,4 +1,4 @@
-"""What went wrong with a request, as the error that the engine acts on.
+"""The failures of requests, as errors that the engine acts on.
 
 Statuses mean what HTTP says. Servers that use one status for much, or say in a stream what should
 have been a status, are understood by their words: `MEANINGS` holds what is known of them all.
@@ -208,7 +208,7 @@ class Refusals:
         return without_values(text, self._secrets)
 
     def _passes(self, status: int, texts: str, *, waits: bool) -> bool | None:
-        """Whether the texts say that it passes, None where the status alone tells.
+        """Return whether the texts say that it passes, None where the status alone tells.
 
         `waits` is whether they name a time to wait.
         """
@@ -226,13 +226,13 @@ class Refusals:
 
 
 def says(text: str, meaning: Meaning) -> bool:
-    """Whether the words of an error have this meaning with any server."""
+    """Return whether the words of an error have this meaning with any server."""
     # Compiled at the first failure (and kept by `re`), not at every start.
     return re.search(MEANINGS[meaning], text, re.IGNORECASE) is not None
 
 
 def _is_refused(error: OSError) -> bool:
-    """Whether no address of the host took the connection; asyncio joins the texts of several."""
+    """Return whether every address of the host refused; asyncio joins the texts of several."""
     tried = str(error).count("[Errno ")
     refused = str(error).count(f"[Errno {errno.ECONNREFUSED}]")
     return isinstance(error, ConnectionRefusedError) or 0 < tried == refused

@@ -21,7 +21,7 @@ def _nothing(model_id: str) -> ModelFacts:  # noqa: ARG001 - in the place of one
 
 
 class KeyCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """How a key is tested: by a GET that costs nothing and that a wrong key does not open.
+    """The test of a key: a GET that costs nothing and that a wrong key does not open.
 
     `path` is below the server's address. The key is in `header`, behind the `prefix`; `headers` go
     along.
@@ -86,7 +86,7 @@ class ErrorFrameError(Exception):
 
 
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
-    """What the body of an error says: a sentence for the user, a code and a type for programs.
+    """The body of an error: a sentence for the user, a code and a type for programs.
 
     All of it is compared with the `meanings` of the wire format. A `code` of 400 or more is taken
     for the status where an error inside a stream has it.
@@ -135,7 +135,7 @@ def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None: 
 
 
 class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider takes; 0 where it takes any.
+    """The limits of a provider's media; 0 is no limit.
 
     `image_bytes` and `pdf_bytes` count the base64, as providers do, `side` is the longest in
     pixels, `side_of_many` that in a request with more than 20 pictures. `images` are the types.
@@ -156,7 +156,7 @@ class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """How a kind of server is spoken to.
+    """The protocol of one kind of server.
 
     `encode` gives the request, with the key where it belongs; `reader` makes what reads its
     answer. `before` looks at a request that is ready, and may ask the server something by GET;

@@ -1,1 +1,1 @@
-"""What the other folders need of no subject: hosts, redaction, threads, private files."""
+"""The helpers of all other folders: hosts, redaction, threads, private files."""

@@ -39,7 +39,7 @@ class HostPattern(msgspec.Struct, frozen=True):
         return f"{'*.' if self.below else ''}{host}{port}"
 
     def allows(self, host: str, port: int) -> bool:
-        """Whether the host, in the form of `known_host`, is meant at this port."""
+        """Return whether the host, in the form of `known_host`, is meant at this port."""
         if port != self.port if self.port else port not in WEB_PORTS:
             return False
         return host.endswith(f".{self.host}") if self.below else host == self.host
@@ -133,7 +133,7 @@ def known_host(text: str) -> str:
 
 
 def is_literal(host: str) -> bool:
-    """Whether a host in the form of `known_host` is an address."""
+    """Return whether a host in the form of `known_host` is an address."""
     return ":" in host or host.rpartition(".")[2].isdigit()
 
 
@@ -153,7 +153,7 @@ def tightened(said: Network, limit: Network) -> Network:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether the host is this machine as only it can reach it.
+    """Return whether the host is this machine as only it can reach it.
 
     That is `localhost`, 127.0.0.0/8 and `::1`; a name that needs to be looked up is not.
     """

@@ -53,7 +53,7 @@ def replace_file(path: Path, content: bytes, *, mode: int = USERS_ALONE) -> None
 
 
 def set_aside(path: Path) -> Path:
-    """Where a damaged file is kept from now on, for whoever wants to know what was in it.
+    """Return where a damaged file is kept from now on, for whoever wants to know what was in it.
 
     :raises OSError: when it cannot be renamed.
     """

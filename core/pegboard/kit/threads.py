@@ -22,7 +22,7 @@ _Jobs = SimpleQueue[Callable[[], None] | None]
 
 
 class _ThreadOutcome(AbstractContextManager["_ThreadOutcome"]):
-    """What a function did in a thread: its answer, or the error that the caller is to raise.
+    """The outcome of a function in a thread: its answer, or the error that the caller raises.
 
     No future can carry each error: `StopIteration` is refused, an exit ends the loop.
     """

@@ -45,7 +45,7 @@ def hooks_of_source(each: Registrant, imports: Imports) -> tuple[Specs, bool]:
 
 
 def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
-    """Whether the plugin's own module names the hook, or cannot be read; nothing is run."""
+    """Return whether the plugin's own module names the hook, or cannot be read; nothing is run."""
     content, _ = next(_sources(each, Imports()))
     return content is None or spec.__name__.encode() in content
 

@@ -34,7 +34,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the plugins of an App come from, and what decides about them.
+    """The sources of an App's plugins, and the facts that decide about them.
 
     `extra` are objects that are plugins, too, the newest of all. Those that are not `fitting` are
     left out. `locate` says where a dotted key of the configuration stands. `on_failure` hears of
@@ -54,7 +54,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     on_failure: Callable[[PluginFailed], None]
 
     def candidates(self, imports: Imports) -> list[Registrant]:
-        """All that can be loaded; those that are files import one another by these `imports`."""
+        """Return all that can be loaded; files import one another by these `imports`."""
         tables = self.config.plugins
         found = [
             *self._distributions(),
@@ -136,7 +136,7 @@ def table_of(found: Registrant, tables: Collection[str], builtin: Collection[str
 
 
 def _brought(root: Path, place: str) -> str:
-    """Why a plugin is not run that only stands in a folder of the project, as in a notebook's.
+    """Return why a plugin that only lies in a folder of the project, as a notebook's, is not run.
 
     What says to be one of our own is told from it by the folder that we run from.
     """

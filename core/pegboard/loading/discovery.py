@@ -221,7 +221,7 @@ def is_provider(value: object) -> bool:
 
 
 def is_marked(plugin: object, name: str) -> bool:
-    """Whether the attribute is a function that carries `@hookimpl`."""
+    """Return whether the attribute is a function that carries `@hookimpl`."""
     if isinstance(plugin, ModuleType):
         static = vars(plugin).get(name)  # a tenth of the time of the other
     else:

@@ -80,7 +80,7 @@ class Register:
 
     @property
     def problems(self) -> tuple[PluginProblem, ...]:
-        """What is wrong with plugins and their tools, in the order in which it was found."""
+        """The faults of plugins and their tools, in the order of their discovery."""
         return tuple(self._problems)
 
     @property
@@ -351,7 +351,7 @@ def _stand_in(each: Registrant, registry: Registry, imports: Imports) -> None:
 
 
 def _flaw(answer: Answer[Rule], owner: str) -> str:
-    """Why the plugin may not have this rule, "" if it may; `owner` has the tool it is about."""
+    """Return why the plugin may not have this rule, "" if it may; `owner` has its tool."""
     name = answer.value.permission
     text = f"its rule about the permission {name} is left out"
     if set("*?") & set(name):

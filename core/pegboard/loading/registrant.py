@@ -39,7 +39,7 @@ def variable_of(plugin: str, name: str) -> str:
 
 
 class Belongings:
-    """What the plugins of one App share: the user's folders and secrets, and an HTTP client.
+    """The shared resources of an App's plugins: the user's folders, secrets, an HTTP client.
 
     `store` has the secrets that are kept, once a plugin has brought one.
     """
@@ -52,7 +52,7 @@ class Belongings:
         self._http: PluginHttp | None = None
 
     def values(self) -> tuple[str, ...]:
-        """All secrets of plugins, for what must not show them."""
+        """Return all secrets of plugins, for what must not show them."""
         named = (value for name, value in self._env.items() if name.startswith(_VARIABLE))
         found = {*named, *(self.store.values() if self.store else ()), *self._hidden} - {""}
         return tuple(sorted(found, key=len, reverse=True))
@@ -261,7 +261,7 @@ _EXAMPLES = {
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """What is wrong with an option: its dotted key in the options, and why, on one line."""
+    """The fault of an option: its dotted key in the options, and the reason, on one line."""
 
     key: str
     text: str
@@ -349,7 +349,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def _has_secret(hint: object, inside: frozenset[type]) -> bool:
-    """Whether a type is one for secrets, or has one in it."""
+    """Return whether a type is one for secrets, or has one in it."""
     if isinstance(hint, type) and hint.__name__ in ("SecretStr", "SecretBytes"):
         return True
     if any(_is_mark(each) for each in getattr(hint, "__metadata__", ())):

@@ -180,7 +180,7 @@ class Registry:
         return hook if hook in self._specs else nearest[0] if nearest else hook
 
     def _guards(self, hook: str, function: Callable[..., object]) -> bool:
-        """Whether what the hook is asked about must not go on without it."""
+        """Return whether what the hook is asked about must not go on without it."""
         kind = mark_of(self._specs[hook]).kind if hook in self._specs else None
         is_required_fold = kind == "fold" and said_by(function).required
         return kind == "strictest" or is_required_fold or hook == _RULES
@@ -293,7 +293,7 @@ def _known(function: Callable[..., object], spec: Callable[..., object]) -> tupl
 
 
 def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
-    """Why an implementation cannot be called with these arguments, "" if it can."""
+    """Return why an implementation cannot be called with these arguments, "" if it can."""
     options = getattr(function, MARK)
     if options.get("wrapper") or options.get("hookwrapper"):
         return "is a wrapper of pluggy's: use @hookimpl(wrapper=True) of Pegboard"

@@ -102,7 +102,7 @@ def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Plug
 
 
 def _flaw(offer: Offer) -> PluginProblem | None:
-    """Why the tool cannot be offered at all."""
+    """Return why the tool cannot be offered at all."""
     try:
         checked_id(offer.tool.id)
     except InvalidInputError as error:

@@ -1,1 +1,1 @@
-"""How an App comes to be, and what of it is made anew when a project's code changes."""
+"""The opening of an App, and the reload of its parts when a project's code changes."""

@@ -136,7 +136,7 @@ async def close(engine: Engine, reload: Reload) -> None:
 
 
 async def _enclosure(engine: Engine) -> "Enclosure | None":
-    """Where processes are enclosed, None where the user has not asked for it."""
+    """Return where processes are enclosed, None where the user has not asked for it."""
     if engine.config.sandbox == "off":
         return None
     from pegboard.enclosing import Site  # nobody else pays for it

@@ -1,4 +1,4 @@
-"""What an App is opened with: options, configuration, trust, plugins and the database they open."""
+"""The options of an App: configuration, trust, plugins, and the database that they open."""
 
 import os
 from collections import deque
@@ -33,7 +33,7 @@ _VARIABLE = "PEGBOARD_DATABASE"
 
 
 class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How an App is opened.
+    """The options of an App.
 
     `config` is laid over the configuration's files, in their syntax, and over the `profile` that
     is chosen from them. `plugins` are objects that are plugins too, the newest of all. `tools` are

@@ -1,4 +1,4 @@
-"""What plugins bring that has a name, a database among it; and a project's code, loaded anew.
+"""The named parts of plugins, a database among them; and a project's code, loaded again.
 
 A project's code is looked at before each prompt while its App is open.
 

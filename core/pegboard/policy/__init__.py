@@ -1,1 +1,1 @@
-"""Who may do what: rules and verdicts, agents, and what waits for a person's answer."""
+"""Permissions: rules and verdicts, agents, and the requests that wait for a person."""

@@ -64,7 +64,7 @@ def _in_role(agent: Agent, config: Config) -> Agent:
 
 
 def _only_tightens(settings: AgentConfig) -> bool:
-    """Whether the settings only tighten, as an untrusted project's do; they make no new agent."""
+    """Return whether the settings only tighten and make no agent, as an untrusted project's."""
     return settings == AgentConfig(project_permission=settings.project_permission)
 
 

@@ -86,7 +86,7 @@ class Clock:
                 await asyncio.wait({task}, timeout=left_s)
 
     def leads_to(self, other: "Clock") -> bool:
-        """Whether this clock is the other one, or the other one waits for it."""
+        """Return whether this clock is the other one, or the other one waits for it."""
         if self is other:
             return True
         for each in self._waiting:  # noqa: SIM110 - asked for each hook, and a generator costs more

@@ -44,7 +44,7 @@ _ASKING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAnswer:
-    """How a request was answered; `message` is what to do instead of what was rejected.
+    """The answer to a request; `message` has other instructions after a rejection.
 
     `scope` is how far an `always` goes, `agent_only` limits it to the agent that asked, `patterns`
     are what it is for, if that is less than what the request offers. `by` is what answered: a
@@ -206,7 +206,7 @@ def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str
 
 
 def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """How the user can allow the request, or that no rule of theirs does."""
+    """Return how the user can allow the request, or that no rule of theirs does."""
     if because and (because.firm or because.source not in ("", "config")):
         return no_rule(because)
     rules = advised_rules(request)

@@ -51,7 +51,9 @@ def _compiled(pattern: str, one: str = ".") -> re.Pattern[str]:
 
 
 def matches_pattern(pattern: str, text: str) -> bool:
-    """Whether the whole text matches: `*` is any characters, `?` is one, all else is literal.
+    """Return whether the whole text matches.
+
+    `*` is any characters, `?` is one, all else is literal.
 
     A pattern that ends in a blank and `*` also matches without that tail: `ls *` matches `ls`.
     """
@@ -61,7 +63,7 @@ def matches_pattern(pattern: str, text: str) -> bool:
 
 
 def lies_within(pattern: str, wider: str) -> bool:
-    """Whether all texts that a pattern matches are matched by the wider one, letter for letter.
+    """Return whether the wider pattern matches all texts of the other, letter for letter.
 
     A star of the wider one takes wildcards, its `?` takes no star.
     """
@@ -71,7 +73,7 @@ def lies_within(pattern: str, wider: str) -> bool:
 
 
 def is_unclear(pattern: str) -> bool:
-    """Whether a pattern is unclear: no reader can say what the request would do."""
+    """Return whether a pattern is unclear: no reader can say what the request would do."""
     return pattern.startswith(UNCLEAR)
 
 

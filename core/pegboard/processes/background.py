@@ -135,7 +135,7 @@ class SessionBackground:
         self._started = 0
 
     def listed(self) -> tuple[BackgroundProcess, ...]:
-        """All processes, the oldest first; of ended ones the last fifty."""
+        """Return all processes, the oldest first; of ended ones the last fifty."""
         return tuple(each.process for each in self._running.values())
 
     async def start(

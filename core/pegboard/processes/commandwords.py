@@ -1,4 +1,4 @@
-"""Whether a command line may run a program: for policies, so it errs on the side of yes."""
+"""The programs that a command line may run, for policies: in doubt it says yes."""
 
 import re
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ _SPLIT = re.compile(r"[\s=\"'();&|<>`$]+")
 
 
 def may_run(command: str, *words: str) -> bool:
-    """Whether the command has these words in this order: `may_run(pattern, "git", "push")`.
+    """Return whether the command has these words in this order.
 
-    Between them anything may stand, such as options and what belongs to them, and the first may
-    have a path before it: `git -C . push` and `/usr/bin/git -c a=b push` are pushes. So is a
-    program of the first words, `git-push`, and `echo git push`, since who runs what it is given
-    cannot be known from a line.
+    Example: `may_run(pattern, "git", "push")`. Between them anything may stand, such as options
+    and their values, and the first may have a path before it: `git -C . push` and
+    `/usr/bin/git -c a=b push` are pushes. So is a program of the first words, `git-push`, and
+    `echo git push`, since a line does not tell which program runs its arguments.
     """
     at = 0
     for word in _SPLIT.split(command):
@@ -24,7 +24,7 @@ def may_run(command: str, *words: str) -> bool:
 
 
 def _begun(program: str, words: Sequence[str]) -> int:
-    """How many of the words the program is called by, joined by dashes."""
+    """Return how many of the words the program is called by, joined by dashes."""
     names = (program, program.rpartition("/")[2])
     called = (count for count in range(len(words), 0, -1) if "-".join(words[:count]) in names)
     return next(called, 0)

@@ -103,7 +103,7 @@ class Family:
         return False
 
     def _frozen(self, pids: set[int]) -> set[int]:
-        """All members, each stopped first, so that none can start another child."""
+        """Return all members, each stopped first, so that none can start another child."""
         if any(_in_group(pid, self.leader) for pid in pids):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.leader, signal.SIGKILL)  # at once, the kernel lets none slip by
@@ -202,7 +202,7 @@ def _status(pid: int) -> _Status | None:
 
 
 def _is_ending(pid: int) -> bool:
-    """Whether the process has released its memory and is about to end."""
+    """Return whether the process has released its memory and is about to end."""
     try:
         return _read(f"/proc/{pid}/statm").startswith(b"0 ")
     except OSError:

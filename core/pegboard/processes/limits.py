@@ -100,7 +100,7 @@ class ControlGroup:
         return {int(pid) for pid in _text_of(self.door).split()}
 
     def was_full(self) -> bool:
-        """Whether the kernel has refused a process or a thread."""
+        """Return whether the kernel has refused a process or a thread."""
         found = re.search(r"^max (\d+)", _text_of(self.folder / "pids.events"), re.MULTILINE)
         return found is not None and int(found[1]) > 0
 

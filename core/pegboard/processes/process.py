@@ -95,7 +95,7 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
 
 
 class ProgramResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a program ended; `exit_code` is None when it had to be ended.
+    """The end of a program; `exit_code` is None when it had to be ended.
 
     `output` is what it printed; when it printed more than it may it was `flooded`, and the rest
     is lost. Of `errors`, which is standard error, there are 64 KiB at most.
@@ -201,7 +201,7 @@ async def _watch_limits(watch: FamilyWatch, family: Family) -> None:
 
 
 class _Watching(Protocol):
-    """What watches a process while it runs."""
+    """The watch over a process while it runs."""
 
     @property
     def tick_s(self) -> float: ...
@@ -300,7 +300,7 @@ async def _whole(start: "asyncio.Task[None]") -> None:
 
 
 async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
-    """Whether a future is done in time; it is not cancelled."""
+    """Return whether a future is done in time; it is not cancelled."""
     if not future.done():
         await asyncio.wait({future}, timeout=limit_s)
     return future.done()
@@ -309,7 +309,7 @@ async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
 async def _watched(
     limit_s: float, future: asyncio.Future[None], watch: _Watching | None
 ) -> tuple[bool, str]:
-    """Whether a future is done in time, and the limit that was exceeded before that."""
+    """Return whether a future is done in time, and the limit that was exceeded before that."""
     if watch is None:
         return await _within(limit_s, future), ""
     end = time.monotonic() + limit_s

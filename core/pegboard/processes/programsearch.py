@@ -32,7 +32,7 @@ class FoundProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the programs for a project are: `trusted_by_user` when the user has said yes to it.
+    """The search for a project's programs; `trusted_by_user` after the user has agreed.
 
     One that lies in the project counts only if `allowed` has its digest, by its path from the
     `root`. `env` has the PATH, and `directory` is where the programs are started.
@@ -106,7 +106,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
                 yield path
 
     def _refusal(self, paths: Sequence[str]) -> str:
-        """Why the first of these that is not trusted may not run; empty if all are."""
+        """Return why the first of these that is not trusted may not run; empty if all are."""
         for path in paths:
             try:
                 digests = self.digests(path)

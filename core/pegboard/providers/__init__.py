@@ -1,4 +1,4 @@
-"""What a provider is given and what it answers: one stream of events for every kind of model.
+"""The request to a provider and its answer: one stream of events for every kind of model.
 
 A provider yields the events of this module in the order of the model's answer. The engine
 adds the results of tools and the step's frame; no provider sees the session.
@@ -35,7 +35,7 @@ class Text(msgspec.Struct, frozen=True):
 
 
 class Reasoning(msgspec.Struct, frozen=True):
-    """What the model thought in an earlier answer, with its signature in `metadata`."""
+    """The model's reasoning in an earlier answer, with its signature in `metadata`."""
 
     text: str
     metadata: Mapping[str, Any] | None = None
@@ -59,7 +59,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What a tool answered to the call `id`; `media` goes with it where the provider can."""
+    """A tool's answer to the call `id`; `media` goes with it where the provider can."""
 
     id: str
     name: str
@@ -104,7 +104,7 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a model is asked with; None leaves a parameter to the provider.
+    """A request to a model; None leaves a parameter to the provider.
 
     `output_schema` is the JSON Schema of the final answer. The system prompt has it, too, and the
     engine checks the answer, so a provider may ignore it. `deferred` are tools that the model can
@@ -300,7 +300,7 @@ StreamEvent = (
 
 
 class Provider(Protocol):
-    """Where models come from; `id` is the part of a model's name before the first slash."""
+    """A source of models; `id` is the part of a model's name before the first slash."""
 
     @property
     def id(self) -> str:

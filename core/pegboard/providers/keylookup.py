@@ -10,7 +10,7 @@ from pegboard.schema.config import Config, ProviderConfig
 
 
 class Key:
-    """What opens a provider; neither its `repr` nor JSON can show the `value`.
+    """A provider's key; neither its `repr` nor JSON shows the `value`.
 
     `source` says for people where it is from: `the variable OPENAI_API_KEY`; `remedy` says what
     to do about one that is refused: `change it or unset it`.
@@ -30,21 +30,21 @@ Renew = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
 
 
 class KeyStore(Protocol):
-    """Where keys are kept, beside the user's settings and the environment; and plugins' secrets.
+    """A store of keys, in addition to settings and environment, and of plugins' secrets.
 
     `config` is that of the open project. It is asked for a key only where neither has one.
     """
 
     async def find(self, provider_id: str, config: Config) -> Key | None:
-        """As `Keys.find`, also for a key that the settings name by its label or a command."""
+        """Find a key as `Keys.find`, also one that the settings name by its label or a command."""
         ...
 
     def source(self, provider_id: str, config: Config) -> str | None:
-        """As `Keys.source`."""
+        """Return the same as `Keys.source`."""
         ...
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """As `Keys.renew_with`."""
+        """Register the same as `Keys.renew_with`."""
         ...
 
     def secret(self, plugin: str, name: str) -> str | None:
@@ -52,12 +52,12 @@ class KeyStore(Protocol):
         ...
 
     def values(self) -> Iterable[str]:
-        """All that must not be shown: keys, tokens and the secrets of plugins."""
+        """Return all that must not be shown: keys, tokens and the secrets of plugins."""
         ...
 
 
 class Keys:
-    """Where providers get their keys: the user's settings decide, a provider only asks.
+    """The keys of providers: the user's settings decide, a provider only asks.
 
     It is asked for the table `provider.ID` of the configuration, then for the variables `env`,
     of which the first that is set counts; the user's own list of them stands for `env`. Then comes
@@ -110,7 +110,7 @@ class Keys:
         return key
 
     def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
-        """Where a key would come from, for lists; None if nowhere. Nothing is run or asked."""
+        """Return where a key would come from, None if nowhere; nothing is run or asked."""
         if key := self._given(provider_id, env):
             return key.source
         return self._store.source(provider_id, self._config) if self._store else None

@@ -96,7 +96,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """What requests used, as their providers reported it, and an estimate of the rest."""
+    """The usage of requests, as their providers reported it, and an estimate of the rest."""
 
     cost: float = 0.0
     tokens: Tokens = Tokens()
@@ -140,7 +140,7 @@ def _price(cost: ModelCost, read: int) -> ModelCost | CostTier:
 
 
 def total_tokens(tokens: Tokens) -> int:
-    """All that was read and written, cached or not."""
+    """Return all that was read and written, cached or not."""
     cached = tokens.cache.read + tokens.cache.write
     return tokens.input + tokens.output + tokens.reasoning + cached
 
@@ -203,7 +203,7 @@ def _length(item: Content, chars: int) -> int:
 
 
 class Budget:
-    """What a run may spend; this one, which is taken where no plugin keeps any, limits nothing.
+    """The limits of a run; this one, for runs without a plugin for budgets, limits nothing.
 
     A method that refuses raises `BudgetError`: the step ends, or the call fails, with its text.
     Methods are called on the event loop, and have to be quick.

@@ -37,7 +37,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """What the user says about one agent; a name that no plugin gives makes a new agent.
+    """The settings of one agent; a name that no plugin gives makes a new agent.
 
     `permission` and `project_permission` are the agent's share of the two of `Config`. `effects`
     are as in `Agent`; only the user can set them. `exposure` comes after that of `Config`.
@@ -93,7 +93,7 @@ class ProviderConfig(Table, frozen=True):
 
 
 class PluginConfig(Table, frozen=True):
-    """How one plugin is treated; `options` are the plugin's own."""
+    """The settings of one plugin; `options` are the plugin's own."""
 
     enabled: bool = True
     timeout_s: float | None = None
@@ -128,7 +128,7 @@ class LspConfig(Table, frozen=True, forbid_unknown_fields=True):
 
 
 class CompactionConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """When the history is summarised."""
+    """The conditions under which the history is summarised."""
 
     auto: bool = True
     prune: bool = True
@@ -152,7 +152,7 @@ class RoleModels(Table, frozen=True, forbid_unknown_fields=True):
 
 
 class RetryConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """How often and how long a failing model is asked.
+    """The number and the length of retries of a failing model.
 
     `attempts` counts the first one, `total_s` is the time from the first failure to the last
     attempt. Waits of our own choice are at most `cap_s`; what a provider asks for may be longer.
@@ -190,7 +190,7 @@ class RunLimits(Limits, frozen=True, forbid_unknown_fields=True):
 
 
 class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):
-    """What a session may spend in all its life, subagents included.
+    """The limits of a session in all its life, subagents included.
 
     `run` is for one run of it, from a prompt to the rest; `subagent` for each subagent with
     all that work for it. `unpriced` says whether a model may be asked whose price is not known
@@ -204,7 +204,7 @@ class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):
 
 
 class ProcessLimits(Table, frozen=True, forbid_unknown_fields=True):
-    """What the processes of one tool call may take of the machine; 0 is no limit.
+    """The limits of one tool call's processes; 0 is no limit.
 
     `memory_mb` is for all of them together, three quarters of the machine's if it is not said;
     `open_files` is for each. A project may only lower them.
@@ -229,7 +229,7 @@ def _lower(limit: int, other: int) -> int:
 
 
 class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
-    """All that can be set; a model is named `provider/model`.
+    """The whole configuration; a model is named `provider/model`.
 
     `permission` is what the user's files say, as rules in order; `project_permission` is what
     the project's files say, which can only tighten. `plugins` maps a plugin's name to how it is
@@ -354,7 +354,10 @@ class Command(Wire, frozen=True):
 
     @property
     def is_document(self) -> bool:
-        """Whether its text was written for a model at large: nothing in it is a command to run."""
+        """Whether its text was written for a model at large.
+
+        Nothing in it is a command to run.
+        """
         return self.source not in (None, "command")
 
 

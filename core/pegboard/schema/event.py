@@ -1,4 +1,4 @@
-"""What happened: the events of the bus, in the protocol's names and shapes.
+"""The events of the bus, in the protocol's names and shapes.
 
 Each class is the `properties` of one event; `TYPES` maps it to the event's `type`.
 """
@@ -22,7 +22,7 @@ from pegboard.schema.wire import Wire
 
 
 class SessionEvent(Wire, frozen=True):
-    """What every event about one session has."""
+    """The fields of every event about one session."""
 
     session_id: str
 
@@ -69,7 +69,7 @@ class SessionWarned(SessionEvent, frozen=True):
 
 
 class SessionDiffed(SessionEvent, frozen=True):
-    """What a session changed in files."""
+    """The changes of a session in files."""
 
     diff: tuple[FileDiff, ...]
 

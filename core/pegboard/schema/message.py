@@ -23,7 +23,7 @@ class MessageTime(Wire, frozen=True):
 
 
 class UserSummary(Wire, frozen=True):
-    """What became of a prompt: its turn's changes of files, as unified diffs, and a title.
+    """The result of a prompt: its turn's changes of files, as unified diffs, and a title.
 
     `title` is made from the prompt's own words. Pegboard writes no `body`.
     """
@@ -96,7 +96,7 @@ class Prompt:
 
 
 class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
-    """What the user sent, with the agent and the model that are to answer.
+    """The user's message, with the agent and the model that are to answer.
 
     `summary` comes at the end of the run that answers, where a plugin follows changes of files.
     """
@@ -114,12 +114,12 @@ class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
 
     @property
     def orders(self) -> tuple[str | None, ...]:
-        """What the prompt adds to the system prompt: its own text, then the form of the answer."""
+        """The prompt's additions to the system prompt: its own text, the answer's form."""
         return (self.system, self.format.order) if self.format else (self.system,)
 
 
 class MessagePath(Rest, frozen=True):
-    """Where the turn worked: the directory and the worktree's root."""
+    """The place of the turn: the directory and the worktree's root."""
 
     cwd: str
     root: str
@@ -151,7 +151,7 @@ class UnknownFailure(Wire, frozen=True, tag_field="name", tag="UnknownError"):
 
 
 class NoData(Wire, frozen=True):
-    """Nothing on the wire; the sentence is for people."""
+    """Data without fields on the wire; the sentence is for people."""
 
     message: ClassVar[str] = "the answer was cut at the model's output limit"
 
@@ -169,7 +169,7 @@ class AbortedFailure(Wire, frozen=True, tag_field="name", tag="MessageAbortedErr
 
 
 class APIData(Wire, frozen=True):
-    """What the provider answered."""
+    """The answer of the provider."""
 
     message: str
     is_retryable: bool
@@ -186,7 +186,7 @@ class APIFailure(Wire, frozen=True, tag_field="name", tag="APIError"):
 
 
 class OverflowData(Wire, frozen=True):
-    """What the provider answered."""
+    """The answer of the provider."""
 
     message: str
     response_body: str | None = None
@@ -223,7 +223,7 @@ class CallsFailure(Wire, frozen=True, tag_field="name", tag="CallsError"):
 
 
 class OutputData(Wire, frozen=True):
-    """What is wrong with the last answer, and how often it was corrected."""
+    """The fault of the last answer, and the number of corrections."""
 
     message: str
     retries: int

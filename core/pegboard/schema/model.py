@@ -46,7 +46,7 @@ class Modalities(Rest, frozen=True):
 
 
 class Capabilities(Rest, frozen=True):
-    """What a model can do."""
+    """The abilities of a model."""
 
     temperature: bool = True
     reasoning: bool = False
@@ -108,7 +108,7 @@ Status = Literal["alpha", "beta", "deprecated", "active"]
 
 
 class ModelFacts(Wire, frozen=True):
-    """What somebody knows of a model, whoever provides it; None is not known.
+    """Known facts of a model, of any provider; None is unknown.
 
     `reads` and `writes` are the kinds of content. `reasoning_field` is the field of an answer in
     which thinking comes and goes back. The others are as in `Model`.

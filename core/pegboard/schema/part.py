@@ -13,7 +13,7 @@ _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 
 
 class TimeSpan(Wire, frozen=True):
-    """When something started and ended, in milliseconds since the epoch."""
+    """The start and the end of something, in milliseconds since the epoch."""
 
     start: int
     end: int | None = None
@@ -75,7 +75,7 @@ class SourceText(Rest, frozen=True):
 
 
 class StoredPart(Wire, frozen=True):
-    """What every part of a message has: its id, and those of its session and its message."""
+    """The fields of every part of a message: its id, and those of its session and its message."""
 
     id: str
     session_id: str
@@ -93,7 +93,7 @@ class TextPart(StoredPart, frozen=True, tag_field="type", tag="text"):
 
 
 class ReasoningPart(StoredPart, frozen=True, tag_field="type", tag="reasoning"):
-    """What the model thought; `metadata` is the provider's, such as a signature."""
+    """The model's reasoning; `metadata` is the provider's, such as a signature."""
 
     text: str
     time: TimeSpan
@@ -139,7 +139,7 @@ git, in a repository of its own, or an empty folder."""
 
 
 class Staged(Wire, frozen=True):
-    """What a step did to git's index: paths in it, and trees that have these alone.
+    """A step's changes of git's index: paths in it, and trees that have these alone.
 
     `head` is the commit before the step, "" where there was none.
     """
@@ -195,7 +195,7 @@ class CompactionPart(StoredPart, frozen=True, tag_field="type", tag="compaction"
 
 
 class Instant(Wire, frozen=True):
-    """When something happened, in milliseconds since the epoch."""
+    """A point in time, in milliseconds since the epoch."""
 
     created: int
 

@@ -72,7 +72,7 @@ class Ruleset(Rest, frozen=True):
 
 
 class PermissionRequest(Wire, frozen=True):
-    """What a tool wants to do: every pattern is judged, and the strictest verdict counts.
+    """A tool's request: every pattern is judged, and the strictest verdict counts.
 
     `always` are the patterns that an approval for good would store.
     """
@@ -110,7 +110,7 @@ DecisionKind = Literal["decision", "reply", "call", "revoke"]
 
 
 class Decided(Rest, frozen=True):
-    """What was decided and has had no effect yet.
+    """A decision that has had no effect yet.
 
     A `decision` is the verdict on a request, a `reply` what a person or an approval answered to
     it; a `call` is one of a tool that is about to be made, and by `revoke` an approval is taken
@@ -138,7 +138,7 @@ class Verdict(Rest, frozen=True):
 
     @property
     def decider(self) -> str:
-        """Who decided, as people are told it: whose default the rule is, else the `source`."""
+        """The decider for people: the plugin of a default rule, else the `source`."""
         return (self.rule.by if self.rule else "") or self.source
 
 
@@ -154,7 +154,7 @@ class QuestionOption(Rest, frozen=True):
 
 
 class Question(Rest, frozen=True):
-    """What is asked; `header` names it in a word or two, `multiple` takes several labels.
+    """A question; `header` names it in a word or two, `multiple` takes several labels.
 
     `custom` says that the user may write an answer of their own.
     """
@@ -236,7 +236,7 @@ class SessionModel(Wire, frozen=True):
 
 
 class FileDiff(Wire, frozen=True):
-    """What a turn did to one file; `patch` is a unified diff."""
+    """The changes of one file in a turn; `patch` is a unified diff."""
 
     file: str
     additions: int
@@ -248,7 +248,7 @@ class FileDiff(Wire, frozen=True):
 
 
 class SessionSummary(Wire, frozen=True):
-    """How much a session changed, in lines and files."""
+    """The size of a session's changes, in lines and files."""
 
     additions: int
     deletions: int
@@ -319,7 +319,7 @@ class Session(Wire, frozen=True):
 
 
 class Idle(Wire, frozen=True, tag_field="type", tag="idle"):
-    """Nothing runs."""
+    """The status of a session in which nothing runs."""
 
 
 class Busy(Wire, frozen=True, tag_field="type", tag="busy"):
@@ -378,5 +378,5 @@ def title_from(text: str) -> str | None:
 
 
 def is_untitled(session: Session) -> bool:
-    """Whether nobody has given the session a title yet."""
+    """Return whether nobody has given the session a title yet."""
     return session.title.startswith(NEW_TITLE)

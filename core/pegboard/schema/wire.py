@@ -1,4 +1,4 @@
-"""How values are written: snake_case in Python, the protocol's camelCase with `ID` on the wire.
+"""The form of values: snake_case in Python, the protocol's camelCase with `ID` on the wire.
 
 Structs come from msgspec, because they stand on the start path: 30 of them cost 10 ms,
 where pydantic takes 4 ms for one. A default of a field means that it is absent on the wire.

@@ -49,7 +49,7 @@ class Trusted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """What the store's file has: the projects by their root."""
+    """The content of the store's file: the projects by their root."""
 
     version: Literal[1] = 1
     projects: dict[str, Trusted]
@@ -64,7 +64,7 @@ THIS_TIME = "this time"
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a project's code may run, and the code that the decision is about.
+    """The decision about a project's code, with that code.
 
     `files` maps each file that needs trust to the bytes that were read: code, and files of the
     configuration that set more than an untrusted project may. `named` is where these say that
@@ -97,7 +97,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrustStore:
-    """What the user has allowed, in one file of the state folder, with copies beside it.
+    """The user's permissions, in one file of the state folder, with copies beside it.
 
     Reading never fails: a damaged store is set aside and counts as empty.
     """

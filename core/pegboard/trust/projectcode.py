@@ -79,7 +79,9 @@ def plugin_files(path: Path) -> tuple[CodeFile, ...]:
 
 
 def imports_pegboard(source: bytes) -> bool:
-    """Whether a statement of the source imports Pegboard; a text that mentions it does not.
+    """Return whether a statement of the source imports Pegboard.
+
+    A text that mentions it does not.
 
     Where the source cannot be parsed, a line that looks like such a statement counts, so that
     its author is told about the mistake; nothing of it can run.

@@ -67,7 +67,7 @@ def _body(request: ModelRequest, endpoint: Endpoint) -> bytes:
 
 
 def _sampling(request: ModelRequest, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """How an answer is drawn, of a model that does not think and lets it be chosen.
+    """Return how an answer is drawn, of a model that does not think and lets it be chosen.
 
     The API takes a temperature or `top_p`, from newer models not both.
     """

@@ -1,4 +1,4 @@
-"""How much Claude is to think: its own choice held by a word, or a number of tokens."""
+"""The amount of Claude's reasoning: a word that bounds its own choice, or a number of tokens."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -49,7 +49,7 @@ def _style(request: ModelRequest) -> str:
 
 
 def _unsigned(request: ModelRequest) -> bool:
-    """Whether the newest calls were made without a thought that is signed.
+    """Return whether the newest calls were made without a thought that is signed.
 
     So it is where another model made them; the API takes no budget in the middle of such a turn.
     """

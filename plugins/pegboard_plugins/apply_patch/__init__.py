@@ -86,6 +86,6 @@ async def chat_params(request: ModelRequest) -> ModelRequest | None:
 
 
 def writes_patches(model: Model) -> bool:
-    """Whether a model was taught this format (opencode `tool/registry.ts`)."""
+    """Return whether a model was taught this format (opencode `tool/registry.ts`)."""
     name = model.api.id or model.id
     return "gpt-" in name and "oss" not in name and "gpt-4" not in name

@@ -1,4 +1,4 @@
-"""What a call of apply_patch does: find, ask, check, write."""
+"""The steps of apply_patch: find, ask, check, write."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a patch does to each file, worked out before anything is written."""
+"""The effect of a patch on each file, worked out before anything is written."""
 
 import os
 import stat
@@ -105,7 +105,7 @@ def planned(context: ToolContext, places: Sequence[PatchPlace]) -> list[PatchedF
 
 
 def check(context: ToolContext, changes: Sequence[PatchedFile]) -> None:
-    """Nothing, if the files are as they were planned with; an approval may take a while.
+    """Check that the files are still those of the plan; an approval may take a while.
 
     :raises ToolError: when one is not.
     """
@@ -195,7 +195,7 @@ def _encoded(section: Add | Update, file: FileText, text: str) -> bytes:
 
 
 def _check_free(path: Path) -> None:
-    """Nothing, if a file can be made here."""
+    """Check that a file can be created here."""
     if os.path.lexists(path):
         raise PatchError("exists", f"{path} exists already; a patch does not overwrite")
     above = next(folder for folder in path.parents if os.path.lexists(folder))

@@ -1,4 +1,4 @@
-"""Where the chunks of a patch stand in a file, and the file with them applied."""
+"""The places of a patch's chunks in a file, and the file with them applied."""
 
 import re
 from bisect import bisect_left
@@ -106,7 +106,7 @@ def _joined(lines: Sequence[tuple[str, str]], *, open_end: bool) -> str:
 def _changed(
     chunk: PatchChunk, lines: Sequence[tuple[str, str]], at: int, made: list[tuple[str, str]]
 ) -> int:
-    """Where the chunk ends in the file, once its outcome is added to `made`."""
+    """Return where the chunk ends in the file, once its outcome is added to `made`."""
     for sign, text in _in_letters_of_the_file(chunk, lines, at):
         if sign == " ":
             made.append(lines[at])
@@ -146,7 +146,7 @@ class _Keys:
 
     @cached_property
     def lines(self) -> list[str]:
-        """What stands for each line."""
+        """The replacement of each line."""
         return [self._key(line) for line in self._raw]
 
     @cached_property
@@ -155,7 +155,7 @@ class _Keys:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """Where the break before each line stands in the text, then where the last one does."""
+        """The places of the break before each line, and of the last one."""
         return list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 
     def find(self, wanted: Sequence[str], start: int) -> list[int]:
@@ -185,7 +185,7 @@ class _Keys:
         return "\n".join([*rows, *["..."] * (len(places) > SHOWN_PLACES)])
 
     def ends_with(self, wanted: Sequence[str], start: int) -> bool:
-        """Whether the file ends in these lines, which begin at `start` or later."""
+        """Return whether the file ends in these lines, which begin at `start` or later."""
         at = len(self.lines) - len(wanted)
         return at >= start and self.lines[at:] == [self._key(line) for line in wanted]
 
@@ -225,7 +225,7 @@ def _place(
 
 
 def _fitting(keys: Sequence[_Keys], wanted: Sequence[str], start: int) -> tuple[list[int], bool]:
-    """Where the lines are by the strictest notion by which they are, and whether it is exact."""
+    """Return where the lines are by the strictest notion that finds them; True if it is exact."""
     for key in keys:
         if places := key.find(wanted, start):
             return places, key is keys[0]

@@ -1,4 +1,4 @@
-"""All files of a patch are changed, or none."""
+"""The writing of a patch: all its files are changed, or none."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,7 +18,7 @@ _Undo = list[tuple[Path, Callable[[], Awaitable[object]]]]
 
 
 async def write_all(context: ToolContext, changes: Sequence[PatchedFile]) -> int:
-    """How many other names (hard links) keep old content, once every file is changed.
+    """Return how many other names (hard links) keep old content, once every file is changed.
 
     A cancelled call waits for that, and says how it ended.
 
@@ -69,7 +69,7 @@ async def _put_back(undo: _Undo) -> list[Path]:
 async def _write(
     context: ToolContext, change: PatchedFile, undo: _Undo, leaving: list[tuple[Path, Path]]
 ) -> int:
-    """How many other names of the file keep what it was."""
+    """Return how many other names of the file keep what it was."""
     files = context.files
     if change.after is None:
         await files.will_change(change.path)

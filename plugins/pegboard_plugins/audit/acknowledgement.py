@@ -18,7 +18,7 @@ from pegboard_plugins.audit.check import verify_audit
 
 
 def acknowledge_audit(path: Path, *, witness: Path | None = None) -> Path | None:
-    """Where the files of a log with a fault are from now on; None for a sound one, which stays.
+    """Move the files of a log with a fault and return their folder; None for a sound log.
 
     The next line goes on with their numbers and follows their last. It says what was found, and
     where they are.

@@ -152,7 +152,7 @@ def _ending(digest: str) -> bytes:
 
 
 def _is_as_written(text: bytes, entry: Mapping[str, Any], digest: str) -> bool:
-    """Whether the bytes are those of which the digest was made; `entry` is without it."""
+    """Return whether the bytes are those of which the digest was made; `entry` is without it."""
     if text.startswith(_BEGINNING):
         body = text.removesuffix(_ending(digest))
         return body != text and digest == hashlib.sha256(body).hexdigest()

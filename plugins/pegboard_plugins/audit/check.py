@@ -1,4 +1,4 @@
-"""Whether the audit log is as it was written."""
+"""The check that the audit log is unchanged."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +19,7 @@ from pegboard_plugins.audit.chain import (
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found: how many lines are in order, and where the first is that is not.
+    """The number of lines in order, and the place of the first that is not.
 
     `broken` counts the lines of `file` from 1, one behind the last for lines that are gone from
     the end. `notes` is what was found and repaired while the log was written, such as a line
@@ -35,14 +35,14 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fault(self) -> str:
-        """What a person has to look at, in one line; empty for a sound log."""
+        """The fault that a person has to look at, in one line; empty for a sound log."""
         if self.broken is not None:
             return f"{self.file}, line {self.broken}: {self.reason}"
         return "; ".join(self.lost)
 
 
 def verify_audit(path: Path, *, witness: Path | None = None) -> Audited:
-    """Whether no line is changed, added, taken out, moved, or gone from the end.
+    """Return whether no line is changed, added, taken out, moved, or gone from the end.
 
     Processes may write the log meanwhile; what they add is not looked at. Full files that are
     too old to be kept are no fault.

@@ -58,7 +58,7 @@ _SEARCHED_TEXT = 4000
 
 
 class _End(msgspec.Struct, frozen=True):
-    """Where the log goes on, and what was found on the way there.
+    """The end of the log, and the faults found on the way there.
 
     `cut` is where it is torn, `lost` whether something is gone that no crash takes.
     """
@@ -268,7 +268,7 @@ class Audit:
         return last
 
     def _end(self, head: LogHead | None) -> _End:
-        """Where the chain goes on: where the head says, and after whole lines behind it."""
+        """Return where the chain goes on: where the head says, and after whole lines behind it."""
         size = _size(self._path)
         if head is None:
             return self._end_without_head(size)

@@ -39,7 +39,7 @@ class Login(Protocol):
 
     @property
     def name(self) -> str:
-        """What `--with` calls it."""
+        """The name for `--with`."""
         ...
 
     async def sign_in(self, tell: Callable[[str], None]) -> Mapping[str, Any]:

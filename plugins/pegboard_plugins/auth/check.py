@@ -1,4 +1,4 @@
-"""Whether a key opens a provider, by the call that its endpoint names for that."""
+"""The test of a key, by the call that its endpoint names for it."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -25,7 +25,7 @@ _KEY = re.compile(r"[!-~]{1,8192}")
 
 @dataclass(frozen=True, kw_only=True)
 class _Order:
-    """What is to be kept, and how."""
+    """The credential to store, and its form."""
 
     provider_id: str | None
     label: str

@@ -29,7 +29,7 @@ async def drop_from_ring(entry: str) -> None:
 
 
 class KeptKey(msgspec.Struct, frozen=True, kw_only=True):
-    """That there is a key; `label` is empty for the provider's usual one, `where` for people."""
+    """A stored key; `label` is empty for the provider's usual one, `where` is for people."""
 
     provider_id: str
     label: str
@@ -37,7 +37,7 @@ class KeptKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptKeys:
-    """What `pegboard auth` changes; `file` is that of the kept keys."""
+    """The stored keys that `pegboard auth` changes; `file` contains them."""
 
     def __init__(self, file: Path, config: Config, env: Mapping[str, str]) -> None:
         self._file = KeyFile(file)
@@ -85,7 +85,7 @@ class KeptKeys:
         self._file.drop(entry)
 
     def listed(self) -> tuple[KeptKey, ...]:
-        """All of them, by provider and label.
+        """Return all of them, by provider and label.
 
         :raises ConfigError: when the file cannot be read.
         """

@@ -18,7 +18,10 @@ _T = TypeVar("_T")
 
 
 def ring_allowed(config: Config, env: Mapping[str, str]) -> bool:
-    """Whether the keyring may be asked: `PEGBOARD_KEYRING=off` and `keyring = false` forbid it."""
+    """Return whether the keyring may be asked.
+
+    `PEGBOARD_KEYRING=off` and `keyring = false` forbid it.
+    """
     return config.keyring and env.get(SWITCH, "").lower() != "off"
 
 

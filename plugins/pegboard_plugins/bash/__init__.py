@@ -130,7 +130,7 @@ def _facts(scanned: "Scan", command: str) -> dict[str, object]:
 
 
 def _unclear(scanned: "Scan", command: str) -> dict[str, object]:
-    """Why the line is unclear, if it is, and how to write it instead."""
+    """Return why the line is unclear, if it is, and how to write it instead."""
     if scanned.unclear is None:
         return {"unclear": []}
     from pegboard_plugins.bash.advice import advised  # 5 ms, and most lines are clear
@@ -330,7 +330,7 @@ def _notes(result: ProcessResult, timeout_ms: int) -> Iterable[str]:
 
 
 def _kept(path: Path | None) -> int:
-    """How many bytes of the output its file has; another program may have removed it."""
+    """Return how many bytes of the output its file has; another program may have removed it."""
     try:
         return path.stat().st_size if path is not None else 0
     except OSError:

@@ -1,4 +1,4 @@
-"""What is told of a line that is unclear: what of it, where, and how to write it instead."""
+"""The advice about an unclear line: the unclear part, its place, and another way to write it."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -18,7 +18,7 @@ def sayings() -> Mapping[str, tuple[str, str]]:
 
 
 class Advice(NamedTuple):
-    """What is unclear and the way out; `marked` is the line's part with its place underlined."""
+    """The unclear part and the way out; `marked` is the part with its place underlined."""
 
     code: str
     said: str

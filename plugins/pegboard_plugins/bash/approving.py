@@ -1,4 +1,4 @@
-"""What an approval of a line may cover, besides the very same line."""
+"""The commands that an approval of a line may cover, in addition to the very same line."""
 
 import re
 from collections.abc import Sequence
@@ -18,7 +18,10 @@ _OPENS = {*WRAPPERS, *RUNNERS, "eval", "trap", "script", "watch", "source", "."}
 
 
 def is_once(scanned: Scan) -> bool:
-    """Whether the line wraps an interpreter: then even the very same line can mean anything."""
+    """Return whether the line wraps an interpreter.
+
+    Then even the very same line can mean anything.
+    """
     names = {argv[0].rpartition("/")[2] for argv in scanned.commands}
     return any(map(_opens, names)) and any(map(_runs_code, names))
 
@@ -33,7 +36,7 @@ def covered(scanned: Scan) -> list[str]:
 
 
 def only_reads(scanned: Scan) -> bool:
-    """Whether the line is known and changes nothing."""
+    """Return whether the line is known and changes nothing."""
     changes = (scanned.writes, scanned.destroys, scanned.overlays, scanned.lands, scanned.linked)
     runs = (scanned.unclear, scanned.settings, scanned.hazards, scanned.told)
     return (
@@ -46,23 +49,23 @@ def _looks(argv: Sequence[str]) -> bool:
 
 
 def _opens(name: str) -> bool:
-    """Whether a program of this name runs others, or code."""
+    """Return whether a program of this name runs others, or code."""
     return name in _OPENS or "finds" in kinds(name)
 
 
 def _runs_code(name: str) -> bool:
-    """Whether the program is a shell or an interpreter, of whatever version."""
+    """Return whether the program is a shell or an interpreter, of whatever version."""
     return runs_code(name) or runs_code(name.rstrip("0123456789."))
 
 
 def _is_plain(argv: Sequence[str]) -> bool:
-    """Whether the words that name the command say what it does, whatever comes after them."""
+    """Return whether the command's own words determine its effect, whatever follows them."""
     is_program = not _opens(argv[0]) and not _runs_code(argv[0].rpartition("/")[2])
     return prefix(argv) != "" and (is_program or _is_everyday(argv) or module(argv) != "")
 
 
 def _is_everyday(argv: Sequence[str]) -> bool:
-    """Whether what such a command may run besides what it names is judged, or the project's own.
+    """Return whether other programs that the command may run are judged, or the project's own.
 
     Searches and the tools that run a project's scripts are, unless they run what they fetch.
     """

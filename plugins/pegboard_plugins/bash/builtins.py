@@ -125,7 +125,7 @@ def test(call: CommandCall) -> None:
 
 
 def _computes(refused: re.Pattern[str], is_single: bool, text: str) -> bool:  # noqa: FBT001
-    """Whether a text is such a test, or may be several words."""
+    """Return whether a text is such a test, or may be several words."""
     return refused.match(text) is not None or (ANYTHING in text and not is_single)
 
 

@@ -173,7 +173,7 @@ def _code_fed(call: CommandCall) -> Word | None:
 
 
 def _shows_script(parts: Sequence[Statement]) -> bool:
-    """Whether a lone `cat FILE` gives a script to the pipe."""
+    """Return whether a lone `cat FILE` gives a script to the pipe."""
     one = lone(parts)
     if one is None or one.redirections:
         return False
@@ -207,7 +207,7 @@ def coder(call: CommandCall) -> None:
 
 
 def _reads_code(texts: Sequence[str]) -> bool:
-    """Whether an interpreter runs what it is fed: no script is named, or `-` is."""
+    """Return whether an interpreter runs what it is fed: no script is named, or `-` is."""
     if "-" in texts or any(map(DEVICE.match, texts)):
         return True
     is_told = any(re.match(r"-{1,2}(v|V|h|version|help)$|-\w*[cemrpSnE]", text) for text in texts)
@@ -363,13 +363,13 @@ def _executed(call: CommandCall, at: int) -> int:
 
 
 def _ends(words: Sequence[Word], at: int) -> bool:
-    """Whether the command of an `-exec` ends here: at a `+` only behind its placeholder."""
+    """Return whether the command of an `-exec` ends here: at a `+` only behind its placeholder."""
     is_behind = words[at - 1].literal in ("{}", None)
     return words[at].literal == ";" or (words[at].literal == "+" and is_behind)
 
 
 def _may_end(is_single: bool, text: str) -> bool:  # noqa: FBT001
-    """Whether a text may be the end of an `-exec`, behind which another one could follow."""
+    """Return whether a text may be the end of an `-exec`, behind which another one could follow."""
     is_open = ANYTHING in text and not (is_single and text.strip(f"{ANYTHING};+{{}}"))
     return is_open or text in (";", "+", "{}") or any(shell_fits(text, sign) for sign in ";+")
 

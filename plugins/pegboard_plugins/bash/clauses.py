@@ -1,4 +1,4 @@
-"""Where a command reads and writes, in the texts below its line too; and what `[[ ... ]]` tests."""
+"""The reads and writes of commands, also in texts below the line; the tests of `[[ ... ]]`."""
 
 import re
 
@@ -182,6 +182,6 @@ def _pattern(source: ShellSource) -> Word:
 
 
 def _level(pattern: str) -> int:
-    """How many parentheses are left open."""
+    """Return how many parentheses are left open."""
     plain = re.sub(r"\\.", "", pattern)
     return plain.count("(") - plain.count(")")

@@ -1,4 +1,4 @@
-"""What a command destroys: what would be gone with all that is in it, or written over."""
+"""The paths that a command destroys: removed with all their content, or overwritten."""
 
 import os
 import re
@@ -68,7 +68,7 @@ def destroy(base: str, words: Words, operands: Words, findings: WalkState) -> No
 
 
 def _is_made(base: str, operands: Words, findings: WalkState) -> bool:
-    """Whether the line itself has made what is written, of what a value names."""
+    """Return whether the line itself has made what is written, of what a value names."""
     named = [word for word in operands if not word.text.startswith("-")]
     own = {piece.text for word in named[-1:] if word.word for piece in word.word.pieces}
     paths = (path for word in named[:-1] for path in findings.places(word))
@@ -83,7 +83,7 @@ def _is_made(base: str, operands: Words, findings: WalkState) -> bool:
 
 
 def _is_name(one: Statement, names: Container[str]) -> bool:
-    """Whether a command puts out nothing but these variables, whatever it reads."""
+    """Return whether a command puts out nothing but these variables, whatever it reads."""
     if not isinstance(one, Simple):
         return False
     pieces = (piece for word in one.expanded for piece in word.pieces)
@@ -138,7 +138,7 @@ def _selected(
 
 
 def _is_met(needed: str, texts: Sequence[str]) -> bool:
-    """Whether one of the words fits, or behind a `!` none does."""
+    """Return whether one of the words fits, or behind a `!` none does."""
     fits = any(re.fullmatch(needed.removeprefix("!"), text) for text in texts)
     return fits != needed.startswith("!")
 
@@ -190,7 +190,7 @@ def _each_written(_texts: Sequence[str], operands: Words) -> Words:
 
 
 def _is_each(word: Operand) -> bool:
-    """Whether a word is one file after the other, and nothing else."""
+    """Return whether a word is one file after the other, and nothing else."""
     return _is_value(word) and _is_wild(word) and not word.text.endswith("/")
 
 
@@ -225,12 +225,12 @@ def _archived(_texts: Sequence[str], operands: Words) -> Words:
 
 
 def _found(texts: Sequence[str], operands: Words) -> Words:
-    """Where a find starts that deletes whatever it comes by."""
+    """Return where a find starts that deletes whatever it comes by."""
     return found_from(operands) if deletes(texts) and not is_narrow(texts) else ()
 
 
 def deletes(texts: Sequence[str]) -> bool:
-    """Whether a find deletes or locks what it finds."""
+    """Return whether a find deletes or locks what it finds."""
     locks = "chmod" in texts and any(map(_LOCKS.fullmatch, texts))
     runs = any(map(_RUNS.match, texts))
     empties = {"cp", "/dev/null"}.issubset(texts)
@@ -245,13 +245,13 @@ def found_from(operands: Words) -> Words:
 
 
 def _is_deleter(text: str) -> bool:
-    """Whether a word is a program that deletes, or code that calls one."""
+    """Return whether a word is a program that deletes, or code that calls one."""
     name = text.rpartition("/")[2]
     return destroys(name) or _DELETING.search(text) is not None
 
 
 def is_narrow(texts: Sequence[str]) -> bool:
-    """Whether each alternative of a find wants a trait that not about everything has."""
+    """Return whether each alternative of a find wants a trait that not about everything has."""
     if any(
         sign in ("!", "-not") and after in ("(", "!", "-not") for sign, after in pairwise(texts)
     ):

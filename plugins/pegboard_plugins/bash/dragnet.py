@@ -90,7 +90,7 @@ def line_destruction(text: str, folders: Sequence[str]) -> str:
 
 
 def is_deleter(path: str) -> bool:
-    """Whether a path is that of a program of the system that deletes, or fits one as a wildcard."""
+    """Return whether a path is a system program that deletes, or matches one as a wildcard."""
     return _OF_SYSTEM.match(path) is not None and _deletes(path)
 
 
@@ -184,7 +184,7 @@ def _name(word: str) -> str:
 
 
 def _deletes(word: str) -> bool:
-    """Whether a word is the name of a program that deletes, or fits one as a wildcard."""
+    """Return whether a word is the name of a program that deletes, or fits one as a wildcard."""
     is_named = re.search(r"/s?bin/|/[^/]*[a-z][^/]*$", word) is not None
     if is_named and any(sign in word for sign in "*?["):
         return any(shell_fits(f"/bin/{_name(word)}", f"/bin/{each}") for each in _DELETERS)
@@ -196,7 +196,7 @@ def _may_destroy(word: str) -> bool:
 
 
 def _destroys(word: str, behind: Sequence[str]) -> bool:
-    """Whether a word destroys what stands behind it, as far as the words tell."""
+    """Return whether a word destroys what stands behind it, as far as the words tell."""
     if _deletes(word):
         return True
     if word.startswith("$"):  # what is told what `rm -rf` is told
@@ -206,7 +206,7 @@ def _destroys(word: str, behind: Sequence[str]) -> bool:
 
 
 def _is_sacred(word: str, folders: Sequence[str]) -> bool:
-    """Whether a word is a home, the root, the project or its history, wherever it stands."""
+    """Return whether a word is a home, the root, the project or its history, wherever it stands."""
     if _HOMES.fullmatch(word) or _ROOT.fullmatch(word) or _HISTORY.fullmatch(word):
         return True
     path = word.rstrip("/*.")

@@ -23,7 +23,7 @@ def settings(one: Simple) -> Iterator[tuple[str, ...]]:
 
 
 def hijacks(name: str, word: Word | None, how: str = "=") -> bool:
-    """Whether the variable can make a program run another one with what it is given here."""
+    """Return whether the variable can make a program run another one with what it is given here."""
     if not _HIJACKS.fullmatch(name):
         return False
     if word is None or how == "for":

@@ -1,4 +1,4 @@
-"""What a command gets from another one, or from its input: names of files."""
+"""The names of files that a command gets from another one, or from its input."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -94,7 +94,7 @@ def _filled(command: ShellCommand, text: str) -> Iterator[str]:
 
 
 def _takes_anything(command: ShellCommand) -> bool:
-    """Whether the command, or one that it starts, moves what is in the files it is given."""
+    """Return whether the command, or one that it starts, moves what is in the files it is given."""
     texts = [word.shown for word in command.words[1:]]
     is_code = runs_code(command.base) or bool(command.code)
     return is_code or moves_content(command.base, texts) or any(map(_takes_anything, command.inner))

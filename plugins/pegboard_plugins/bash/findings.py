@@ -1,4 +1,4 @@
-"""What a line would do with files, as far as it has been walked through."""
+"""The effects of a line on files, as far as it was walked through."""
 
 import os
 import re
@@ -59,7 +59,7 @@ class Glob(NamedTuple):
 
 
 class FolderListing(NamedTuple):
-    """What a command lists of the files in a folder, which it shows below `start`.
+    """The files of a folder that a command lists, shown below `start`.
 
     `texts` are the words of a find, or the names and folders that another command is given: all
     files where there are none. Where it `hides` them, none has a dot in front. Those of git alone
@@ -163,7 +163,7 @@ class WalkState:
             self.unclear = Unclear(code, read.at, read.end) if read else Unclear(code)
 
     def operands(self, words: Iterable[Word]) -> list[Operand]:
-        """All texts to which the words may come, in their order, as names of files."""
+        """Return all texts to which the words may come, in their order, as names of files."""
         found = []
         for word in words:
             if word.literal is not None:
@@ -178,7 +178,7 @@ class WalkState:
         return found
 
     def is_none(self, word: Operand) -> bool:
-        """Whether the line gives a variable nothing, so that there is no word at all."""
+        """Return whether the line gives a variable nothing, so that there is no word at all."""
         if word.text or word.word is None or not word.word.splits:
             return False
         return any(self.values.given(name) is not None for name in self.values.used([word.word]))
@@ -204,13 +204,13 @@ class WalkState:
             self.cwd = (*self.cwd[:MOST_FOLDERS], ANYWHERE)
 
     def _is_there(self, folder: str) -> bool:
-        """Whether a `cd` to the folder will do, as far as one can know before."""
+        """Return whether a `cd` to the folder will do, as far as one can know before."""
         path = os.path.normpath(folder)
         is_made = self.makes(path) or any(_is_within(landed, path) for landed in self.lands)
         return is_made or (os.path.isdir(path) and folder not in self.destroys)  # noqa: PTH112
 
     def makes(self, path: str) -> bool:
-        """Whether the line makes the folder."""
+        """Return whether the line makes the folder."""
         return any(_is_within(made, path) for made in (*self.made, MADE_UP))
 
     def folders(self, word: Operand) -> list[str]:
@@ -345,7 +345,7 @@ class WalkState:
                 (self.lost if isinstance(each, Lost) else self.destroys)[each] = None  # type: ignore[index]
 
     def is_lost(self, word: Operand) -> bool:
-        """Whether a path is one from a folder that nobody knows."""
+        """Return whether a path is one from a folder that nobody knows."""
         return ANYWHERE in self.cwd and not self.without_tilde(word).startswith("/")
 
     def without_tilde(self, word: Operand) -> str:
@@ -358,12 +358,12 @@ class WalkState:
 
 
 def _is_within(path: str, folder: str) -> bool:
-    """Whether a path is the folder or in it."""
+    """Return whether a path is the folder or in it."""
     return f"{os.path.normpath(path)}/".startswith(f"{folder}/")
 
 
 def _is_made_up(path: str) -> bool:
-    """Whether it is a new temporary file or in a new folder, which nobody has to be asked about."""
+    """Return whether it is a new temporary file or in a new folder, which needs no question."""
     return _is_within(path, MADE_UP) and ".." not in path
 
 

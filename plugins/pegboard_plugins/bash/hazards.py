@@ -68,12 +68,15 @@ def _texts(words: Sequence[Word]) -> list[str]:
 
 
 def _working(told: Sequence[Word], findings: WalkState) -> str:
-    """Why a `git` is one: it deletes what nothing brings back, or its repository runs programs."""
+    """Return why a `git` is a hazard.
+
+    It deletes files for good, or its repository runs programs.
+    """
     return _cleaning(told, findings) or _nested(findings)
 
 
 def _nested(findings: WalkState) -> str:
-    """Why git is asked for in another repository than that in which the line begins.
+    """Return why git is asked for in another repository than that in which the line begins.
 
     Of the programs that the settings of its own one run the user is warned when a session begins.
     """
@@ -97,7 +100,7 @@ def _top(folder: str) -> str:
 
 
 def _cleaning(told: Sequence[Word], findings: WalkState) -> str:
-    """Why a `git clean` is one: it goes through a whole repository, and not only its top."""
+    """Return why a `git clean` is one: it goes through a whole repository, and not only its top."""
     words = findings.operands(told)
     texts = [word.text for word in words]
     if git_words(texts)[:1] == ["stash"] and _takes_home(texts, findings):
@@ -128,7 +131,7 @@ def _cleaning(told: Sequence[Word], findings: WalkState) -> str:
 
 
 def _takes_home(texts: Sequence[str], findings: WalkState) -> bool:
-    """Whether a `git stash` takes what is not tracked, in a home."""
+    """Return whether a `git stash` takes what is not tracked, in a home."""
     takes = any(
         re.fullmatch(r"-[a-z]*[ua][a-z]*|--(include-untracked|all)", text) for text in texts
     )
@@ -136,7 +139,10 @@ def _takes_home(texts: Sequence[str], findings: WalkState) -> bool:
 
 
 def _finding(words: Sequence[Word], findings: WalkState) -> str:
-    """Why a `find` is one: by its name it finds a home or the project's history, and removes it."""
+    """Return why a `find` is a hazard.
+
+    It finds a home or the project's history by a name, and removes it.
+    """
     texts = [text for word in words for text in findings.values.texts(word)]
     runs = any(text.startswith(("-exec", "-ok")) for text in texts)
     if "-delete" not in texts and not (runs and any(map(destroys, texts))):
@@ -156,7 +162,7 @@ def _finding(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def names_parent(text: str, findings: WalkState, depth: int = 0) -> bool:
-    """Whether the text stands for the process that runs the line, or for what holds its number."""
+    """Return whether the text stands for the process that runs the line, or for its number."""
     if "ppid" in text.lower() or _lists_own(text):
         return True
     names = re.findall(r"\$\{?(\w+)", text) if depth < _DEEPEST else []
@@ -178,7 +184,7 @@ def _shown(statement: Statement) -> str:
 
 
 def _killing(words: Sequence[Word], findings: WalkState) -> str:
-    """Why a `kill` is one: what it ends was not started by the line."""
+    """Return why a `kill` is one: what it ends was not started by the line."""
     rest = _texts(words)
     if rest[:1] and rest[0] in ("-l", "-L", "-0"):
         return ""
@@ -193,7 +199,7 @@ def _killing(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def _lists_own(text: str) -> bool:
-    """Whether Pegboard is among the processes of which the text puts out the numbers."""
+    """Return whether Pegboard is among the processes of which the text puts out the numbers."""
     found = _LISTS_PROCESSES.search(text)
     if found is None or len(text) > _LONGEST_SOURCE:
         return found is not None
@@ -223,7 +229,7 @@ def _pkilling(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def _killing_by_name(words: Sequence[Word], _: WalkState, *, is_whole: bool = False) -> str:
-    """Why one by name is: the names fit Pegboard, or there are none, but only a user."""
+    """Return why one by name is: the names fit Pegboard, or there are none, but only a user."""
     texts = _texts(words)
     named = [
         text
@@ -236,7 +242,7 @@ def _killing_by_name(words: Sequence[Word], _: WalkState, *, is_whole: bool = Fa
 
 
 def _fits(pattern: str, line: str) -> bool:
-    """Whether the pattern matches; where nobody can tell, any word of it."""
+    """Return whether the pattern matches; where nobody can tell, any word of it."""
     found = finds(pattern, line)
     if found is not None:
         return found
@@ -254,7 +260,7 @@ _RULES: Mapping[str, Callable[[Sequence[Word], WalkState], str]] = {
 
 
 def tells_of_process(text: str) -> bool:
-    """Whether the words of a text may name the file with what a process was given: its variables.
+    """Return whether the words of a text may name the file with the variables of a process.
 
     As a wildcard or in a variable, too; quotes and backslashes count for nothing.
     """

@@ -66,7 +66,7 @@ def _may_be_option(word: Word, text: str) -> bool:
 
 
 def is_filled(call: CommandCall, word: Word) -> bool:
-    """Whether a caller puts into the word what it is given."""
+    """Return whether a caller puts into the word what it is given."""
     return bool(call.command.placeholder) and call.command.placeholder in word.shown
 
 
@@ -145,7 +145,10 @@ def _refuse_acts(call: CommandCall, program: Word) -> None:
 
 
 def is_open(word: Word, text: str) -> bool:
-    """Whether a word may come to any option: a bare wildcard may, one with an ending hardly."""
+    """Return whether a word may come to any option.
+
+    A bare wildcard may, one with an ending hardly.
+    """
     if text.startswith(ANYTHING):
         return is_any(text[:2])
     return word.literal is None and _WILD.match(text) is not None

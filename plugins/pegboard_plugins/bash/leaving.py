@@ -49,7 +49,7 @@ async def left_running(
 
 
 def listed(context: ToolContext) -> ToolResult:
-    """All processes that the session has left running."""
+    """Return all processes that the session has left running."""
     processes = context.background.listed()
     going = sum(process.running for process in processes)
     return ToolResult(
@@ -60,7 +60,7 @@ def listed(context: ToolContext) -> ToolResult:
 
 
 async def stopped(context: ToolContext, process_id: str) -> ToolResult:
-    """How a process ended, with the end of its output."""
+    """Return how a process ended, with the end of its output."""
     process = await context.background.stop(process_id)
     output = await asyncio.to_thread(_told, process)
     return ToolResult(output=f"{_line(process)}\n\n{output}", title=f"Stopped {process_id}")

@@ -129,7 +129,7 @@ Rule = Callable[[CommandCall], None]
 
 @dataclass(slots=True)
 class JudgedLine:
-    """What a line comes to, as far as it was judged.
+    """The judgement of a line, as far as it was read.
 
     `values` are all that a variable is given anywhere, `told` the codes that are given to
     interpreters. What depends on all values is checked `later`. `shell` is who reads what is read.
@@ -220,7 +220,7 @@ class JudgedLine:
             self.values.add(name, each, splits=how in ("for", "array"))
 
     def _is_restored(self, name: str, word: Word | None) -> bool:
-        """Whether the variable gets back what another one has kept of it."""
+        """Return whether the variable gets back what another one has kept of it."""
         if name != "IFS" or word is None or len(word.pieces) != 1:
             return False
         held = self.values.given(word.pieces[0].text) or [None]
@@ -254,7 +254,7 @@ class JudgedLine:
         self.rules.get(command.base, self.default)(call)
 
     def _tells_of(self, base: str) -> bool:
-        """Whether a table, or the line itself, says what the program of this name does."""
+        """Return whether a table, or the line itself, says what the program of this name does."""
         return base in KINDS or base in self.rules or base in RUNS or base in self.functions
 
     def _unversioned(self, base: str) -> str:
@@ -329,7 +329,7 @@ def _feed_functions(reading: Reading) -> None:
 
 
 def _told(one: Simple) -> Iterator[tuple[str, ...]]:
-    """How what starts no program stands among the commands."""
+    """Return how what starts no program stands among the commands."""
     shown = " ".join(word.shown for word in one.words)
     if one.kind == "test":
         yield "[[", shown, "]]"

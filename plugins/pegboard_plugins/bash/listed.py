@@ -63,7 +63,7 @@ def _is_empty(path: str) -> bool:
 
 
 def _fits(shown: str, listing: FolderListing) -> bool:
-    """Whether a file is one of those that the words of a command name, or in such a folder."""
+    """Return whether the words of a command name the file, or a folder that contains it."""
     inside = shown.removeprefix(f"{listing.start}/")
     name = inside.rpartition("/")[2]
     if inside.startswith(".git/") or (listing.hides and "/." in f"/{inside}"):

@@ -1,4 +1,4 @@
-"""Where a value comes from that only the shell will know: a list of files' names, or anything.
+"""The origin of a value that only the shell will know: names of files, or anything.
 
 A loop over `git ls-files` gives names of files that are there. What is decoded, computed or read
 from a file may be the name of any. Source of the tables: the manuals of GNU, git and BSD.
@@ -48,7 +48,7 @@ Texts = Callable[[Word], Sequence[str]]
 
 @lru_cache(maxsize=4096)
 def names_secret(text: str) -> bool:
-    """Whether a word is, or as a wildcard fits, the name of a file of secrets."""
+    """Return whether a word is, or as a wildcard fits, the name of a file of secrets."""
     name = text.rstrip("/").rpartition("/")[2].rpartition("=")[2]
     if not name or name in _FITS_ALL:
         return False
@@ -58,13 +58,13 @@ def names_secret(text: str) -> bool:
 
 
 def lists(statements: Sequence[Statement], texts_of: Texts) -> bool:
-    """Whether all that these statements put out are names of files that are there, or numbers."""
+    """Return whether these statements print only names of existing files, or numbers."""
     found = [said for each in statements if (said := _says(each, texts_of)) is not None]
     return bool(found) and all(found)
 
 
 def _says(statement: Statement, texts_of: Texts) -> bool | None:
-    """Whether a statement lists; None for one that puts out nothing."""
+    """Return whether a statement lists; None for one that puts out nothing."""
     if isinstance(statement, Simple):
         if not statement.words or statement.kind:
             return False if statement.redirections else None
@@ -89,7 +89,7 @@ def _called(statement: Statement) -> tuple[str, list[str]]:
 
 
 def pipes(parts: Sequence[Statement], texts_of: Texts) -> bool:
-    """Whether a pipeline, or the first parts of one, lists."""
+    """Return whether a pipeline, or the first parts of one, lists."""
     if not parts:
         return False
     said = _says(parts[0], texts_of) or False
@@ -108,7 +108,7 @@ def pipes(parts: Sequence[Statement], texts_of: Texts) -> bool:
 
 
 def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
-    """Whether names of files, or numbers of lines, are cut from what a search has found."""
+    """Return whether names of files, or numbers of lines, are cut from what a search has found."""
     name, texts = _called(search)
     if not isinstance(search, Simple) or not isinstance(cut, Simple):
         return False
@@ -120,7 +120,7 @@ def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
 
 
 def _lists(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> bool:
-    """Whether one command lists."""
+    """Return whether one command lists."""
     says_more = name in _SAYS and any(map(_SAYS[name].match, texts))
     if one.words[0].literal is None or says_more or _is_open(one, texts_of):
         return False
@@ -138,7 +138,7 @@ def _lists(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> boo
 
 
 def _is_open(one: Simple, texts_of: Texts) -> bool:
-    """Whether a word of a program that lists could bring a secret's name into the list."""
+    """Return whether a word of a program that lists could bring a secret's name into the list."""
     return any(
         is_any(text) or any(map(names_secret, (text, *text.split("/"))))
         for word in one.words[1:]
@@ -147,7 +147,7 @@ def _is_open(one: Simple, texts_of: Texts) -> bool:
 
 
 def _keeps(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> bool:
-    """Whether a part of a pipeline only leaves out lines of a list, or columns."""
+    """Return whether a part of a pipeline only leaves out lines of a list, or columns."""
     if any(is_any(text) for word in one.words for text in texts_of(word)):
         return False
     match name:
@@ -166,7 +166,7 @@ def _keeps(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> boo
 
 
 def _leaves_out(texts: Sequence[str]) -> bool:
-    """Whether a search leaves whole names, and not just those of secrets."""
+    """Return whether a search leaves whole names, and not just those of secrets."""
     is_inverse = any(map(_INVERSE.fullmatch, texts))
     picks = not is_inverse and any(map(_picks_secret, texts))
     return not picks and not any(map(_PIECES.fullmatch, texts))
@@ -179,7 +179,7 @@ def _lists_again(texts: Sequence[str]) -> bool:
 
 
 def _picks_secret(pattern: str) -> bool:
-    """Whether a search for it leaves the names of secrets and drops an ordinary one."""
+    """Return whether a search for it leaves the names of secrets and drops an ordinary one."""
     if pattern.startswith("-"):
         return False
     fits = [finds(pattern.replace("\\|", "|"), name) for name in (*_SECRETS[:-2], _ORDINARY)]
@@ -187,7 +187,7 @@ def _picks_secret(pattern: str) -> bool:
 
 
 def finds(pattern: str, text: str) -> bool | None:
-    """Whether an expression of grep or pgrep fits somewhere, in whatever case.
+    """Return whether an expression of grep or pgrep fits somewhere, in whatever case.
 
     None for one that could take for ever to tell, or that Python does not read as they do.
     """
@@ -200,7 +200,10 @@ def finds(pattern: str, text: str) -> bool | None:
 
 
 def _is_quick(pattern: str) -> bool:
-    """Whether the ways to fit it are few: what repeats a group doubles them with each letter."""
+    """Return whether the ways to match it are few.
+
+    A repeated group doubles them with each letter.
+    """
     return (
         len(pattern) <= _LONGEST
         and pattern.count("(") <= _MOST_GROUPS

@@ -1,4 +1,4 @@
-"""What a command does with files, by what its program's operands and options are in the tables."""
+"""The effects of a command on files, by the tables of its program's operands and options."""
 
 import os
 import re
@@ -163,7 +163,7 @@ def _note_listed(base: str, operands: Words, findings: WalkState) -> None:
 
 
 def _shows_variables(texts: Sequence[str]) -> bool:
-    """Whether the words of a `ps` make it show what processes were given."""
+    """Return whether the words of a `ps` make it show what processes were given."""
     return any(
         _PS_SHOWS.fullmatch(text) and not _PS_VALUED.fullmatch(before)
         for before, text in pairwise(["", *texts])
@@ -198,7 +198,7 @@ def _doubt(base: str, words: Words, operands: Words, findings: WalkState) -> Non
 
 
 def moves_content(base: str, texts: Sequence[str]) -> bool:
-    """Whether the command shows, sends, copies or overwrites what is in the files it is given."""
+    """Return whether the command shows, sends, copies or overwrites the content of its files."""
     if base in _SENDS:
         return any(re.match(_SENDS[base], text) for text in texts)
     if base == "git":

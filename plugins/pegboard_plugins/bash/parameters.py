@@ -1,4 +1,4 @@
-"""What `${name...}` makes of the value of a variable, as far as that is followed."""
+"""The results of `${name...}` for the value of a variable, as far as they are followed."""
 
 import re
 from collections.abc import Callable, Mapping

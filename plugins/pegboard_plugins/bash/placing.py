@@ -1,4 +1,4 @@
-"""Where a command puts what it makes: in a folder, under another name, behind a link."""
+"""The places of a command's output: in a folder, under another name, behind a link."""
 
 import os
 import re
@@ -35,7 +35,7 @@ def hand_over(base: str, does: Kinds, operands: Words, findings: WalkState) -> N
 
 
 def makes_links(base: str, operands: Words) -> bool:
-    """Whether a command gives files another name, so that they are written under both."""
+    """Return whether a command gives files another name, so that they are written under both."""
     return "links" in kinds(base) or (
         base == "cp" and any(_LINKS.match(word.text) for word in operands)
     )
@@ -60,7 +60,7 @@ def note_links(base: str, operands: Words, findings: WalkState) -> None:
 
 
 def _place_clone(operands: Words, findings: WalkState) -> None:
-    """Where git places what it is told to, a clone also under the name of its source."""
+    """Return where git places what it is told to, a clone also under the name of its source."""
     named = [word for word in operands if not word.text.startswith("-")]
     if any(word.text in _GIT_PLACES for word in named[:2]):
         _place("git", named, findings)
@@ -83,7 +83,7 @@ def _with_value(word: Operand) -> tuple[Operand, ...]:
 
 
 def _place(base: str, operands: Words, findings: WalkState) -> None:
-    """Where things come to be: at the last operand, or in it under their own names."""
+    """Return where things come to be: at the last operand, or in it under their own names."""
     named = without_options(base, operands)
     for target in [*option_values(operands, TARGETS)] or last(named):
         for folder in () if target.dynamic else findings.places(target):

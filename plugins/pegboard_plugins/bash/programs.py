@@ -10,7 +10,7 @@ from pegboard_plugins.bash.tables import patterns, rows
 
 
 class _Kinds(dict[str, frozenset[str]]):
-    """What each program is: nothing, for one that is not in the table."""
+    """The kinds of each program; a program that is not in the table has none."""
 
     def __missing__(self, _name: str) -> frozenset[str]:
         return _NO_KIND
@@ -52,17 +52,17 @@ _TAKES_NAMES = {
 
 
 def takes_names(base: str, texts: Sequence[str]) -> bool:
-    """Whether the program with these words reads names of files on its input."""
+    """Return whether the program with these words reads names of files on its input."""
     return base in _TAKES_NAMES and _TAKES_NAMES[base].search("\n".join(texts)) is not None
 
 
 def runs_code(base: str) -> bool:
-    """Whether the program is a shell or an interpreter."""
+    """Return whether the program is a shell or an interpreter."""
     return not kinds(base).isdisjoint(("shell", "awk", "coder"))
 
 
 def destroys(name: str) -> bool:
-    """Whether the program deletes what it is given, or puts something else in its place."""
+    """Return whether the program deletes what it is given, or puts something else in its place."""
     return name == "mv" or not kinds(name).isdisjoint(("deletes", "deletes-all", "empties"))
 
 
@@ -101,7 +101,7 @@ class ProgramOptions(NamedTuple):
 
 
 def is_single(word: Word) -> bool:
-    """Whether it is one word whatever it comes to."""
+    """Return whether it is one word whatever it comes to."""
     return all(
         piece.kind in ("text", "tilde", "sum")
         or (piece.quoted and piece.text != "@" and "[@" not in piece.raw)
@@ -237,6 +237,6 @@ def _glued(letters: str, text: str) -> re.Match[str] | None:
 
 
 def _is_called(option: str, names: Sequence[str]) -> bool:
-    """Whether the option is one of these, or the beginning of a long one."""
+    """Return whether the option is one of these, or the beginning of a long one."""
     is_short_for = option.startswith("--") and len(option) > len("--")
     return any(name == option or (is_short_for and name.startswith(option)) for name in names)

@@ -1,4 +1,4 @@
-"""How far the names reach that a command lists, where the line writes what they name."""
+"""The reach of listed names, where the line writes the files that they name."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pegboard_plugins.bash.programs import git_words, kinds
 
 
 class Reach(IntEnum):
-    """What may be among the names of a listing."""
+    """The possible names of a listing."""
 
     WORDS = 0
     """Numbers, dates, branches: no path that leads elsewhere."""

@@ -125,7 +125,7 @@ def _pipeline(source: ShellSource) -> Statement:
 
 
 def _feed(simples: Sequence[Simple], feed: CommandFeed) -> None:
-    """All that stands in a pipe, or has a redirected input, may read it."""
+    """Return all that stands in a pipe, or has a redirected input, may read it."""
     for each in simples:
         each.fed = each.fed or feed
         each.outer = each.outer or feed

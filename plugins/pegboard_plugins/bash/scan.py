@@ -1,4 +1,4 @@
-"""What a shell line would run and touch: it is known, or it is unclear, and says why.
+"""The programs and files of a shell line; it is known, or unclear with a reason.
 
 A line is known when the reader takes each letter of it, each command in it is one by the grammar
 of what stands before it, and each file whose content is moved is one that can be told.
@@ -103,7 +103,7 @@ class Scan(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPlace:
-    """Where a line would be started, and by what.
+    """The place and the shell in which a line would be started.
 
     The `environment` is what its shell gets; one that `is_bash` reads all of the grammar.
     """
@@ -211,17 +211,17 @@ def _sift_out(findings: WalkState, worktree: Path | None) -> Iterator[Lost]:
 
 
 def _is_narrow(listing: FolderListing) -> bool:
-    """Whether a listing has not about all files of its folder, as far as its words tell it."""
+    """Return whether a listing covers only some files of its folder, by its words."""
     return is_narrow(listing.texts) if listing.is_find else bool(listing.texts)
 
 
 def _acts(listing: FolderListing) -> bool:
-    """Whether a find does something with what it comes by."""
+    """Return whether a find does something with what it comes by."""
     return listing.is_find and any(map(_FIND_ACTS.match, listing.texts))
 
 
 def _names_deleter(line: JudgedLine) -> bool:
-    """Whether a program that deletes is a word of the line where it is not what is run.
+    """Return whether a program that deletes is a word of the line where it is not what is run.
 
     Under another name it would be.
     """

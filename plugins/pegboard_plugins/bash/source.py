@@ -87,7 +87,7 @@ class ShellSource:
         return self.text[self.at : self.at + 1]
 
     def sees(self, text: str) -> bool:
-        """Whether this stands next."""
+        """Return whether this stands next."""
         return self.text.startswith(text, self.at)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -228,7 +228,7 @@ def suspicion(text: str) -> tuple[str, int, int] | None:
 
 
 def _is_mixed(word: str) -> bool:
-    """Whether Latin letters stand in one word with those of an alphabet that looks like it."""
+    """Return whether a word mixes Latin letters with those of an alphabet that looks like it."""
     if word.isascii() or not any(letter.isascii() for letter in word):
         return False
     return any(unicodedata.name(letter, "").startswith(_LOOKALIKES) for letter in word)

@@ -26,7 +26,7 @@ def shell_argv(root: Path) -> list[str]:
 
 
 def is_read_as_bash(root: Path) -> bool:
-    """Whether the shell is one that reads all of the grammar; asks it once for its version."""
+    """Return whether the shell reads all of the grammar; it is asked once for its version."""
     bash = _bash(root)
     return bash is not None and _major(bash) >= _FIRST
 

@@ -1,4 +1,4 @@
-"""What a line that was read is made of: pieces, words, commands, and how they hang together."""
+"""The parts of a line: pieces, words, commands, and their structure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class Piece(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """What people see of it."""
+        """The text for people."""
         return self.raw or self.text
 
 
@@ -76,7 +76,7 @@ class Word:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """What it is made of."""
+        """The pieces of the word."""
         if not self.own_pieces and self.raw and self.literal:
             self.own_pieces = (Piece("text", self.raw),)
         return self.own_pieces
@@ -114,7 +114,7 @@ def text_word(text: str, near: Word | None = None) -> Word:
 
 
 class Assignment(NamedTuple):
-    """What a variable is given; `how` is `=`, `+=`, `[=`, `[+=`, `array` or `for`."""
+    """The value given to a variable; `how` is `=`, `+=`, `[=`, `[+=`, `array` or `for`."""
 
     name: str
     how: str
@@ -122,7 +122,7 @@ class Assignment(NamedTuple):
 
 
 class Redirection(NamedTuple):
-    """Where a command reads or writes; of a here-document the word is the body."""
+    """The file that a command reads or writes; of a here-document the word is the body."""
 
     sign: str
     number: str
@@ -130,7 +130,7 @@ class Redirection(NamedTuple):
 
 
 class CommandFeed(NamedTuple):
-    """What a command reads: the `word` of a file or a text, or the parts before it of a pipe.
+    """The input of a command: the `word` of a file or a text, or the parts before it of a pipe.
 
     A text that is not read yet has no word. Of `words` it gets one after the other what the word
     comes to when it is split.
@@ -211,7 +211,7 @@ def joined(first: Word, second: Word) -> Word:
 
 
 def has_caret_set(one: Simple) -> bool:
-    """Whether a command has a wildcard in which another shell may take `^` for a letter."""
+    """Return whether a command has a wildcard in which another shell may take `^` for a letter."""
     pieces = (piece for word in one.expanded for piece in word.pieces)
     return any(piece.kind == "glob" and piece.shown.startswith("[^") for piece in pieces)
 
@@ -276,5 +276,5 @@ class Operand(NamedTuple):
 
 
 def is_any(text: str) -> bool:
-    """Whether a file that is named so may be any, one of secrets among them."""
+    """Return whether a file that is named so may be any, one of secrets among them."""
     return ANYTHING in text and ANYTHING in text.replace(LISTED, "")

@@ -1,4 +1,4 @@
-"""What a word may come to: every text that the line gives its variables, wherever it does."""
+"""The values of a word: every text that the line gives its variables, anywhere."""
 
 import os
 import re
@@ -69,7 +69,7 @@ Value = Word | CommandFeed | None
 
 @dataclass(slots=True)
 class Values:
-    """What variables may hold; one that the line never sets is the environment's."""
+    """The possible values of variables; one that the line never sets is the environment's."""
 
     environment: Mapping[str, str]
     held: dict[str, list[Value]] = field(default_factory=dict)
@@ -109,11 +109,11 @@ class Values:
             self.known.clear()
 
     def feeds_any(self, feed: CommandFeed | None) -> bool:
-        """Whether what is read from there may name any file."""
+        """Return whether what is read from there may name any file."""
         return any(map(is_any, self.read(feed)))
 
     def given(self, name: str) -> list[Value] | None:
-        """All that the line gives the variable, None where it never does."""
+        """Return all that the line gives the variable, None where it never does."""
         return self.held.get(ARGUMENTS if (name.isdigit() and name != "0") or name == "*" else name)
 
     def texts(self, word: Word, *, number: str = "1") -> tuple[str, ...]:
@@ -335,13 +335,13 @@ def told(parts: Sequence[Statement]) -> Word | None:
 
 
 def counts(name: str, values: Values) -> bool:
-    """Whether every value that a variable may have is a number, the shell's own included."""
+    """Return whether every value that a variable may have is a number, the shell's own included."""
     texts = values.texts(Word((Piece("variable", name),)))
     return all(map(_COUNT.fullmatch, (*texts, values.environment.get(name, ""))))
 
 
 def is_count(body: Sequence[Statement]) -> bool:
-    """Whether the last command of a substitution puts out a number, as no other does before it."""
+    """Return whether only the last command of a substitution prints, and prints a number."""
     last: Statement | None = body[0] if body else None
     while isinstance(last, StatementBlock) and (last.kind == "pipe" or len(last.parts) == 1):
         last = last.parts[-1]

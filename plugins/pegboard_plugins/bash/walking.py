@@ -111,7 +111,7 @@ def _and(block: StatementBlock, findings: WalkState) -> None:
 
 
 def _succeeds(statement: Statement) -> bool:
-    """Whether a statement nearly always does; that of a `cd` is judged by its folder."""
+    """Return whether a statement nearly always does; that of a `cd` is judged by its folder."""
     if isinstance(statement, StatementBlock):
         return statement.kind in ("and", "list", "group") and all(map(_succeeds, statement.parts))
     return statement.runs is None or statement.runs.base in _SUCCEEDS
@@ -136,7 +136,7 @@ def _first(statement: Statement, findings: WalkState) -> None:
 
 
 def _ends(statement: Statement) -> bool:
-    """Whether the statement ends the shell; `return` does not outside of functions."""
+    """Return whether the statement ends the shell; `return` does not outside of functions."""
     while isinstance(statement, StatementBlock) and statement.kind == "list":
         statement = statement.parts[-1]
     return isinstance(statement, Simple) and [w.literal for w in statement.words[:1]] == ["exit"]
@@ -315,7 +315,7 @@ def _set(base: str, words: Sequence[Word], findings: WalkState) -> None:
 
 
 def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
-    """Whether the shell ends with the first command that fails, after a `set`."""
+    """Return whether the shell ends with the first command that fails, after a `set`."""
     for before, text in zip(["", *texts], texts, strict=False):
         is_named = text == "errexit" and re.fullmatch(r"[-+]\w*o", before) is not None
         if is_named or re.fullmatch(r"[-+][A-Za-z]*e[A-Za-z]*", text):
@@ -347,7 +347,7 @@ def _in_its_folder(command: ShellCommand, own: Sequence[Word], findings: WalkSta
 
 
 def _move(words: Sequence[Word], findings: WalkState) -> None:
-    """Where a `cd` with these words leads to."""
+    """Return where a `cd` with these words leads to."""
     before, home = findings.cwd, Operand(findings.home)
     targets = [word for word in words if not re.match(r"-[LPe@n]|--$", word.shown)]
     named = findings.operands(targets[:1])

@@ -73,7 +73,7 @@ def _index(found: Scan) -> bytes:
 
 
 def _runs(path: Path, found: Scan) -> bool:
-    """Whether a file runs by itself, or is protected for another reason."""
+    """Return whether a file runs by itself, or is protected for another reason."""
     place = found.place
     return place is not None and bool(
         protected_path(path, worktree=place.worktree or place.cwd, home=place.home)

@@ -37,7 +37,7 @@ _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 class Wording:
-    """How texts are written to a tape and read from it, in this project and for this user."""
+    """The form of texts on a tape, in this project and for this user."""
 
     def __init__(self, keys: Keys, directory: Path) -> None:
         self._keys = keys

@@ -1,4 +1,4 @@
-"""What is known of models: a table that comes with Pegboard, and what was asked for since.
+"""The known facts of models: a table that comes with Pegboard, and later answers of servers.
 
 A fact is taken from the first that has it: the server's own list of models, as it was last asked
 for; the table as it was last refreshed; the table that comes with Pegboard; the price list of

@@ -38,7 +38,7 @@ class ListingServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListingOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a question: how many models there are, or why it is not known."""
+    """The outcome of a question: the number of models, or why it is unknown."""
 
     who: str
     models: int = 0

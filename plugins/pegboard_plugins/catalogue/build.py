@@ -104,7 +104,7 @@ def _rows(
 
 
 def _repeats(model: str, rows: dict[str, ModelRow]) -> bool:
-    """Whether this is a dated release of a model that the table has without its date."""
+    """Return whether this is a dated release of a model that the table has without its date."""
     plain = _DATED.sub("", model)
     return plain != model and plain in rows
 
@@ -139,7 +139,7 @@ def _priced(provider: str, model: Any) -> ModelRow | None:  # noqa: ANN401 - of 
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a price is one number; one with steps of its own is left to litellm's list."""
+    """Return whether a price is one number; one with steps of its own is left to litellm's list."""
     return not hasattr(value, "tiers")
 
 

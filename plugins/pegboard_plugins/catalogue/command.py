@@ -243,7 +243,7 @@ def _abilities(model: "Model") -> Iterable[str]:
 
 
 def _facts(model: "Model", key: str) -> dict[str, Any]:
-    """All that is known, but no value that the user has set: a key may be in one."""
+    """Return all that is known, but no value that the user has set: a key may be in one."""
     told: dict[str, Any] = msgspec.to_builtins(model)
     limit = {name: getattr(model.limit, name) for name in ("context", "output", "input")}
     names = {name: sorted(told[name]) for name in ("options", "headers", "variants")}

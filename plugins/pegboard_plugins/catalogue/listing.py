@@ -1,4 +1,4 @@
-"""How a server lists its models: each kind in its own spelling, and what it says of them.
+"""The lists of models by kind of server: each has its own spelling and facts.
 
 All but two kinds have OpenAI's list, with fields of their own; of servers for one's own machine
 it leaves out the window that they really read, which they say elsewhere.
@@ -225,7 +225,7 @@ def _parameter(shown: Mapping[str, Any], name: str) -> int | None:
 
 
 def kind_of(provider: str, npm: str) -> Kind:
-    """How the server of this provider lists its models, by its name or its client."""
+    """Return how the server of this provider lists its models, by its name or its client."""
     if "anthropic" in npm:
         return "anthropic"
     if "google" in npm:

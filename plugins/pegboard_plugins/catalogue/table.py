@@ -145,7 +145,7 @@ _REASONING = ("o1", "o3", "o4", "gpt-5", "gpt-6")
 
 
 def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
-    """All that is known of a model, None when that is nothing."""
+    """Return all that is known of a model, None when that is nothing."""
     served = _provider(cache / SERVED, provider)
     refreshed = _provider(cache / REFRESHED, provider)
     shipped = _provider(SHIPPED, provider)

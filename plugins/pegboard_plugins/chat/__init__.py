@@ -92,7 +92,7 @@ async def _facts(context: ChatContext) -> None:
 
 @hookimpl
 def status_items(state: ChatState) -> tuple[StatusItem, ...]:
-    """How full the window is, and the cost, once something was asked."""
+    """Return how full the window is, and the cost, once something was asked."""
     if not state.tokens:
         unknown = StatusItem(id="cost", text=_price(state), priority=40)
         return (unknown,) if state.cost is None else ()
@@ -139,7 +139,10 @@ def complete(kind: str, text: str, directory: Path) -> tuple[Completion, ...]:
 
 
 def _rank(path: str, letters: str) -> tuple[tuple[int, int], str] | None:
-    """How well a path fits: those with the letters side by side, and short ones, come first."""
+    """Return how well a path fits.
+
+    Short paths, and those with the letters side by side, come first.
+    """
     lower = path.lower()
     if letters in lower:
         name = lower.rpartition("/")[2]

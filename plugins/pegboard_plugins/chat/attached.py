@@ -157,7 +157,7 @@ class AttachedFeed(AttachedFrontEnd):
 
     @property
     def facts(self) -> Facts:
-        """What the server has said."""
+        """The facts that the server gave."""
         return self._facts
 
     @property

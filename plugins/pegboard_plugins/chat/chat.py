@@ -217,7 +217,7 @@ class Chat:
 
     @property
     def pen(self) -> "Pen":
-        """What draws in the theme's colours; loaded with the first row."""
+        """The pen for the theme's colours, loaded with the first row."""
         if self._pen is None:
             from pegboard_plugins.shared.terminal import Pen, colours_of
 
@@ -294,7 +294,7 @@ class Chat:
         return await self.answer_of(TextLine(title))
 
     async def confirm(self, question: str) -> bool:
-        """Whether the person says yes; no comes first."""
+        """Return whether the person says yes; no comes first."""
         return await self.choose(question, [Item(value="no"), Item(value="yes")]) == "yes"
 
     async def answer_of(self, mode: Choice | TextLine, *, is_called: bool = False) -> str | None:

@@ -9,7 +9,7 @@ from pegboard_plugins.chat.feed import Feed
 
 
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user has chosen on the command line."""
+    """The user's options on the command line."""
 
     directory: Path
     continued: bool = False

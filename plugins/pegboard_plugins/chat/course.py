@@ -111,11 +111,14 @@ class Course:
         return bool(self._texts)
 
     def knows_prompt(self, message_id: str) -> bool:
-        """Whether a prompt has been told of before."""
+        """Return whether a prompt has been told of before."""
         return message_id in self._users
 
     def waited_s(self, part: ToolPart) -> float | None:
-        """How long a call has waited for the person, until now; None where nobody has looked."""
+        """Return how long a call has waited for the person, until now.
+
+        None where no client has watched.
+        """
         return self._clock.waited_s(part.call_id)
 
     def tail(self, lines: int, letters: int) -> str:
@@ -251,7 +254,7 @@ class Course:
             self.model = f"{info.provider_id}/{info.model_id}"
 
     def _why_failed(self, info: UserMessage | AssistantMessage) -> Iterator[Finished]:
-        """Why an answer failed, once."""
+        """Return why an answer failed, once."""
         if isinstance(info, AssistantMessage) and info.error is not None:
             is_new = info.id not in self._failed_answers
             self._failed_answers.add(info.id)
@@ -392,7 +395,7 @@ class Course:
 
 
 def _has_ended(info: UserMessage | AssistantMessage) -> bool:
-    """Whether nothing more comes to a message, as when the program ended during its answer."""
+    """Return whether a message is complete, also because the program ended during its answer."""
     match info:
         case AssistantMessage(error=None, time=span):
             return span.completed is not None

@@ -1,4 +1,4 @@
-"""What the person is writing: the editor, its history, long pastes and pictures as chips."""
+"""The draft: the editor, its history, long pastes and pictures as chips."""
 
 import base64
 import re
@@ -48,7 +48,7 @@ class Draft:
 
     @property
     def text(self) -> str:
-        """What stands in the editor."""
+        """The text in the editor."""
         return self.buffer.text
 
     @property
@@ -187,7 +187,7 @@ class Draft:
 
     @property
     def _is_restored(self) -> bool:
-        """Whether all that stands in the editor is a restored prompt that nobody has edited."""
+        """Whether the editor has a restored prompt that the user has not edited."""
         end = len(self.text)
         return self.text == self._restored != "" and self.buffer.cursor_position == end
 

@@ -1,4 +1,4 @@
-"""What the chat talks with: the sessions of one project, in this process or on a server."""
+"""The source of the chat: the sessions of one project, in this process or on a server."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,7 +35,7 @@ FACTS = "chat.facts"
 
 
 class Choices(msgspec.Struct, kw_only=True):
-    """What the person has chosen for the next prompts; empty is what the session has."""
+    """The person's choices for the next prompts; empty ones are the session's."""
 
     agent: str = ""
     agent_before_plan: str = ""
@@ -60,7 +60,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the status line and the first screen tell of the project."""
+    """The facts of the project for the status line and the first screen."""
 
     directory: Path
     branch: str = ""
@@ -87,7 +87,7 @@ class Feed(Protocol):
 
     @property
     def facts(self) -> Facts:
-        """What is known of the project."""
+        """The known facts of the project."""
         ...
 
     @property
@@ -176,7 +176,7 @@ class Feed(Protocol):
         ...
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Whether a prompt is gone, because no model has read it."""
+        """Return whether a prompt is gone, because no model has read it."""
         ...
 
     async def shell(self, session_id: str, command: str, order: Order) -> None:

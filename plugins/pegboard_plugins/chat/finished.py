@@ -1,4 +1,4 @@
-"""What goes above the footer for good, piece by piece."""
+"""The finished pieces above the footer."""
 
 from typing import Literal
 
@@ -19,7 +19,7 @@ NoteStyle = Literal["dim", "warning", "error", "done", "plain"]
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What the person said."""
+    """A prompt of the person."""
 
     text: str
 
@@ -31,7 +31,7 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class Thought(msgspec.Struct, frozen=True):
-    """What the model thought, and for how many seconds."""
+    """The model's reasoning, and its number of seconds."""
 
     text: str
     seconds: float

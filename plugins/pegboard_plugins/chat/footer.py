@@ -32,7 +32,7 @@ MS_PER_S = 1000
 
 
 class Footing(msgspec.Struct, kw_only=True):
-    """What the footer is made of."""
+    """The content of the footer."""
 
     course: Course | None
     mode: Mode | None

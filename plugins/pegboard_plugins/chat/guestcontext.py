@@ -1,4 +1,4 @@
-"""What a plugin's command or key may do with the chat."""
+"""The context of a plugin's command or key in the chat."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,7 +52,7 @@ class GuestContext:
         return found if any(found == option.label for option in options) else None
 
     async def confirm(self, question: str) -> bool:
-        """Whether the person says yes."""
+        """Return whether the person says yes."""
         return await self.choose(question, ("no", "yes")) == "yes"
 
     async def input(self, title: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What plugins have given to the chat, and their code when it is called."""
+"""The additions of plugins to the chat, and the calls of their code."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence

@@ -12,7 +12,7 @@ from pegboard.display import Span
 
 
 class ChatState(msgspec.Struct, frozen=True, kw_only=True):
-    """How things stand, for what is shown of them.
+    """The state of the chat, for drawing.
 
     `window` is what the model reads at most, in tokens, 0 where nobody knows. `cost` is that of
     the session in US dollars, with its subagents; None where that of a request is not known.
@@ -37,7 +37,7 @@ class ChatState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChatContext(Protocol):
-    """What a command or a key of a plugin may do.
+    """The context of a plugin's command or key.
 
     `choose`, `confirm` and `input` are questions in the session: every client that shows it can
     answer them, and whoever is first does. Who stops the session, leaves the chat or goes to
@@ -58,7 +58,7 @@ class ChatContext(Protocol):
         ...
 
     async def confirm(self, question: str) -> bool:
-        """Whether the person says yes."""
+        """Return whether the person says yes."""
         ...
 
     async def input(self, title: str) -> str | None:

@@ -1,4 +1,4 @@
-"""What each key does: first to what has the keys, then to the chat, then to the editor."""
+"""The effect of each key: first in the mode that has the keys, then the chat, then the editor."""
 
 import time
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ class Keyboard:
         self._last: dict[str, float] = {}
 
     def _taken(self, key: str) -> bool:
-        """Whether what has the keys takes this one."""
+        """Return whether what has the keys takes this one."""
         chat = self._chat
         chat.notices.active()
         chat.notice = ""

@@ -23,7 +23,7 @@ LOST = "No connection to the server, trying again"
 
 
 class TurnProgress(msgspec.Struct):
-    """When the turn that runs has begun, and what the model has written in it."""
+    """The start of the running turn, and the model's output in it."""
 
     begun_s: float = 0.0
     tokens: int = 0

@@ -106,7 +106,7 @@ class LocalFeed:
 
     @property
     def facts(self) -> Facts:
-        """What is known of the project; every frame asks, so that it is looked up now and then."""
+        """The known facts of the project, looked up now and then: every frame needs them."""
         now = monotonic()
         if self._facts is None or now > self._known_until:
             self._facts, self._known_until = self._found(), now + FACTS_S

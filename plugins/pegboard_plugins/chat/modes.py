@@ -1,4 +1,4 @@
-"""What stands in the footer while the person has to choose something: lists and short texts."""
+"""The footer while the person chooses something: lists and short texts."""
 
 import asyncio
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """What is seen of it."""
+        """The label."""
         return self.text or self.value
 
 
 class Mode(Protocol):
-    """What has the keys while it is there; the editor is its own if `edits`."""
+    """The mode that has the keys while it is open; the editor is its own if `edits`."""
 
     @property
     def edits(self) -> bool:

@@ -1,4 +1,4 @@
-"""What may stand where the person writes: commands behind `/`, files and more behind `@`."""
+"""The completions of the editor: commands behind `/`, files and more behind `@`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -47,7 +47,7 @@ class Offers:
 
     @property
     def may_come(self) -> bool:
-        """Whether a word is being written that is completed, if there is something like it."""
+        """Whether the word being written can be completed."""
         text = self._draft.text
         return self._names_command(text) if self.is_command else self._word() is not None
 

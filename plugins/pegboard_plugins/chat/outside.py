@@ -1,4 +1,4 @@
-"""What leaves the chat for a moment: an editor, a page on the whole screen, another command."""
+"""The programs that take the terminal for a moment: an editor, a full page, another command."""
 
 import asyncio
 import os

@@ -33,7 +33,7 @@ _VERY_TEXT = "`a` allows exactly this: there is no pattern to change"
 
 
 class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """How a permission request is to be answered."""
+    """The answer to a permission request."""
 
     reply: Reply
     message: str | None = None
@@ -78,7 +78,7 @@ class Permission:
 
     @property
     def _can_narrow(self) -> bool:
-        """Whether an approval for good would be for more than the very text, in single lines."""
+        """Whether a lasting approval would cover more than this text, in single lines."""
         always = self.request.always
         return any(each not in self.request.patterns for each in always) and not any(
             "\n" in each for each in always
@@ -173,7 +173,7 @@ class Permission:
         return shown_line((Span(title, "warning"), Span(next(fitting, notes[-1]), "dim")))
 
     def whole_text(self) -> Sequence[SpanLine]:
-        """All of it, for a page of its own."""
+        """Return all of it, for a page of its own."""
         always = ", ".join(self.request.always) or "exactly this"
         answer = () if self._once else (Span(exposed(f"`a` allows in this project: {always}")),)
         return [*permission_lines(self.request), (Span(""),), answer]

@@ -22,7 +22,7 @@ class IdleWait:
 
     @property
     def notice(self) -> str:
-        """What waits, "" when nothing does."""
+        """The waiting commands, "" when none waits."""
         waits = ", ".join(self._waits.values())
         return f"{waits} waits for the end of the turn; Esc cancels it" if waits else ""
 
@@ -31,7 +31,7 @@ class IdleWait:
         self._changed.set()
 
     def give_up(self) -> bool:
-        """Whether there was a wait to end."""
+        """Return whether there was a wait to end."""
         waits, self._waits = self._waits, {}
         for limit in waits:
             limit.reschedule(asyncio.get_running_loop().time())

@@ -81,7 +81,7 @@ BY_KEY: Mapping[str, Act] = {
 def table(
     commands: Sequence[Command], guests: Mapping[str, tuple[str, SlashCommand]]
 ) -> dict[str, Slash]:
-    """All commands by name; the chat's own stay its own."""
+    """Return all commands by name; the chat's own stay its own."""
     found = {
         each.name: Slash(name=each.name, help=each.description or "a prompt of the project's")
         for each in commands
@@ -115,7 +115,7 @@ def items(slashes: Mapping[str, Slash]) -> Sequence[Item]:
 
 
 async def run(chat: "Chat", text: str) -> bool:
-    """Whether the text is a command; if so it has run, or is on its way."""
+    """Return whether the text is a command; if so it has run, or is on its way."""
     name, _, argument = text[1:].partition(" ")
     named = name.strip()
     known = chat.slashes.get(named) or chat.slashes.get(ALIASES.get(named, ""))

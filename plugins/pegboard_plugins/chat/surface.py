@@ -143,7 +143,7 @@ class FooterScreen(Application[None]):
         self._painter.is_drawn = False
 
     def _wrapped_rows(self) -> int:
-        """How many rows more than it was drawn in the footer now has above the cursor."""
+        """Return how many rows more than it was drawn in the footer now has above the cursor."""
         last = self.renderer.last_rendered_screen
         if last is None:
             return 0
@@ -219,7 +219,10 @@ class Frames:
 
 
 def wraps_anew(env: Mapping[str, str]) -> bool:
-    """Whether the terminal wraps lines anew when its width changes: most do, a few cut them."""
+    """Return whether the terminal wraps lines anew when its width changes.
+
+    Most do, a few cut them.
+    """
     if env.get("TMUX"):
         return True
     if env.get("XTERM_VERSION") or env.get("STY"):
@@ -237,11 +240,11 @@ def colour_depth(env: Mapping[str, str]) -> ColorDepth:
 
 
 def has_all_colours(env: Mapping[str, str]) -> bool:
-    """Whether each colour is drawn as it is, and not the nearest of 256 or fewer."""
+    """Return whether each colour is drawn as it is, and not the nearest of 256 or fewer."""
     return colour_depth(env) is ColorDepth.DEPTH_24_BIT
 
 
 def reports_colours(env: Mapping[str, str]) -> bool:
-    """Whether a theme for its background can be drawn, and the terminal may say which it has."""
+    """Return whether a theme for its background can be drawn, and the terminal may report it."""
     many = (ColorDepth.DEPTH_8_BIT, ColorDepth.DEPTH_24_BIT)
     return colour_depth(env) in many and env.get("TERM", "") not in _NO_REFLOW

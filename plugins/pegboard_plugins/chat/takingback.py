@@ -1,4 +1,4 @@
-"""What is queued, or sent and not read yet, comes back to the editor."""
+"""The return of queued and unread prompts to the editor."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def take_back(chat: "Chat") -> bool:
-    """Whether there is something to edit again: the newest of the queue, else of the steers."""
+    """Return whether a prompt of the queue, or else a steer, can be edited again."""
     talk = chat.talk
     if talk is None or chat.draft.text:
         return False

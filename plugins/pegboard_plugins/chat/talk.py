@@ -99,7 +99,7 @@ class Talk:
                 self._failures().add(str(error))
 
     def has_told(self, error: PegboardError) -> bool:
-        """Whether an event of this turn has said so."""
+        """Return whether an event of this turn has said so."""
         return str(error) in self._failures()
 
     def _failures(self) -> set[str]:

@@ -1,4 +1,4 @@
-"""What the terminal sends: keys, and among them reports and keys that we do not know."""
+"""The terminal's input: keys, and among them reports and unknown keys."""
 
 import re
 from collections.abc import Callable

@@ -66,7 +66,7 @@ class UnseenLetters(Processor):
     """Draws a letter that shows nothing, or that a terminal obeys, as a sign in its place."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """As many letters as there are, so that the cursor stays where it is."""
+        """Return the text with the same number of letters, so that the cursor stays in place."""
         fragments = explode_text_fragments(transformation_input.fragments)
         shown: StyleAndTextTuples = [(style, _seen(text)) for style, text, *_ in fragments]
         return Transformation(shown)
@@ -147,7 +147,7 @@ class Window:
         return [("class:active", " " * len(prompt) if line_number or wraps else prompt)]
 
     def _parks(self) -> bool:
-        """Whether frames are to be expected, and no input method needs the cursor in the editor."""
+        """Return whether frames are expected and no input method needs the editor's cursor."""
         talk = self._chat.talk
         now = time.monotonic()
         goes_on = bool(self._chat.open_modes) or (talk is not None and talk.goes_on)

@@ -35,7 +35,7 @@ class SlashCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked, of whom, and for how many seconds at most.
+    """The prompt, its agent and model, and its time limit in seconds.
 
     In `typed`, the person's own words, `@name` means a file or an agent. `tools` are switches by
     name, of which the last that fits counts, `schema` is that of the answer; a slash command has

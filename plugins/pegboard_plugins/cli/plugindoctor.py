@@ -28,7 +28,7 @@ TOKEN_BYTES = 4
 
 
 class PluginFault(NamedTuple):
-    """What is wrong, with the plugin that it is about."""
+    """A fault, with its plugin."""
 
     kind: str
     plugin: str

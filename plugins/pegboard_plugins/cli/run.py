@@ -113,7 +113,7 @@ def _view(options: Options, screen: OutputScreen, out: TextIO) -> View:
 
 
 async def _prompted(options: Options, view: View, screen: OutputScreen) -> RunResult:
-    """How the prompt ended; what plugins fail at before and after it is told as well."""
+    """Return how the prompt ended; what plugins fail at before and after it is told as well."""
     parts: tuple[PartInput, ...] = ()
     if not options.resumes:
         text = options.message.whole if options.command else options.message.text

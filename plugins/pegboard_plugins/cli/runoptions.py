@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user said on the command line."""
+    """The user's options on the command line."""
 
     directory: Path
     message: Message

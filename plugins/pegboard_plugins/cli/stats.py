@@ -32,7 +32,7 @@ class CacheLoss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageCount(msgspec.Struct, frozen=True, kw_only=True):
-    """What was used; `cost` is in US dollars, as far as prices are known."""
+    """The usage; `cost` is in US dollars, as far as prices are known."""
 
     sessions: int
     prompts: int

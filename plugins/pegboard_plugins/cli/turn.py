@@ -117,7 +117,9 @@ def _leave_at_once(code: Exit = Exit.INTERRUPTED) -> NoReturn:
 async def take_turn(
     backend: Backend, prompt: PromptRequest, view: View, tally: Tally, ask: Ask | None = None
 ) -> RunResult:
-    """How the prompt ended; a signal or the time limit stops the turn and leaves the session whole.
+    """Return how the prompt ended.
+
+    A signal or the time limit stops the turn and leaves the session whole.
 
     :raises PegboardError: when the prompt could not be run at all.
     """

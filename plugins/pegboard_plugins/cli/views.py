@@ -49,7 +49,7 @@ _MS_PER_S = 1000
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a prompt ended: `text` is the last answer, `error` says what failed.
+    """The end of a prompt: `text` is the last answer, `error` the failure.
 
     `sandbox` is how tightly the processes of tools were enclosed, as far as that is known, and
     `hosts` what they reached of the network, where there is a list. `structured` is the value of an

@@ -10,7 +10,7 @@ from pegboard_plugins.commandhooks.hookevents import COMMON, ROWS
 
 
 class Share(NamedTuple):
-    """How many cells of the table there are, and how many of them are honoured."""
+    """The number of cells of the table, and of those that are honoured."""
 
     honoured: int
     cells: int

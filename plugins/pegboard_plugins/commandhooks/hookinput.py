@@ -1,4 +1,4 @@
-"""What a hook is given: its input as each product has it, its environment, and the transcript."""
+"""The input of a hook in each product's form, its environment, and the transcript."""
 
 import os
 from collections.abc import Iterator, Mapping

@@ -54,7 +54,7 @@ class PendingHooks(msgspec.Struct, frozen=True):
 
 
 class HookRuns(msgspec.Struct):
-    """How often a hook has run in this process, in how many seconds, and how it ended last."""
+    """The runs of a hook in this process: their number, their seconds, and the last end."""
 
     count: int = 0
     total_s: float = 0.0

@@ -1,4 +1,4 @@
-"""What an error shows of a file: the places that a text fits, or the one that is most like it."""
+"""The places of a file that an error shows: those that a text fits, or the most similar one."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -48,7 +48,7 @@ def nearest(text: str, wanted: str) -> str:
 
 
 def _most_equal(keys: Sequence[str], sought: Sequence[str]) -> int | None:
-    """Where the text would begin by most of its lines that are in the file; None if none is."""
+    """Return where the text would begin by most of its lines, None if the file has none of them."""
     offsets: dict[str, list[int]] = {}
     for offset, line in enumerate(sought):
         if any(map(str.isalnum, line)):
@@ -69,7 +69,7 @@ def _most_equal(keys: Sequence[str], sought: Sequence[str]) -> int | None:
 
 
 def _most_similar(keys: Sequence[str], sought: Sequence[str]) -> int | None:
-    """Where the text would begin by its longest line, if one of the file is like that."""
+    """Return where the text would begin by its longest line, if one of the file is like that."""
     longest = max(sought, key=len)[:SHOWN_LETTERS]
     short = [key for key in keys if len(key) <= SHOWN_LETTERS]
     alike = get_close_matches(longest, short, n=1, cutoff=0.6)

@@ -78,7 +78,7 @@ class _LongFile(msgspec.Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """What the diff leaves out, and whether the change can be undone."""
+        """The parts that the diff leaves out, and whether the change can be undone."""
         note = (
             f"The old content, {self.lines:,} lines in {self.size_bytes:,} bytes, is replaced as a"
             " whole; the diff has the new content alone."
@@ -103,7 +103,7 @@ class _Plan(msgspec.Struct, frozen=True):
 
 
 class _Put(msgspec.Struct, frozen=True):
-    """What was written: the file's name in the project, the diff, and its other names."""
+    """The written file: its name in the project, the diff, and its other names."""
 
     title: str
     diff: Diff
@@ -137,7 +137,7 @@ async def _put(context: ToolContext, path: Path, plan: _Plan, check: Callable[[]
 
 
 class EditStep(msgspec.Struct, frozen=True):
-    """What one edit came to: the rule that found its places, and their number."""
+    """The outcome of one edit: the rule that found its places, and their number."""
 
     rule: str
     count: int
@@ -217,7 +217,7 @@ def _current(context: ToolContext, path: Path, old: str) -> FileText | None:
 
 
 def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
-    """Nothing, if the file to be edited is as it was, or still none."""
+    """Check that the file to be edited is unchanged, or still missing."""
     if existed and path.stat().st_size:
         context.files.check_fresh(path)
     elif not existed and path.exists():
@@ -243,13 +243,13 @@ def _overwritten(context: ToolContext, path: Path) -> tuple[FileText | None, _Lo
 
 
 def _still_there(context: ToolContext, path: Path, *, existed: bool) -> None:
-    """Nothing, if the file to be written is as it was read, or still none."""
+    """Check that the file to be written is as it was read, or still missing."""
     if _is_there(context, path) and not existed:
         raise ToolError(_NEW.format(path))
 
 
 def _is_there(context: ToolContext, path: Path) -> bool:
-    """Whether there is a file already; then it must have been read as it is."""
+    """Return whether there is a file already; then it must have been read as it is."""
     if path.is_dir():
         raise ToolError(f"{path} is a directory")
     if not path.exists():

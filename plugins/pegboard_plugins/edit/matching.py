@@ -1,4 +1,4 @@
-"""Where a text that a model remembers stands in a file, and the file with it replaced."""
+"""The place in a file of a text that a model remembers, and the file with it replaced."""
 
 import re
 from bisect import bisect_left
@@ -85,7 +85,7 @@ def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Repl
 
 
 def _check_size(length: int, count: int, old: str, new: str) -> None:
-    """Nothing, if the result has a bearable size; it is not made before that is known."""
+    """Check that the result has a bearable size, before it is made."""
     size = length + count * (len(new) - len(old))
     if size > LIMIT_LETTERS:
         raise MatchError(

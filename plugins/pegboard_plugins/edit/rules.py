@@ -129,7 +129,7 @@ def _fold(line: str) -> str:
 
 
 def _blocks(text: str, keys: list[str], wanted: list[str]) -> list[EditPlace]:
-    """Where `wanted` stands among the keys of the text's lines, as whole lines.
+    """Return where `wanted` stands among the keys of the text's lines, as whole lines.
 
     Both are searched as joined texts: that is linear where lines repeat.
     """
@@ -180,7 +180,7 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
 
 
 def _words(text: str, wanted: str) -> list[EditPlace]:
-    """Where the text stands so that it neither begins nor ends inside a word."""
+    """Return where the text stands so that it neither begins nor ends inside a word."""
     if not wanted.strip():
         return []
     spans = _matches(re.compile(re.escape(wanted)), text)
@@ -188,7 +188,7 @@ def _words(text: str, wanted: str) -> list[EditPlace]:
 
 
 def _splits_word(text: str, start: int, end: int) -> bool:
-    """Whether a span begins or ends inside a word or a number."""
+    """Return whether a span begins or ends inside a word or a number."""
     before, after = text[max(start - 2, 0) : start], text[end : end + 2]
     first, last = text[start], text[end - 1]
     if _is_word(first) and before and _is_word(before[-1]):
@@ -209,7 +209,7 @@ def _are_anchors(first: str, last: str) -> bool:
 
 
 class _Comparer:
-    """Whether blocks are almost equal to one, with a limit of work over all of them.
+    """The comparison of blocks with one, with a limit of work over all of them.
 
     `is_unsure`: a line that could be similar was not compared, so there may be more such blocks.
     """
@@ -220,7 +220,7 @@ class _Comparer:
         self.is_unsure = False
 
     def is_similar(self, lines: list[str]) -> bool:
-        """Whether each of these lines is like the one that is wanted in its place."""
+        """Return whether each of these lines is like the one that is wanted in its place."""
         length = different = 0.0
         for line, wanted in zip(lines, self._wanted, strict=True):
             size = max(len(line), len(wanted))

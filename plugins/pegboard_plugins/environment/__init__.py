@@ -1,4 +1,4 @@
-"""Where the agent works, and for whom: a piece of the system prompt.
+"""A piece of the system prompt about the agent's machine, folder and user.
 
 The first prompt of a session says what the checkout looked like when it began.
 """

@@ -39,7 +39,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """Where folders are looked for: the user's home, and folders of the project."""
+    """The places of folders: the user's home, and folders of the project."""
 
     home: Path
     workspace: Workspace
@@ -47,7 +47,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaudeSetup(msgspec.Struct, kw_only=True):
-    """What the folders have for Pegboard; `notes` name what of them does not count."""
+    """The parts of the folders for Pegboard; `notes` name those that do not count."""
 
     agents: tuple[Agent, ...] = ()
     commands: tuple[Command, ...] = ()
@@ -63,7 +63,7 @@ class ClaudeSetup(msgspec.Struct, kw_only=True):
 
     @property
     def allowed(self) -> tuple[Rule, ...]:
-        """What the user allows; a project allows nothing."""
+        """The rules by which the user allows; a project's allow nothing."""
         found = [each for each in self.rules if each.action == "allow" and not each.is_project]
         return tuple(rule for each in found for rule in each.rules)
 

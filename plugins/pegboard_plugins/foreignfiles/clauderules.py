@@ -24,7 +24,7 @@ _PARAMETER = re.compile(r"[a-z_]+:.*", re.DOTALL)
 
 
 class Anchors(msgspec.Struct, frozen=True, kw_only=True):
-    """What the paths in rules are relative to; `settings` is where `/x` begins."""
+    """The folders that paths in rules are relative to; `settings` is where `/x` begins."""
 
     source: Path
     settings: Path

@@ -1,4 +1,4 @@
-"""What Claude Code's files have, of the user and of a project."""
+"""The parts of Claude Code's files, of the user and of a project."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What the files of another agent have, and what becomes of each part of it here."""
+"""The parts of another agent's files, and what each becomes here."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

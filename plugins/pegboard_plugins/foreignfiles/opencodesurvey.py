@@ -1,4 +1,4 @@
-"""What the files of OpenCode have, of the user and of a project: a project's act where they are."""
+"""The parts of OpenCode's files, of the user and of a project: a project's act in place."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What the files of Codex and Gemini CLI have, of the user and of a project."""
+"""The parts of the files of Codex and Gemini CLI, of the user and of a project."""
 
 import json
 import tomllib

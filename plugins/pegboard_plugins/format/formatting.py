@@ -28,7 +28,7 @@ _TOLD = StashKey[set[str]]()
 
 
 class FormattedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands in a file, and who may do what with it."""
+    """The content of a file, its owner and its mode."""
 
     content: bytes
     mode: int
@@ -72,7 +72,7 @@ def _letters(content: bytes) -> int:
 
 
 def _is_text(file: FormattedFile) -> bool:
-    """Whether it is UTF-8: of an older encoding too few letters may stay to tell it by."""
+    """Return whether it is UTF-8: of an older encoding too few letters may stay to tell it by."""
     if b"\0" in file.content:
         return False
     try:
@@ -83,7 +83,7 @@ def _is_text(file: FormattedFile) -> bool:
 
 
 class _FormatOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a formatter made of a file; `failure` says why it is as before.
+    """The outcome of a formatter; `failure` says why the file is as before.
 
     `spoilt` says why it could not be put back.
     """
@@ -183,7 +183,7 @@ async def _outcome(
 
 
 async def _put_back(context: ToolContext, path: Path, before: FormattedFile) -> str:
-    """Why the file cannot be as it was; empty once it is."""
+    """Return why the file cannot be as it was; empty once it is."""
     try:
         if await asyncio.to_thread(path.is_symlink):
             await asyncio.to_thread(remove_resolved, path)

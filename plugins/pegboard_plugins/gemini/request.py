@@ -77,7 +77,7 @@ def _form(request: ModelRequest) -> dict[str, Any]:
 
 
 def _thinking(request: ModelRequest) -> dict[str, Any] | None:
-    """How much to think: by a level where the model is told a word, else by a budget."""
+    """Return how much to think: by a level where the model is told a word, else by a budget."""
     options = request.options
     if not request.model.capabilities.reasoning:
         return None
@@ -94,7 +94,7 @@ def _thinking(request: ModelRequest) -> dict[str, Any] | None:
 
 
 def _signs(request: ModelRequest) -> bool:
-    """Whether the model wants a signature with each call, and a word for its effort."""
+    """Return whether the model wants a signature with each call, and a word for its effort."""
     by_level = request.model.reasoning_style == "level"
     return by_level or version_of(request.model.api.id) >= _FIRST_SIGNING
 

@@ -38,7 +38,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Around(msgspec.Struct, frozen=True, kw_only=True):
-    """How many lines are shown beside one that was found."""
+    """The numbers of lines to show before and after a found one."""
 
     before: int
     after: int

@@ -65,7 +65,7 @@ async def found_lines(  # noqa: PLR0913 - what a model can say
 
 
 def _is_folder(target: Path) -> bool:
-    """Whether it is a folder; else it is a file."""
+    """Return whether it is a folder; else it is a file."""
     if not target.exists():
         raise ToolError(f"{target} does not exist")
     folder = target.is_dir()

@@ -1,4 +1,4 @@
-"""What a search has found, as a text for a model: the newest files first."""
+"""The results of a search, as a text for a model: the newest files first."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ NOTHING = (
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found, the newest files first.
+    """The found places, the newest files first.
 
     `cut` says that the search was ended before its end, `partly` that some files could not be
     searched, and `hidden` that some are not shown for lack of a permission.

@@ -33,7 +33,7 @@ _BINARY = re.compile(
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """What is searched for.
+    """The query of a search.
 
     `folder` is the target, or that of a file. `names` are patterns for the names of files, of
     which one has to fit, if there are any; so has `include`, for their paths below `target`. With
@@ -67,11 +67,11 @@ class Search:
 
     @property
     def places(self) -> list[Place]:
-        """What was found, without files that turned out to be no texts."""
+        """The places, without files that turned out to be binary."""
         return [place for place in self._found if place.path not in self._binary]
 
     async def run(self, rg: Sequence[str] | None) -> ProcessResult | None:
-        """How the search ended, None when we ended it.
+        """Return how the search ended, None when we ended it.
 
         What ripgrep does not understand, our own search may, as it does where there is none.
 
@@ -163,7 +163,7 @@ def _python(query: Query) -> list[str]:
 
 
 def _refused(ending: ProcessResult) -> bool:
-    """Whether there was no search, for what is wrong with the expression."""
+    """Return whether there was no search, for what is wrong with the expression."""
     said = ending.output.strip()
     return ending.exit_code == PARTLY and bool(said) and "\0" not in said
 

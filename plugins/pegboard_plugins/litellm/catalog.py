@@ -1,4 +1,4 @@
-"""What litellm knows of models: read from its price list, without importing it (3 s)."""
+"""The models of litellm, read from its price list without importing it (3 s)."""
 
 import importlib.util
 from collections.abc import Mapping

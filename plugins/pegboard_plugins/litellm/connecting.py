@@ -1,4 +1,4 @@
-"""Why litellm could not connect, and what the user can set: litellm says "Connection error."."""
+"""The reason of litellm's "Connection error.", and the settings that help."""
 
 import asyncio
 from collections.abc import Iterator, Mapping

@@ -88,7 +88,7 @@ async def _may_ask(context: PermissionContext, operation: Operation, filePath: s
 
 
 def _may_show(context: ToolContext, path: str) -> bool:
-    """Whether `read` would show this file without a question."""
+    """Return whether `read` would show this file without a question."""
     real = resolved_path(path)
     session = context.session
     return Path(real).is_relative_to(context.worktree) and all(
@@ -298,7 +298,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
 
 
 def _seen(session: SessionView) -> list[bool]:
-    """Whether the tool can answer during the prompt that is answered, once it is known."""
+    """Return whether the tool can answer during the prompt that is answered, once it is known."""
     return _seen_in(session.id, session.turns[-1].prompt_id) if session.turns else []
 
 

@@ -1,4 +1,4 @@
-"""What this client understands, as it tells a server."""
+"""The capabilities of this client, as sent to a server."""
 
 from lsprotocol import types
 

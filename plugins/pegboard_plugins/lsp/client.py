@@ -61,7 +61,7 @@ class LSPClient(LanguageClient):
         self.protocol.set_writer(self._outlet)
 
     async def run(self) -> None:
-        """Nothing, when the server has closed its output or sent what is no message."""
+        """Run until the server has closed its output or sent an invalid message."""
         _keep_quiet()
         reason = "it was stopped"
         try:
@@ -171,7 +171,7 @@ class Protocol(JsonRPCProtocol):
 
 
 class _Outlet:
-    """Where pygls writes: BrokenPipeError is the one error that it does not keep for itself."""
+    """The writer of pygls: BrokenPipeError is the one error that it lets through."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer

@@ -17,13 +17,13 @@ def encoding_of(capabilities: types.ServerCapabilities) -> types.PositionEncodin
 
 
 def to_units(line: str, letters: int, encoding: types.PositionEncodingKind) -> int:
-    """How many units the first letters of a line are."""
+    """Return how many units the first letters of a line are."""
     codec, size = _UNITS[encoding]
     return len(line[:letters].encode(codec, "surrogatepass")) // size
 
 
 def to_letters(line: str, units: int, encoding: types.PositionEncodingKind) -> int:
-    """How many letters the first units of a line are; of a line in ASCII as many."""
+    """Return how many letters the first units of a line are; of a line in ASCII as many."""
     if line.isascii():
         return units
     codec, size = _UNITS[encoding]

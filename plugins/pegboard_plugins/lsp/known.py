@@ -48,7 +48,7 @@ class RefusedProgramError(ToolError):
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server is started for a project; `language` has the path of its program.
+    """The start of a server for a project; `language` has the path of its program.
 
     `refused` says why a program of the project does not run in its place.
     """
@@ -176,7 +176,7 @@ def launch(path: Path, search: "ProgramSearch", said: Mapping[str, LspConfig]) -
 
 
 def can_answer(search: "ProgramSearch", said: Mapping[str, LspConfig]) -> bool:
-    """Whether a server is installed for a file of the project, of which 2,000 are looked at.
+    """Return whether a server is installed for one of the first 2,000 files of the project.
 
     True if there are more of them: what is further in is not known. Programs are searched for
     the languages that the files have, as this is asked at each prompt. Blocks.

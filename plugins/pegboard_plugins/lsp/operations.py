@@ -1,4 +1,4 @@
-"""What a language server is asked for, and its answers as lines for a model."""
+"""The questions to a language server, and its answers as lines for a model."""
 
 import os
 import re
@@ -42,21 +42,21 @@ async def hover(server: LanguageServer, question: SymbolPlace) -> list[str]:
 
 
 async def definition(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Where the thing is defined."""
+    """Return where the thing is defined."""
     params = types.DefinitionParams(*await _asked(server, question))
     found = await server.client.text_document_definition_async(params)
     return _placed(server, found, question)
 
 
 async def implementation(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Where the thing is implemented."""
+    """Return where the thing is implemented."""
     params = types.ImplementationParams(*await _asked(server, question))
     found = await server.client.text_document_implementation_async(params)
     return _placed(server, found, question)
 
 
 async def references(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Where the thing is used, its definition too."""
+    """Return where the thing is used, its definition too."""
     context = types.ReferenceContext(include_declaration=True)
     params = types.ReferenceParams(context, *await _asked(server, question))
     found = await server.client.text_document_references_async(params)

@@ -107,7 +107,7 @@ class LanguageServer:
 
     @property
     def encoding(self) -> types.PositionEncodingKind:
-        """What its columns count."""
+        """The unit of the server's columns."""
         return encoding_of(self._capabilities)
 
     async def refresh(self, told: Iterable[Path]) -> bool:
@@ -270,7 +270,7 @@ class LanguageServer:
         self._patience_s = max(self._patience_s, _PATIENCE_S)
 
     async def _watch(self) -> None:
-        """Nothing, when the server is idle for long, too big, hangs, is not heard, or has ended."""
+        """Wait until the server is idle for long, too big, hangs, does not answer, or has ended."""
         while self._process.returncode is None:
             await asyncio.sleep(WATCH_S)
             idle = time.monotonic() - self._used_at > IDLE_S

@@ -63,7 +63,7 @@ def source_files(root: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _packages(root: Path, search: str) -> dict[Path, int]:
-    """When something came or went in the folders of Python's packages."""
+    """Return when something came or went in the folders of Python's packages."""
     programs = (Path(each) for each in search.split(os.pathsep) if each)
     found: dict[Path, int] = {}
     for environment in (root / ".venv", root / "venv", *(each.parent for each in programs)):

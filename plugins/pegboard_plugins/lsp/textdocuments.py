@@ -83,7 +83,7 @@ class TextDocuments:
         return document
 
     async def refresh(self) -> bool:
-        """Whether a document is another one on the disk by now, which the server then knows."""
+        """Return whether a document has changed on the disk, which the server then knows."""
         stamps = {path: document.stamp for path, document in self._open.items()}
         altered = await asyncio.to_thread(_altered, stamps)
         for path, now in altered.items():
@@ -106,7 +106,7 @@ class TextDocuments:
                 document.look()  # what stood before the change is no news
 
     def paths(self) -> tuple[Path, ...]:
-        """Where the documents are."""
+        """Return where the documents are."""
         return tuple(self._open)
 
     def published(self, path: Path, params: types.PublishDiagnosticsParams) -> None:

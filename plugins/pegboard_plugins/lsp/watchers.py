@@ -38,12 +38,12 @@ class Watchers:
             self._globs.pop(each.id, None)
 
     def knows(self, path: str) -> bool:
-        """Whether it is a file of the server's languages, or one that says how they are read."""
+        """Return whether a file is in the server's languages, or configures how they are read."""
         name = Path(path)
         return name.suffix.lower() in self._suffixes or name.name in self._markers
 
     def want(self, path: str) -> bool:
-        """Whether the server is told of this file."""
+        """Return whether the server is told of this file."""
         if not self._globs:
             return self.knows(path)
         below = path.removeprefix(f"{self._root}/")

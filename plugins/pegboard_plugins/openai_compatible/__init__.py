@@ -26,7 +26,7 @@ _OFFICIAL = "https://api.openai.com/"
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
-    """How a server differs from the others in what it reads.
+    """The differences of a server from others in the fields that it reads.
 
     `short_ids` is Mistral's rule: nine letters or digits, and no user message straight after a
     tool's. `effort_object` is OpenRouter's `reasoning: {effort}`, `template` says that switches of
@@ -182,7 +182,9 @@ def provider(
 
 
 def is_by_responses(endpoint: Endpoint, model: Model, chosen: str) -> bool:
-    """Whether a model is asked through the Responses API: as the user has chosen, or by its facts.
+    """Return whether a model is asked through the Responses API.
+
+    The user chooses it, or the facts of the model do.
 
     A server that stands for OpenAI's is taken to know chat completions only.
     """

@@ -47,7 +47,7 @@ class CallPiece(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True):
-    """What a chunk adds; servers have three names for reasoning."""
+    """The addition of a chunk; servers have three names for reasoning."""
 
     content: Any = None
     reasoning_content: Any = None

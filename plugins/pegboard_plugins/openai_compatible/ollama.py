@@ -1,4 +1,4 @@
-"""What Ollama really reads of a request: it cuts off silently what is over its window."""
+"""The part of a request that Ollama reads: it cuts off silently what exceeds its window."""
 
 from urllib.parse import urlsplit
 
@@ -12,7 +12,7 @@ BYTES_A_TOKEN = 4
 
 
 async def check_window(request: ModelRequest, post: Post, fetch: Fetch) -> None:
-    """Nothing, if the model is not loaded yet, or its window takes the request.
+    """Check that the model is not loaded yet, or its window takes the request.
 
     The window is the server's choice (`OLLAMA_CONTEXT_LENGTH`), whatever the model could read.
 

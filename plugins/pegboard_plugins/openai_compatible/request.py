@@ -29,7 +29,7 @@ _FILLER = b'{"role":"assistant","content":"Done."}'
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What differs from model to model in a request, and so in an encoded message.
+    """The differences of models in a request, and so in an encoded message.
 
     `inputs` are the media that the model takes, `reasoning_field` is where it wants its earlier
     reasoning, `marks` says that its prompt is cached up to marks.

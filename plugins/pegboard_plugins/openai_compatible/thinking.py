@@ -1,4 +1,4 @@
-"""What a model thought, in the forms that servers of chat completions have for it.
+"""The reasoning of a model, in the forms that servers of chat completions have for it.
 
 It comes in a field of its own, in a list of details, or between tags in the text, and goes back in
 the form that it came in.
@@ -135,7 +135,10 @@ def _own(part: Reasoning) -> Mapping[str, Any]:
 
 
 def effort_of(request: ModelRequest, quirks: Quirks) -> dict[str, Any]:
-    """How much to think, as the model and its server spell it; nothing where nothing is chosen."""
+    """Return how much to think, as the model and its server spell it.
+
+    Nothing where nothing is chosen.
+    """
     effort = next((request.options[name] for name in EFFORT if request.options.get(name)), None)
     style = request.model.reasoning_style
     if effort is None or style == "always":

@@ -28,7 +28,7 @@ _NAMES = {
 
 
 class LineSource(Protocol):
-    """Where lines come from."""
+    """A source of lines."""
 
     def readline(self, limit: int, /) -> bytes:
         """Return the next line with its end, or a piece of it; empty at the end."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What a process of a tool may reach; all paths are absolute, with links resolved.
+    """The reach of a tool's process; all paths are absolute, with links resolved.
 
     It may write below `worktree`, but for `protected`, and below `temp`, which is its folder for
     temporary files. A `protected` path may be missing, and must not come to be. It may read
@@ -56,7 +56,7 @@ class Sandbox(Protocol):
     """What it leaves open that is no part of the policy, to be shown with the level; or empty."""
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Why it cannot enforce all of the policy on this machine, None if it can.
+        """Return why it cannot enforce all of the policy on this machine, None if it can.
 
         Called in a worker thread when the App opens; it may try it out with a process.
         """

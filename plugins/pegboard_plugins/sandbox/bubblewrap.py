@@ -94,7 +94,7 @@ class Bubblewrap:
     caveat = ""
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Why it cannot be used: it is not there, or a trial run fails."""
+        """Return why it cannot be used: it is not there, or a trial run fails."""
         if find_program("bwrap", os.environ, root=policy.worktree) is None:
             return "bwrap is not installed"
         try:
@@ -199,7 +199,10 @@ def _way_out(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _is_listed(host: str, hosts: Iterable[str]) -> bool:
-    """Whether the list has the host, at whatever port: then it is the machine's that is meant."""
+    """Return whether the list has the host, at whatever port.
+
+    Then the machine's own host is meant.
+    """
     written = f"[{host}]" if ":" in host else host
     return any(each == written or each.startswith(f"{written}:") for each in hosts)
 
@@ -282,7 +285,7 @@ def _sealed(path: Path) -> Sequence[str]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Whether it is a folder itself; what is mounted on a link would lie somewhere else."""
+    """Return whether it is a folder itself; what is mounted on a link would lie somewhere else."""
     return path.is_dir() and not path.is_symlink()
 
 

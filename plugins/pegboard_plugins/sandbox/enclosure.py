@@ -33,7 +33,7 @@ _SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=(.*)$", re.MULTILINE)
 
 
 class Walls:
-    """Where the processes of an App's tools run; made by a `Builder`."""
+    """The enclosure of an App's tool processes; made by a `Builder`."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Walls:
                 await proxy.aclose()
 
     async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
-        """Whether the request can do nothing outside of the project, and no rule names it."""
+        """Return whether the request stays inside the project, and no rule names it."""
         return await asyncio.to_thread(
             stays_inside, request, rulesets, worktree=self._policy.worktree, home=self._home
         )
@@ -161,7 +161,7 @@ def _made(path: Path) -> Path:
 
 
 class Builder:
-    """What encloses the processes of Apps, each by the first sandbox that can hold its level."""
+    """The maker of enclosures, each by the first sandbox that can hold its level."""
 
     def __init__(self, hooks: HookCalls) -> None:
         self._hooks = hooks
@@ -266,7 +266,7 @@ def _there(paths: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _our_code(home: Path, hidden: Sequence[Path]) -> tuple[Path, ...]:
-    """Where Pegboard's own programs are installed, which may be below the home folder."""
+    """Return where Pegboard's own programs are installed, which may be below the home folder."""
     places = (sys.prefix, sys.base_prefix, *(path for path in sys.path[1:] if path.startswith("/")))
     found = dict.fromkeys(Path(path).resolve() for path in places)
     return tuple(

@@ -41,7 +41,7 @@ class Stream(msgspec.Struct, frozen=True):
 
 
 class Carrying:
-    """What goes back and forth between two connections; it ends after `idle_s` without a byte."""
+    """The traffic between two connections; it ends after `idle_s` without a byte."""
 
     def __init__(self, near: Stream, far: Stream, *, idle_s: float) -> None:
         self._near = near

@@ -1,4 +1,4 @@
-"""Whether a command that runs enclosed can do nothing outside of the project."""
+"""The check that an enclosed command has no effect outside of the project."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,7 +16,7 @@ _OWN_SOURCES = frozenset({"config", "agent"})
 def stays_inside(
     request: PermissionRequest, rulesets: Sequence[Ruleset], *, worktree: Path, home: Path
 ) -> bool:
-    """Whether the request is about an enclosed command that only a rule for everything asks about.
+    """Return whether only a rule for everything asks about this enclosed command.
 
     What a rule names, what the project wants asked, what is unclear and what names a path elsewhere
     is asked as ever. Reads the disk.
@@ -29,7 +29,7 @@ def stays_inside(
 
 
 def _is_named(request: PermissionRequest, rulesets: Sequence[Ruleset], home: Path) -> bool:
-    """Whether a rule that asks is about more or less than everything, or not the user's."""
+    """Return whether a rule that asks is about more or less than everything, or not the user's."""
     speaking = (
         (ruleset.source, deciding_rule(ruleset, request.permission, text, home=home))
         for ruleset in rulesets

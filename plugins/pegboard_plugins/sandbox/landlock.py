@@ -22,7 +22,10 @@ class Landlock:
     caveat = "nothing new right in the project's folder, and modes of files outside are not held"
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Why it cannot hold the policy: the level, the kernel, the machine, or a failed trial."""
+        """Return why it cannot hold the policy.
+
+        Reasons are the level, the kernel, the machine, or a failed trial.
+        """
         if policy.level == "strict":
             return "it has no process namespaces"
         if policy.hosts:

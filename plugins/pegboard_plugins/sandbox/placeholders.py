@@ -1,4 +1,4 @@
-"""What is protected and missing is there while a sandboxed process runs: as an empty folder.
+"""The stand-ins for missing protected paths: empty folders while a sandboxed process runs.
 
 A mount needs a place to lie on. An empty folder is invisible to git and is taken for no file of
 configuration. The last process of a project that lets go takes the folders away, also those

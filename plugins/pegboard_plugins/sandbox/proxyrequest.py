@@ -40,7 +40,7 @@ class RequestRefusedError(PegboardError):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a request goes; `head` is what the server gets of it, None for a tunnel."""
+    """The target of a request; `head` is the part for the server, None for a tunnel."""
 
     host: str
     port: int

@@ -109,7 +109,7 @@ _TEMPLATE = r"\{\{\s*(prompt|result\.(-?\d+))\s*(?:\|\s*(.*?)\s*)?\}\}"
 
 
 class ScriptedTurn:
-    """Where the conversation stands: what the user said last, and what came since."""
+    """The state of the conversation: the user's last prompt, and the messages since."""
 
     def __init__(self, request: ModelRequest) -> None:
         messages = request.messages

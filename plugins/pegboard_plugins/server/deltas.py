@@ -29,7 +29,7 @@ _RATE_OVER_S = 0.25
 
 
 class _Rate:
-    """How many events came in a second, of late: an older one counts exponentially less."""
+    """The number of events a second, of late: an older one counts exponentially less."""
 
     def __init__(self, rate: float) -> None:
         self._events = rate * _RATE_OVER_S

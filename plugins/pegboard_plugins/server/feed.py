@@ -165,7 +165,7 @@ class FeedListener:
 
 
 class EventFeed:
-    """All events of the server's projects, and who listens; for one event loop."""
+    """The events of the server's projects, and their listeners; for one event loop."""
 
     def __init__(self) -> None:
         self.ids = IdSource()

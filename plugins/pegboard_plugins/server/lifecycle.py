@@ -66,7 +66,7 @@ _log = logging.getLogger("pegboard.server")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Where a server listens, whom it lets in, and what it serves by default.
+    """The settings of a server: its address, its clients, and its default directory.
 
     `known_hosts` are names of the server beside the address, `origins` sites that may use it.
     """

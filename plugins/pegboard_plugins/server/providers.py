@@ -28,7 +28,7 @@ routes = APIRouter()
 
 
 class KnownProviders(Rest, frozen=True):
-    """All providers, and those of them that can be used."""
+    """The list of providers, and of those that can be used."""
 
     all: tuple[ProviderListing, ...]
     default: dict[str, str]

@@ -174,7 +174,7 @@ async def _shown(socket: WebSocket, screen: ScreenText, place: int) -> None:
 
 
 def _place(socket: WebSocket, screen: ScreenText) -> int:
-    """Where to go on: at the client's `cursor`, with -1 at the end, else at the beginning."""
+    """Return where to continue: at the client's `cursor`, with -1 the end, else the beginning."""
     try:
         cursor = int(socket.query_params.get("cursor", ""))
     except ValueError:

@@ -53,7 +53,7 @@ class PtyToken(Rest, frozen=True):
 
 
 class ScreenText:
-    """What a terminal has shown, the latest of it, with the place of each letter in the whole."""
+    """The latest output of a terminal, with the place of each letter in the whole."""
 
     def __init__(self) -> None:
         self._decode = getincrementaldecoder("utf-8")("replace").decode
@@ -121,7 +121,7 @@ class OpenTerminal:
 
 
 class Terminals:
-    """All terminals of the server; it owns them, and ends them."""
+    """The owner of the server's terminals, which ends them."""
 
     def __init__(self, feed: EventFeed) -> None:
         self._feed = feed

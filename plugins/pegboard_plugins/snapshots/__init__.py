@@ -41,7 +41,7 @@ async def register_snapshots(
 
 
 def refusal(worktree: Path, env: Mapping[str, str]) -> str:
-    """Why no snapshots are taken of a worktree, "" where they are."""
+    """Return why no snapshots are taken of a worktree, "" where they are."""
     home = Path(env.get("HOME") or "/")
     if home.is_relative_to(worktree):
         return f"{worktree} is a home folder or above one, of which no snapshots are taken"
@@ -110,7 +110,7 @@ class LateSnapshots:
         return await self._git().track(fresh=fresh)
 
     def claimed(self, session_id: str) -> bool:
-        """Whether there is something to take."""
+        """Return whether there is something to take."""
         return self._made is not None and self._made.claimed(session_id)
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:

@@ -1,4 +1,4 @@
-"""What no tree has: long files, ignored ones, inner repositories, permissions, empty folders.
+"""The files that no tree has: long or ignored ones, inner repositories, modes, empty folders.
 
 That they have changed is seen all the same, so that a revert can name them. Of long files that git
 does not track some are copied; a file on the disk remembers as what, so that a process that begins
@@ -99,7 +99,7 @@ def facts_of(name: bytes) -> _Facts:
 
 
 def _below(folder: bytes) -> tuple[int, int]:
-    """When something below a folder changed last, and how many entries there are.
+    """Return when something below a folder changed last, and how many entries there are.
 
     Of the repository itself only the folder counts: reading it writes there.
     """
@@ -226,7 +226,7 @@ class LargeFiles:
         self._known: dict[str, _Known] = {}
 
     def fits(self, path: bytes, size: int) -> bool:
-        """Whether there is room for a copy; from here on the room is taken."""
+        """Return whether there is room for a copy; from here on the room is taken."""
         if size <= FREE_BYTES:
             return True
         taken = sum(self._sizes.values()) - self._sizes.get(path, 0)

@@ -70,7 +70,7 @@ class WriteClaim(msgspec.Struct, eq=False):
             self.pauses.append((begin_ns, time.time_ns()))
 
     def covers(self, change: "PathChange", clock: FileClock) -> bool:
-        """Whether a change may be this call's work, by the clock that has stamped it."""
+        """Return whether a change may be this call's work, by the clock that has stamped it."""
         if self.tells and (self.spoke or self.told):
             return False
         at_ns = change.at_ns - clock.ahead_ns
@@ -86,7 +86,7 @@ class WriteClaim(msgspec.Struct, eq=False):
 
 
 class PathChange(NamedTuple):
-    """When a path was changed; `latest` where it may have been before."""
+    """The time of a path's change; `latest` where it may have been before."""
 
     at_ns: int
     latest: bool = False
@@ -150,7 +150,7 @@ class Claims:
         return {owner for each in found for owner in each.owners}
 
     def has(self, owner: str) -> bool:
-        """Whether there is something to take."""
+        """Return whether there is something to take."""
         return owner in self._claimed
 
     def take(self, owner: str) -> tuple[bytes, ...]:
@@ -169,7 +169,9 @@ class Claims:
 
 
 def _change_of(root: bytes, path: bytes) -> PathChange:
-    """When the path changed last; of one that is gone, when its folder did, or what is there now.
+    """Return when the path changed last.
+
+        For a missing path it is the time of its folder, or of whatever is there now.
 
     Times of content are not asked: `touch` and programs that unpack set them.
     """
@@ -187,7 +189,7 @@ def _change_of(root: bytes, path: bytes) -> PathChange:
 
 
 class Copies:
-    """What was found before a call's write, by the session whose work the call is.
+    """The states before a call's write, by the session of the call.
 
     Its methods block; threads may share it.
     """
@@ -210,7 +212,7 @@ class Copies:
                 self._before.setdefault(owner, {}).setdefault(path, found)
 
     def has(self, owner: str) -> bool:
-        """Whether something was noted for a session."""
+        """Return whether something was noted for a session."""
         return owner in self._before
 
     def ways(self, owner: str) -> dict[bytes, RestoreWay]:

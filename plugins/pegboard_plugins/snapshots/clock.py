@@ -16,7 +16,7 @@ _SECOND_NS = 1_000_000_000
 
 
 class FileClock(msgspec.Struct, frozen=True):
-    """How far the clock is ahead of the system's, and by how much a time may be wrong."""
+    """The lead of the files' clock over the system's, and the error of a time."""
 
     ahead_ns: int = 0
     slack_ns: int = CLOCK_NS

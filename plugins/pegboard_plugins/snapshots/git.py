@@ -62,7 +62,7 @@ class GitUnusableError(GitError):
 
 
 class Listing(msgspec.Struct):
-    """What git says of the worktree's files, by path.
+    """The worktree's files by path, as git lists them.
 
     `indexed` are the files of the index as it has them, only when all were asked for; `others`
     are files that it does not have and that are not ignored, `nested` are repositories among
@@ -156,7 +156,7 @@ class ShadowGit:
         return {path[2:] for path in output.split(b"\0")[:-1]}
 
     def converts(self, listing: Listing) -> bool:
-        """Whether files may differ from their blobs though git takes them for unchanged."""
+        """Return whether files may differ from their blobs though git takes them for unchanged."""
         names = [path for path in listing.indexed if path.endswith(b".gitattributes")]
         files = [self.worktree / os.fsdecode(name) for name in names]
         home = Path(self._env.get("HOME", "/"))

@@ -34,7 +34,7 @@ _HASHES = {"sha1": hashlib.sha1, "sha256": hashlib.sha256}
 
 
 class TreeEntry(NamedTuple):
-    """What a path is: git's mode (`FILE`, `FOLDER`, ...) and an object's id."""
+    """The entry of a path: git's mode (`FILE`, `FOLDER`, ...) and an object's id."""
 
     mode: bytes
     oid: bytes
@@ -142,7 +142,7 @@ class Objects:
         return None
 
     def has(self, oid: bytes) -> bool:
-        """Whether the object is here."""
+        """Return whether the object is here."""
         return self._place(oid).exists()
 
     def all(self) -> Iterator[tuple[bytes, os.stat_result]]:
@@ -199,7 +199,7 @@ def tree_entries(content: bytes, algorithm: Algorithm = "sha1") -> dict[bytes, T
 
 
 def _touched(place: Path) -> bool:
-    """Whether the file is there; it is as young as a new one."""
+    """Return whether the file is there; it is as young as a new one."""
     try:
         os.utime(place)
     except FileNotFoundError:

@@ -138,7 +138,7 @@ def put_out(
 
 
 def _check_parents(root: Path, place: Path) -> None:
-    """Nothing, if no folder on the way is a symlink, which could lead out of the worktree."""
+    """Check that no folder on the way is a symlink, which could lead out of the worktree."""
     here = root
     for name in place.relative_to(root).parts[:-1]:
         here /= name

@@ -1,4 +1,4 @@
-"""What steps do to git's index, and the index put back as it was.
+"""The changes of git's index by steps, and its restoration.
 
 The index is read with each snapshot that finds it changed, and written only by a revert, by git
 itself, under git's own lock.

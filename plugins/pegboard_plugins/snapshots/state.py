@@ -1,4 +1,4 @@
-"""What the files of a worktree are, kept up to date with as little work as possible."""
+"""The states of a worktree's files, kept up to date with as little work as possible."""
 
 import os
 import stat
@@ -227,7 +227,7 @@ class WorktreeState:
         return _entry_of(self._root + path, self._objects, stores=True)[0]
 
     def has(self, path: bytes) -> bool:
-        """Whether the trees have the file, or none is known yet."""
+        """Return whether the trees have the file, or none is known yet."""
         return self._tree is None or path in self._files or path in self._index
 
     def copied(self, path: bytes) -> TreeEntry | None:
@@ -312,7 +312,7 @@ class WorktreeState:
         return entry
 
     def _is_behind_link(self, path: bytes) -> bool:
-        """Whether a folder on the way is a link now, so that what is there is another file."""
+        """Return whether a folder on the way is now a link, so that another file is there."""
         folder = path.rpartition(b"/")[0]
         if not folder:
             return False
@@ -322,7 +322,7 @@ class WorktreeState:
         return self._linked[folder]
 
     def _fits(self, path: bytes, size: int) -> bool:
-        """Whether a file that git does not track is copied; from here on, or never."""
+        """Return whether a file that git does not track is copied; from here on, or never."""
         self.apart.forget_folder(path)
         if self._flooded:
             self.apart.add(path, "many")

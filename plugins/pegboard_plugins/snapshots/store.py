@@ -1,4 +1,4 @@
-"""What is kept of snapshots: references that hold them, their limit, and what may go."""
+"""The storage of snapshots: references that hold them, their limit, and their removal."""
 
 import fcntl
 import hashlib
@@ -82,7 +82,7 @@ class Store:
             return freed
 
     def is_due(self) -> bool:
-        """Whether nothing was collected for long, by any process; from here on it is not."""
+        """Return whether nothing was collected for long, by any process; from here on it is not."""
         stamp = self._folder / "collected"
         try:
             due = time.time() - stamp.stat().st_mtime > COLLECT_EVERY_S
@@ -144,7 +144,7 @@ class Store:
 
 
 def place_of(worktree: Path, folder: Path) -> Path:
-    """Where the snapshots of a worktree are."""
+    """Return where the snapshots of a worktree are."""
     return folder / hashlib.sha1(bytes(worktree), usedforsecurity=False).hexdigest()
 
 

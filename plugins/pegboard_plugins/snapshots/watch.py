@@ -1,4 +1,4 @@
-"""What changed in a worktree, told by the kernel: a look at everything is then not needed.
+"""The changes in a worktree as the kernel reports them, in place of a look at everything.
 
 Linux's inotify, by way of the C library. Each folder is watched but those inside of ignored
 ones. Whenever the kernel's word may not be

@@ -130,7 +130,7 @@ class GitSnapshots:
         return tree
 
     def claimed(self, session_id: str) -> bool:
-        """Whether there is something to `take`, or to `take_staged`."""
+        """Return whether there is something to `take`, or to `take_staged`."""
         return self._claims.has(session_id) or session_id in self._staged
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:

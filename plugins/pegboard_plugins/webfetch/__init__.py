@@ -163,7 +163,7 @@ def _attached(page: "Page", title: str) -> ToolResult:
 
 
 def _is_html(page: "Page") -> bool:
-    """Whether it is, by its type, or by its beginning where it has none."""
+    """Return whether it is, by its type, or by its beginning where it has none."""
     return page.mime in _HTML or (not page.mime and re.match(_LIKE_HTML, page.content) is not None)
 
 

@@ -38,7 +38,7 @@ _ANY_ZLIB = 47
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """What came from `url`, the last of the hops; `cut` says that there was more.
+    """The answer from `url`, the last of the hops; `cut` means that there was more.
 
     `mime` is in lower case, `charset` what the header says, "" if nothing.
     """
@@ -51,7 +51,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for; `agree` is awaited with each hop's URL and raises to refuse it."""
+    """The request; `agree` is awaited with each hop's URL and raises to refuse it."""
 
     url: str
     accept: str
@@ -268,7 +268,7 @@ async def _content(url: "httpx.URL", response: "httpx.Response") -> tuple[bytes,
 
 
 class _Packed:
-    """What comes out of gzip or deflate (RFC 9110 8.4.1), no more at once than may be needed.
+    """The content of gzip or deflate (RFC 9110 8.4.1), no more at once than is needed.
 
     There may be several gzip members; what follows the last one and is none is left out. Some
     servers send deflate without its header.

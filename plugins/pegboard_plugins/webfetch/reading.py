@@ -79,7 +79,7 @@ def _markdown(html: str, url: str) -> str:
 
 
 def _code_language(pre: "Tag") -> str:
-    """As HTML says it of a block of code (WHATWG HTML 4.5.15), empty if not."""
+    """Return a code block's language as HTML marks it (WHATWG HTML 4.5.15), empty if not."""
     elements = (pre, *pre.find_all("code"))
     names = [name for element in elements for name in element.get_attribute_list("class")]
     return next((name[9:] for name in names if name and name.startswith("language-")), "")

@@ -178,7 +178,7 @@ def _entry(hit: WebHit) -> str:
 
 
 def _within(limit_chars: int, entries: Iterable[str]) -> list[str]:
-    """As many entries as fit, at least a piece of the first."""
+    """Return as many entries as fit, at least a piece of the first."""
     chosen: list[str] = []
     for entry in entries:
         if limit_chars <= 0:

@@ -159,7 +159,7 @@ class AsyncClient:
         return await asyncio.to_thread(prompt_body, prompt, mentions, directory, checked=checked)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Whether a prompt is gone, because no model has read it yet; else it stays as it is."""
+        """Return whether the unread prompt is withdrawn; one that a model has read stays."""
         place = route("session", session_id, "message", message_id, "withdraw")
         return await self._link.post(bool, place)
 

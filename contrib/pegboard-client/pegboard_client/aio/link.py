@@ -106,7 +106,7 @@ class AsyncLink:
         return await http.send(self._signed(request), stream=stream)
 
     def _renewed(self) -> bool:
-        """Whether something else opens the server from now on."""
+        """Return whether something else opens the server from now on."""
         known, self._key = self._key, self.address.authorization()
         return self._key != known
 

@@ -1,4 +1,4 @@
-"""What waits for the user: permission requests and questions."""
+"""The requests that wait for the user: permissions and questions."""
 
 from collections.abc import Sequence
 

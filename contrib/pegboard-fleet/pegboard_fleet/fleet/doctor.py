@@ -1,4 +1,4 @@
-"""What is wrong with a fleet, each with its way out."""
+"""The faults of a fleet, each with its way out."""
 
 import asyncio
 import tempfile

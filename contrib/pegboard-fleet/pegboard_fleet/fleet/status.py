@@ -1,4 +1,4 @@
-"""How a fleet stands: its workers, and its batches with their money."""
+"""The state of a fleet: its workers, and its batches with their money."""
 
 import msgspec
 

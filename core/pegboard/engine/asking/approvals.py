@@ -69,7 +69,7 @@ def rules_for_good(request: PermissionRequest, patterns: Sequence[str] = ()) -> 
 
 
 def check_narrowed(request: PermissionRequest, patterns: tuple[str, ...]) -> None:
-    """Nothing, if the patterns allow no more than the request offers, and all that it asks for.
+    """Check that the patterns allow all that the request asks for, and no more than it offers.
 
     Of what is unclear there is no less than the very text.
 

@@ -33,7 +33,7 @@ from pegboard.storage.changes import DropApproval
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """How a request would be decided: `asked` is what a person would be shown of it.
+    """The foreseen decision about a request; `asked` is the request that a person would see.
 
     `verdict` is that of all rules, plugins and approvals, `headless` what holds where nobody is
     asked, and `opinions` are those of the single plugins.
@@ -46,7 +46,7 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForeseenCall(msgspec.Struct, frozen=True, kw_only=True):
-    """What a call requires, in a new session that plugins would see as `session`."""
+    """The requirements of a call, in a new session that plugins would see as `session`."""
 
     session: SessionView
     requests: tuple[PermissionRequest, ...]
@@ -104,7 +104,7 @@ class Policy:
     async def judge(
         self, session: SessionView, request: PermissionRequest, *, allowing: tuple[Rule, ...] = ()
     ) -> Judgement:
-        """How the request would be decided if the user's rules ended with these."""
+        """Return how the request would be decided if the user's rules ended with these."""
         view = as_if(session, allowing)
         verdict = await judged(self._engine, view, request)
         return Judgement(

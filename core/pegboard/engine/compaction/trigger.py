@@ -58,7 +58,7 @@ def next_request(history: History, model: Model, turns: Sequence[Turn]) -> int:
 
 
 def is_too_long(run: Run, model: Model) -> bool:
-    """Whether the session has to be compacted before the next request."""
+    """Return whether the session has to be compacted before the next request."""
     limit = usable(model)
     return limit is not None and next_request(run.history, model, run.history.view()) > limit
 

@@ -1,1 +1,1 @@
-"""What a person sends: prompts, mentions, slash commands, shell lines, subtasks."""
+"""The input of a person: prompts, mentions, slash commands, shell lines, subtasks."""

@@ -32,7 +32,7 @@ SUM_UP = "Sum up for the user what the task above came to, and go on with what i
 async def call_tool(
     run: Run, *, tool: str, args: Mapping[str, Any], agent: str | None, model: str | None
 ) -> Completed:
-    """How a program's call ends, which is made beside the session's own run.
+    """Return how a program's call ends, which is made beside the session's own run.
 
     :raises PermissionDeniedError: when it may not run.
     :raises ToolError: when it fails.

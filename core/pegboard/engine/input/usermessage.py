@@ -346,7 +346,7 @@ def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, s
 
 
 def _came_meanwhile(prompt: Turn, last: Turn) -> bool:
-    """Whether a person, not a tool, sent the prompt while the model worked."""
+    """Return whether a person, not a tool, sent the prompt while the model worked."""
     typed = any(not (isinstance(part, TextPart) and part.synthetic) for part in prompt.parts)
     return typed and goes_on(last)
 

@@ -29,7 +29,7 @@ class Withdrawal:
     prepares: Callable[[], bool]
 
     async def of(self, session_id: str, message_id: str) -> bool:
-        """Whether the prompt is gone for good: no model has read it, and none will.
+        """Return whether the prompt is gone for good: no model has read it, and none will.
 
         :raises NotFoundError: when the session has no such message.
         :raises SessionBusyError: while another process runs the session, or when its prompts are
@@ -74,7 +74,7 @@ class Withdrawal:
 
 
 def is_unread(turns: Sequence[Turn], message_id: str) -> bool:
-    """Whether this is a prompt with nothing of a model's behind it, in the order of the model.
+    """Return whether this is a prompt after which no message of a model comes.
 
     A step puts its message there when it takes the history, and a compaction its request.
 

@@ -1,4 +1,4 @@
-"""What the user has approved for good, and taking it back."""
+"""The user's lasting approvals, and their removal."""
 
 from collections.abc import Collection
 

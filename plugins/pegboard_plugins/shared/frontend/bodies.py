@@ -23,13 +23,13 @@ class SessionBody(Wire, frozen=True):
 
 
 class ChangedTime(Wire, frozen=True):
-    """When a session was put away, in milliseconds since the epoch; null takes it out."""
+    """The time of archiving a session, in milliseconds since the epoch; null takes it out."""
 
     archived: int | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class SessionChange(Wire, frozen=True):
-    """What is to be different about a session."""
+    """The changes of a session."""
 
     title: str | None = None
     metadata: dict[str, Any] | None = None
@@ -146,7 +146,7 @@ class ResponseBody(Wire, frozen=True):
 
 
 class QuestionsBody(Wire, frozen=True):
-    """What a client asks a person."""
+    """A client's questions to a person."""
 
     questions: tuple[Question, ...]
 
@@ -191,7 +191,7 @@ Auth = ApiAuth | OtherAuth | WellKnownAuth
 
 
 class Health(Rest, frozen=True):
-    """That the server answers, and what it is."""
+    """The server's sign of life, with its version."""
 
     healthy: bool
     version: str
@@ -226,7 +226,7 @@ class FileNode(Rest, frozen=True):
 
 
 class FileContent(Wire, frozen=True):
-    """What is in a file; binary content is base64, or left out when nobody can show it."""
+    """The content of a file; a binary one is base64, or left out where no client can show it."""
 
     type: Literal["text", "binary"]
     content: str
@@ -250,7 +250,7 @@ class Shown(Rest, frozen=True):
 
 
 class Submatch(Rest, frozen=True):
-    """Where in the line the pattern is, in bytes."""
+    """The place of the pattern in the line, in bytes."""
 
     match: Shown
     start: int
@@ -268,7 +268,7 @@ class Match(Rest, frozen=True):
 
 
 class Branch(Wire, frozen=True):
-    """What is checked out, and what others start from; empty or absent without git."""
+    """The branch that is checked out, and the default one; empty or absent without git."""
 
     branch: str | None = None
     default_branch: str | None = msgspec.field(default=None, name="default_branch")
@@ -299,7 +299,7 @@ class PluginEntry(Wire, frozen=True):
 
 
 class TraceEntry(Wire, frozen=True):
-    """What a plugin changed in one call of a hook, as a unified diff."""
+    """The change by a plugin in one call of a hook, as a unified diff."""
 
     hook: str
     plugin: str

@@ -1,4 +1,4 @@
-"""What a Python file imports and does, read from its source without running it.
+"""The imports and acts of a Python file, read from its source without running it.
 
 The scan helps a person to judge; it is no proof. Code that hides what it does gets past it,
 which is why `exec`, `getattr` with a computed name and the like are listed as well.
@@ -101,7 +101,7 @@ class CodeFinding:
 
 
 class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a file imports and does; `error` says why it could not be read as Python."""
+    """The imports and acts of a file; `error` says why it could not be read as Python."""
 
     imports: tuple[str, ...] = ()
     findings: tuple[CodeFinding, ...] = ()
@@ -207,7 +207,7 @@ def _dotted(node: ast.expr, names: dict[str, str]) -> str:
 
 
 def _writes(call: ast.Call) -> bool:
-    """Whether a call of `open` may write: its mode says so, or cannot be read."""
+    """Return whether a call of `open` may write: its mode says so, or cannot be read."""
     given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
     place = 1 if isinstance(call.func, ast.Name) else 0
     modes = given or call.args[place : place + 1]

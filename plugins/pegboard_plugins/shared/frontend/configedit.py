@@ -144,7 +144,7 @@ def _name(text: str) -> str:
 
 
 def _value_end(text: str, place: int) -> int:
-    """Where the value that begins here ends; brackets are only counted."""
+    """Return where the value that begins here ends; brackets are only counted."""
     if text[place] not in "{[":
         found = _TEXT.match(text, place) or _PLAIN.match(text, place)
         if found is None:

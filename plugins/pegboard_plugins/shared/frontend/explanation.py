@@ -17,7 +17,7 @@ _SANDBOX = "sandbox"
 
 
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):
-    """What one plugin says of a request."""
+    """The verdict of one plugin about a request."""
 
     plugin: str
     request_id: str

@@ -1,4 +1,4 @@
-"""Who changed what on the way of a prompt: the steps of an App's folds, from a moment on."""
+"""The changes on the way of a prompt: the steps of an App's folds, from a moment on."""
 
 import hashlib
 from collections import deque
@@ -17,7 +17,7 @@ _DIGEST = 16
 
 
 class TraceStep(msgspec.Struct, frozen=True, kw_only=True):
-    """What one plugin did to the subject of a fold.
+    """The change by one plugin of the subject of a fold.
 
     `before` and `after` are digests; `diff` is a unified diff of texts, and of the JSON of values
     such as turns, "" for all else. `tools` names those of a model's request. `session_id` is "" for

@@ -1,4 +1,4 @@
-"""What a front end tells of an App: its plugins, what every request carries, what was changed."""
+"""The facts of an App for front ends: plugins, fixed parts of requests, changes by plugins."""
 
 import json
 from collections import Counter

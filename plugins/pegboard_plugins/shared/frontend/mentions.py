@@ -47,7 +47,7 @@ class MentionedFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What rules may know it by: as it was named, and what a link leads to."""
+        """The names by which rules may know it: as mentioned, and the link's target."""
         return tuple(dict.fromkeys((os.path.normpath(self.given), str(self.path))))
 
     def part(self) -> FileInput:

@@ -46,7 +46,7 @@ MODES: Mapping[str, PermissionMode] = {
 
 
 def is_for_all(rule: Rule) -> bool:
-    """Whether the rule allows everything, as `permission = "allow"` does."""
+    """Return whether the rule allows everything, as `permission = "allow"` does."""
     return (rule.permission, rule.pattern, rule.action) == ("*", "*", "allow")
 
 

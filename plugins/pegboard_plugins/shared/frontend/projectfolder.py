@@ -1,4 +1,4 @@
-"""What a project's folder says to its user: misplaced code, what git would run, and the branch.
+"""The warnings about a project's folder: misplaced code, git's programs, and the branch.
 
 Pegboard's own calls of git do not look at a repository's configuration; a `git status` in a shell
 does.

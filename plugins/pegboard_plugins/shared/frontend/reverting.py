@@ -141,7 +141,7 @@ async def _moved(
 
 
 def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Revert:
-    """Where to go back to: what the user sees of a message before the part is kept, if any."""
+    """Return the point to go back to; visible parts of a message before the part stay."""
     prompt: str | None = None
     for turn in turns:
         if isinstance(turn.info, UserMessage):
@@ -209,7 +209,7 @@ def left_by(
 
 
 def unseen(app: App, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None) -> str:
-    """Why the changes of some reverted steps are unknown, "" when all are known."""
+    """Return why the changes of some reverted steps are unknown, "" when all are known."""
     count, seen, wrote = 0, True, False
     for part in (*_taken_back(turns, here, there), None):
         if part is None or isinstance(part, StepStartPart):
@@ -248,17 +248,17 @@ def _among(replaced: Replaced | None, files: set[Path]) -> Replaced | None:
 
 
 def _names_files(tool: Tool | None) -> bool:
-    """Whether calls of a tool name each file that they change."""
+    """Return whether calls of a tool name each file that they change."""
     return tool is not None and tool.effect in ("reads", "edits")
 
 
 def _was_killed(part: ToolPart) -> bool:
-    """Whether the end of the call is not known, so that its changes are unknown."""
+    """Return whether the end of the call is not known, so that its changes are unknown."""
     return isinstance(part.state, Failed) and part.state.error in INTERRUPTED_CALLS
 
 
 def _reads(tool: Tool | None) -> bool:
-    """Whether calls of a tool change no file; False for a tool that no longer exists."""
+    """Return whether calls of a tool change no file; False for a tool that no longer exists."""
     return tool is not None and tool.effect == "reads"
 
 
@@ -287,7 +287,7 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def reason_of(left: Left, root: Path) -> str:
-    """Why a file was not restored, and how to restore it where that is possible."""
+    """Return why a file was not restored, and how to restore it where that is possible."""
     if left.reason in ("nested", "submodule") and not left.path.exists():
         return _GONE
     folder = shown_path(_repository(left.path, root), root)

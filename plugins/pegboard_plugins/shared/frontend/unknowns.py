@@ -1,4 +1,4 @@
-"""What a server does not know: the protocol has numbers there, and a field of ours says which.
+"""The values unknown to a server: the protocol has numbers there, a field of ours marks them.
 
 An object of the JSON names in `pegboardUnknown` those of its fields that are numbers for nothing.
 A session has in `pegboardEstimate` what its cost lacks. Only a client that asks by a header gets

@@ -52,7 +52,7 @@ class _Typed:
             _write(f"\r{_PROMPT}{_shown(self.content, self._room)}\x1b[K")
 
     def stop(self) -> bytes:
-        """All that was typed."""
+        """Return all that was typed."""
         os.close(self._awake)
         self._thread.join()
         os.close(self._asleep)
@@ -85,7 +85,7 @@ class _Footer:
         self._stands, self._has_ended = True, False
 
     def take_away(self) -> bytes:
-        """All that was typed until now, when the footer is gone."""
+        """Return all that was typed until now, when the footer is gone."""
         if self._stands:
             self._stands = False
             self._typed.stop()
@@ -153,7 +153,7 @@ codecs.register_error(SIGNS, _plain)
 
 
 def _begins_a_chat(arguments: list[str]) -> bool:
-    """Whether nothing is said that has to be looked at first, or could be wrong."""
+    """Return whether nothing is said that has to be looked at first, or could be wrong."""
     if not {*arguments[arguments[:1] == ["chat"] :]} <= {"-c", "--continue"}:
         return False
     try:

@@ -120,7 +120,7 @@ def _end_as(code: int) -> NoReturn:
 
 
 def _has_moved(reading: int) -> bool:
-    """Whether the program has told so; one that has closed the pipe is not asked any more."""
+    """Return whether the program has reported so; one that has closed the pipe is not asked."""
     try:
         os.read(reading, 1 << 16)
     except BlockingIOError:
@@ -129,6 +129,6 @@ def _has_moved(reading: int) -> bool:
 
 
 def _is_stopped(process: int) -> bool:
-    """Whether somebody has stopped it (Ctrl-Z), so that it cannot move."""
+    """Return whether somebody has stopped it (Ctrl-Z), so that it cannot move."""
     facts = Path(f"/proc/{process}/stat").read_bytes()
     return facts.rpartition(b")")[2].split()[0] in b"Tt"

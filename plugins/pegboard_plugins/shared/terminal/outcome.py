@@ -1,4 +1,4 @@
-"""What the end of a turn means for the exit code, and what turns have cost together."""
+"""The exit code for the end of a turn, and the total cost of turns."""
 
 from collections.abc import Iterable, Mapping
 
@@ -61,7 +61,7 @@ def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
 
 
 def denial_of(part: ToolPart) -> str:
-    """Why a rule, a plugin or the user said no to this call; empty when nobody did."""
+    """Return why a rule, a plugin or the user said no to this call; empty when nobody did."""
     match part.state:
         case Failed(error=error, metadata={"denied": True} as facts):
             from pegboard.unstable import user_words  # few calls are denied
@@ -80,7 +80,7 @@ def cost_text(known: float, *, is_whole: bool) -> str:
 
 
 def sum_costs(costs: Iterable[float | None]) -> float | None:
-    """All of them together, None if one is not known."""
+    """Return all of them together, None if one is not known."""
     total = 0.0
     for cost in costs:
         if cost is None:

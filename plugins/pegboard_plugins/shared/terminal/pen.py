@@ -66,7 +66,7 @@ class Pen:
 
     @property
     def is_tinted(self) -> bool:
-        """Whether rows of a diff have backgrounds, on which the code may have its own colours."""
+        """Whether rows of a diff have backgrounds, with the code in its own colours."""
         return self._style("added_row").bgcolor is not None
 
     def markdown(self, text: str, width: int) -> list[str]:
@@ -145,7 +145,7 @@ def _gutter(line: SpanLine, width: int) -> SpanLine:
 
 
 def _fitting(text: str, room: int) -> int:
-    """How many letters fit into so many cells, at least one in an empty row."""
+    """Return how many letters fit into so many cells, at least one in an empty row."""
     if text.isascii():
         return min(len(text), room)
     cells = 0

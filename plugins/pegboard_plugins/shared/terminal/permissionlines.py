@@ -1,4 +1,4 @@
-"""What a permission request asks for, as lines of styled text: nothing is hidden or cut."""
+"""The lines of a permission request, as styled text: nothing is hidden or cut."""
 
 import re
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ def _place(place: object) -> Iterator[SpanLine]:
 
 
 def _in_full(text: str) -> Iterator[SpanLine]:
-    """All of a text, and how long it is where that is not seen at once."""
+    """Return all of a text, and how long it is where that is not seen at once."""
     lines = text.split("\n")
     for line in lines:
         yield (Span(exposed(line)),)

@@ -100,7 +100,7 @@ def answer_markdown(text: str) -> str:
 
 
 def _may_stay(targets: Iterable[str], lines: Iterable[str]) -> bool:
-    """Whether definitions of links can stay: another answer may use them, too.
+    """Return whether definitions of links can stay: another answer may use them, too.
 
     To escape a letter in one could make it a paragraph, which takes in the lines behind it.
     """
