@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from measures import CORE, PLUGINS, ROOT, Source, circles, classes, sources
+from measures import CORE, PARTICIPLES, PLUGINS, ROOT, Source, circles, classes, sources
 
 TEXT = '''"""A module."""
 
@@ -49,3 +49,9 @@ def test_a_class_name_occurs_once() -> None:
     named = classes(sources(CORE, PLUGINS, ROOT / "contrib"))
 
     assert {name for name, count in named.items() if count > 1} == set()
+
+
+def test_no_function_is_named_by_a_bare_participle() -> None:
+    files = sources(CORE, PLUGINS, ROOT / "contrib")
+
+    assert [n.name for each in files for n in each.functions if n.name in PARTICIPLES] == []

@@ -108,7 +108,7 @@ def _identity(folder: Path, git_dir: Path) -> Path:
     if git_dir.parent == shared / "worktrees":
         known = _pointed_to(git_dir / "gitdir")
         return shared if _resolved(known and known.parent) == folder else folder
-    said = _resolved(git_dir / _said_worktree(_text(git_dir / "config")))
+    said = _resolved(git_dir / _said_worktree(_read(git_dir / "config")))
     return git_dir if own or said == folder else folder
 
 
@@ -131,12 +131,12 @@ def _resolved(path: Path | None) -> Path | None:
 
 def _pointed_to(file: Path, mark: str = "") -> Path | None:
     """Return the path that `file` holds behind `mark`, relative to the file's own folder."""
-    text = _text(file)
+    text = _read(file)
     path = text.removeprefix(mark).strip()
     return file.parent / path if path and text.startswith(mark) else None
 
 
-def _text(file: Path) -> str:
+def _read(file: Path) -> str:
     return read_bounded(file)[0].decode("utf-8", "surrogateescape").strip()
 
 

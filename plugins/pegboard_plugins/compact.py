@@ -102,11 +102,11 @@ def chunks(texts: Iterable[str], size: int) -> Iterator[str]:
 def transcript(turns: Sequence[Turn], output_chars: int) -> list[str]:
     """Return the turns as text, one entry for each text and call."""
     return [
-        text for turn in turns for part in turn.parts for text in _told(turn, part, output_chars)
+        text for turn in turns for part in turn.parts for text in _shorten(turn, part, output_chars)
     ]
 
 
-def _told(turn: Turn, part: Part, output_chars: int) -> Iterator[str]:
+def _shorten(turn: Turn, part: Part, output_chars: int) -> Iterator[str]:
     user = isinstance(turn.info, UserMessage)
     match part:
         case TextPart(ignored=False, text=text) if text and not _is_request(turn):

@@ -86,7 +86,7 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
         whole = await asyncio.to_thread(_walk, context, folder, newest)
     if not newest.count and _WILD.isdisjoint(pattern):  # an exact path, which git may ignore
         await asyncio.to_thread(newest.add, [pattern])
-    names, secrets = await asyncio.to_thread(_shown, context, folder, newest.names)
+    names, secrets = await asyncio.to_thread(_visible, context, folder, newest.names)
     more = newest.count - len(newest.names)
     return ToolResult(
         output=("\n".join(map(pegboard.files.printable_name, names)) or NOTHING)
@@ -119,7 +119,7 @@ def _notes(newest: "_Newest", secrets: int, *, whole: bool) -> str:
     return "".join(f"\n\n({note})" for note in notes)
 
 
-def _shown(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[list[str], int]:
+def _visible(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[list[str], int]:
     """Return the files that may be named, and the number of secret ones.
 
     A file that is gone, or behind a link that was created during the search, is left out.

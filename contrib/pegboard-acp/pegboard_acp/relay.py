@@ -118,7 +118,7 @@ class Relay:
         """Send a whole conversation."""
         for turn in turns:
             if isinstance(turn.info, UserMessage):
-                for chunk in _said(turn):
+                for chunk in _user_parts(turn):
                     self._send(chunk)
                 continue
             await self._answer(turn.info)
@@ -169,11 +169,11 @@ class Relay:
             return  # the prompt, which the editor has
         match part:
             case TextPart() | ReasoningPart():
-                self._text(part)
+                self._send_text(part)
             case ToolPart():
                 await self._call(part)
 
-    def _text(self, part: TextPart | ReasoningPart) -> None:
+    def _send_text(self, part: TextPart | ReasoningPart) -> None:
         """Send what the editor lacks of a text; a text that was changed is not sent again."""
         self._texts[part.id] = part
         sent = self._sent.get(part.id, "")
@@ -229,7 +229,7 @@ class Relay:
         self._link.send(self._session_id, update)
 
 
-def _said(turn: Turn) -> Iterator[UserChunk]:
+def _user_parts(turn: Turn) -> Iterator[UserChunk]:
     """Yield what the user has said and attached."""
     for part in turn.parts:
         match part:

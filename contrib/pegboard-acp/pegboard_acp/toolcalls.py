@@ -83,9 +83,9 @@ def fields_of(part: ToolPart, *, title: str, tool: Tool | None, directory: Path)
             output = metadata.get("output")
             if not isinstance(output, str) or not output:
                 return fields
-            return msgspec.structs.replace(fields, content=(_text(output),))
+            return msgspec.structs.replace(fields, content=(_text_block(output),))
         case Completed(output=output, attachments=files):
-            shown = diffs or ((_text(output),) if output else ())
+            shown = diffs or ((_text_block(output),) if output else ())
             return msgspec.structs.replace(
                 fields,
                 content=(*shown, *_pictures(files)),
@@ -93,7 +93,7 @@ def fields_of(part: ToolPart, *, title: str, tool: Tool | None, directory: Path)
             )
         case Failed(error=error):
             return msgspec.structs.replace(
-                fields, content=(_text(error),), raw_output={"error": error}
+                fields, content=(_text_block(error),), raw_output={"error": error}
             )
         case never:
             assert_never(never)
@@ -141,7 +141,7 @@ def _locations(
     return tuple(Location(path=path) for path in changed) or None
 
 
-def _text(text: str) -> CallBlock:
+def _text_block(text: str) -> CallBlock:
     return CallBlock(content=TextBlock(text=text))
 
 

@@ -37,7 +37,7 @@ def value_of(status: int, body: bytes, kind: type[_Value], url: str) -> _Value:
     try:
         return decoded(body or b"null", kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if _told(body) is not None:
+        if _refusal(body) is not None:
             raise refusal(status, body, url) from None
         text = f"the server at {url} gave an answer that this client does not understand: {error}"
         raise ServerError(text, status=status, name="UnexpectedAnswer") from error
@@ -45,7 +45,7 @@ def value_of(status: int, body: bytes, kind: type[_Value], url: str) -> _Value:
 
 def refusal(status: int, body: bytes, url: str) -> ServerError:
     """Return the error for an answer that refuses."""
-    told = _told(body)
+    told = _refusal(body)
     data = told.data if told is not None else {}
     name = told.name if told is not None else "UnauthorizedError" * (status == UNAUTHORIZED)
     if status == UNAUTHORIZED:
@@ -81,7 +81,7 @@ def _locked(url: str) -> str:
     )
 
 
-def _told(body: bytes) -> _Refusal | None:
+def _refusal(body: bytes) -> _Refusal | None:
     try:
         return msgspec.json.decode(body, type=_Refusal)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -126,7 +126,7 @@ class Attempts:
             refused=_status_of(turn),
             patch=patch,
             check=check,
-            answer="" if turn is None else _text(turn),
+            answer="" if turn is None else _answer_text(turn),
             cost_usd=None if after.estimate and after.estimate.requests else after.cost,
             tokens=total_of(after),
             steps=sum(isinstance(each.info, AssistantMessage) for each in turns),
@@ -272,6 +272,6 @@ def _status_of(turn: Turn | None) -> int:
             return 0
 
 
-def _text(turn: Turn) -> str:
+def _answer_text(turn: Turn) -> str:
     texts = (part for part in turn.parts if isinstance(part, TextPart) and not part.synthetic)
     return "\n".join(part.text for part in texts)

@@ -46,7 +46,7 @@ class LocalAnswer:
         """Yield the events of the next piece."""
         self._written += piece
         if not self._is_json:
-            yield from self._said(self._written[self._place :])
+            yield from self._write(self._written[self._place :])
             self._place = len(self._written)
             return
         if self._call is None and not self._talks:
@@ -60,7 +60,7 @@ class LocalAnswer:
             found = _INSIDE.match(self._written, self._place)
             assert found is not None  # it matches the empty text
             self._place = found.end()
-            yield from self._said(json.loads(f'"{found[0]}"', strict=False))
+            yield from self._write(json.loads(f'"{found[0]}"', strict=False))
 
     def end(self, *, whole: bool) -> Iterator[StreamEvent]:
         """Yield the last events; a call is among them only if the answer is `whole`."""
@@ -87,7 +87,7 @@ class LocalAnswer:
             self._place = found.end()
             yield ToolInputStart(*self._call)
 
-    def _said(self, text: str) -> Iterator[StreamEvent]:
+    def _write(self, text: str) -> Iterator[StreamEvent]:
         if text and not self._talks:
             self._talks = True
             yield TextStart(_BLOCK)

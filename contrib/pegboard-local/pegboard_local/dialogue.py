@@ -153,7 +153,7 @@ def _whole(tool: ToolDefinition) -> str:
 
 def _texts(message: ModelMessage, request: ModelRequest, limit: int) -> Iterator[str]:
     for part in message.content:
-        if text := _text(part, request, limit):
+        if text := _part_text(part, request, limit):
             yield _as_answer(text) if message.role == "assistant" and request.tools else text
 
 
@@ -162,7 +162,7 @@ def _as_answer(text: str) -> str:
     return text if text.startswith(f'{{"{TOOL}"') else _json({ANSWER: text})
 
 
-def _text(part: Content, request: ModelRequest, limit: int) -> str:
+def _part_text(part: Content, request: ModelRequest, limit: int) -> str:
     match part:
         case Text():
             return part.text
@@ -170,7 +170,7 @@ def _text(part: Content, request: ModelRequest, limit: int) -> str:
             return _json({TOOL: part.name, INPUT: part.input})
         case Result():
             failed = " failed" if part.is_error else ""
-            media = "".join(f"\n{_text(each, request, limit)}" for each in part.media)
+            media = "".join(f"\n{_part_text(each, request, limit)}" for each in part.media)
             return f"Result of {part.name}{failed}:\n{_bounded(part.output, limit)}{media}"
         case Media():
             return note_instead(part, media_inputs(request.model))

@@ -93,13 +93,13 @@ def _entries(file: BinaryIO) -> Iterator[tuple[str, Any]]:
     _number(file, "<I")
     _number(file, "<Q")
     for _ in range(_number(file, "<Q")):
-        key = _text(file)
+        key = _string(file)
         yield key, _value(file, _number(file, "<I"))
 
 
 def _value(file: BinaryIO, kind: int) -> Any:  # noqa: ANN401 - as the file has it
     if kind == _TEXT:
-        return _text(file)
+        return _string(file)
     if kind == _ARRAY:
         inner = _number(file, "<I")
         return [_value(file, inner) for _ in range(_bounded(_number(file, "<Q")))]
@@ -108,7 +108,7 @@ def _value(file: BinaryIO, kind: int) -> Any:  # noqa: ANN401 - as the file has 
     return _number(file, _NUMBERS[kind])
 
 
-def _text(file: BinaryIO) -> str:
+def _string(file: BinaryIO) -> str:
     return file.read(_bounded(_number(file, "<Q"))).decode("utf-8", "replace")
 
 

@@ -279,9 +279,7 @@ class App:
         agent: str | None = None,
         model: str | None = None,
     ) -> Completed:
-        """Make a tool call for a session and return its end.
-
-        It is judged as any other call, and not stored.
+        """Make a tool call for a session, judged as any and not stored, and return its end.
 
         :raises PermissionDeniedError: when it may not run.
         :raises ToolError: when it fails, and AbortedError when the session is aborted meanwhile.

@@ -57,11 +57,11 @@ def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
         for name, entry in _entries(value, "provider")
         if _KEY_COMMAND in entry
     ]
-    ignored += [("exposure", name) for name in _shown(value)]
+    ignored += [("exposure", name) for name in _exposed(value)]
     ignored += [
         ("agent", name, "exposure", each)
         for name, entry in _entries(value, "agent")
-        for each in _shown(entry)
+        for each in _exposed(entry)
     ]
     said = _renamed(_without(value, ignored))
     if "agent" in said:
@@ -252,7 +252,7 @@ def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
     return {_OWN.get(name, name): entry for name, entry in table.items()}
 
 
-def _shown(table: Mapping[str, Any]) -> Iterator[str]:
+def _exposed(table: Mapping[str, Any]) -> Iterator[str]:
     """Yield the patterns of a table's `exposure` that do not hide."""
     return (name for name, word in _table(table, "exposure").items() if word != "hidden")
 

@@ -57,7 +57,7 @@ def with_note(folded: Folded, way: str = "") -> tuple[SpanLine, ...]:
 
 def shown_line(line: SpanLine, longest: int | None = LINE_LETTERS) -> SpanLine:
     """Make control characters in a line harmless, and cut a long line."""
-    return tuple(_shown(line, longest))
+    return tuple(_cut_spans(line, longest))
 
 
 def plain_line(line: SpanLine) -> str:
@@ -65,7 +65,7 @@ def plain_line(line: SpanLine) -> str:
     return "".join(span.text for span in line)
 
 
-def _shown(line: SpanLine, longest: int | None) -> Iterator[Span]:
+def _cut_spans(line: SpanLine, longest: int | None) -> Iterator[Span]:
     room = sum(len(span.text) for span in line) if longest is None else longest
     for span in line:
         text = escape_controls(span.text[: room + 1].replace("\n", "⏎").expandtabs(4))

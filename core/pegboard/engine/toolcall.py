@@ -134,14 +134,14 @@ class Caller:
             else:
                 self.made.discard(call.id)
                 self.denied = True
-            await self._failed(call, _said(error), metadata=denial(error))
+            await self._failed(call, _words(error), metadata=denial(error))
         except (ToolError, BudgetError) as error:
-            await self._failed(call, await self._explained(before, _said(error)))
+            await self._failed(call, await self._explained(before, _words(error)))
         except RequiredHookError as error:
-            await self._failed(call, _said(error))
+            await self._failed(call, _words(error))
             raise
         except Exception as error:  # noqa: BLE001 - a tool is foreign code
-            text = f"{plan.tool.id} failed: {type(error).__name__}: {_said(error)}"
+            text = f"{plan.tool.id} failed: {type(error).__name__}: {_words(error)}"
             await self._failed(call, await self._explained(before, text))
         return self._processor.tool_state(call.id)
 
@@ -245,7 +245,7 @@ class Caller:
         try:
             result = await self._done(before, plan, context, values)
         except Exception as error:  # counted as a result, and raised again
-            run.calls.ended(key, digest(_said(error)))
+            run.calls.ended(key, digest(_words(error)))
             raise
         run.calls.ended(key, digest_of_result(result))
         return result
@@ -328,10 +328,10 @@ def cut_hint(tools: Iterable[Tool]) -> str:
     return " ".join((*filter(None, (tool.on_cut for tool in tools)), NOT_WHOLE))
 
 
-def _said(error: BaseException) -> str:
+def _words(error: BaseException) -> str:
     """Return the text of an error, if `str` does not fail; of a task group, those of its errors."""
     if isinstance(error, BaseExceptionGroup):
-        named = (f"{type(each).__name__}: {_said(each)}" for each in error.exceptions[:MOST_NAMED])
+        named = (f"{type(each).__name__}: {_words(each)}" for each in error.exceptions[:MOST_NAMED])
         return "; ".join(named)
     try:
         return str(error)

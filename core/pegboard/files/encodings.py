@@ -22,7 +22,7 @@ _MARKS = (
 )
 
 
-def _told(pieces: Callable[[], Iterable[bytes]], *, whole: bool) -> str:
+def _guess(pieces: Callable[[], Iterable[bytes]], *, whole: bool) -> str:
     if _is_utf_8(pieces(), whole=whole):
         return "utf-8"
     from pegboard.files.charset import told  # 2 ms that only a text in another encoding pays
@@ -40,7 +40,7 @@ def content_encoding(content: bytes, *, whole: bool = True) -> str:
 
     Without `whole` the content may end within a letter.
     """
-    return marked_encoding(content) or _told(
+    return marked_encoding(content) or _guess(
         partial(_pieces, BytesIO(content), len(content)), whole=whole
     )
 
@@ -54,7 +54,7 @@ def file_encoding(file: BinaryIO) -> str:
     size = os.fstat(file.fileno()).st_size
     whole = size <= DECIDED_BYTES
     pieces = partial(_pieces, file, size if whole else START_BYTES)
-    return marked_encoding(next(pieces(), b"")) or _told(pieces, whole=whole)
+    return marked_encoding(next(pieces(), b"")) or _guess(pieces, whole=whole)
 
 
 def _pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:

@@ -105,7 +105,7 @@ class Isolation:
         elif outcome.held_s > each.timeout_s:
             failure = _held_too_long(each, outcome.held_s, stalled)
         elif outcome.error is not None and not isinstance(outcome.error, passing):
-            failure = _told(outcome.error, each.function)
+            failure = _describe(outcome.error, each.function)
         elif outcome.value is not None:
             value, failure = self._checked(outcome.value, check, before)
         elapsed_ms = (perf_counter() - started) * 1000
@@ -323,7 +323,7 @@ def _held_too_long(each: Implementation, held_s: float, stalled: str) -> str:
     return f"{text}, {held_s:.1f} s in all; its limit is {each.timeout_s:g} s"
 
 
-def _told(error: BaseException, function: Callable[..., object]) -> str:
+def _describe(error: BaseException, function: Callable[..., object]) -> str:
     """Describe an error on one line, with the line of the plugin's own file that raised it."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     own = code.co_filename if code is not None else ""

@@ -82,7 +82,7 @@ class ReadOnlyViews:
         if kind in _AS_THEY_ARE:
             return value
         if kind in _KEPT:
-            return self._kept(value)
+            return self._view(value)
         form = _form(kind)
         if form is Mapping:
             return ReadOnlyDict(_mapped(value, self.view))
@@ -95,7 +95,7 @@ class ReadOnlyViews:
     def _history(self, turns: tuple[object, ...]) -> tuple[object, ...]:
         """Return the views of a history, of which only the new turns are made."""
         if turns is not self._last[0]:
-            views = [self._views.get(id(turn)) or self._kept(turn) for turn in turns]
+            views = [self._views.get(id(turn)) or self._view(turn) for turn in turns]
             self._last = (turns, tuple(views))
         return self._last[1]
 
@@ -107,7 +107,7 @@ class ReadOnlyViews:
             return found
         return _mapped(value, self.plain)
 
-    def _kept(self, value: object) -> object:
+    def _view(self, value: object) -> object:
         if (key := id(value)) in self._values:
             return value
         if (view := self._views.get(key)) is None:

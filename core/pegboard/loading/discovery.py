@@ -125,7 +125,7 @@ def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | 
         with _limited():
             return load()
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        line = next(iter(_said(error, file).strip().splitlines()), "")
+        line = next(iter(_describe(error, file).strip().splitlines()), "")
         place = _placed(where, file, error)
         text = f"{place}: {line}" if place else line
         kind: ProblemKind = "signature" if isinstance(error, SignatureError) else "import"
@@ -163,7 +163,7 @@ def _end_import(_number: int, frame: FrameType | None) -> None:
     )
 
 
-def _said(error: BaseException, file: str) -> str:
+def _describe(error: BaseException, file: str) -> str:
     match error:
         case _ImportLimitError():
             return str(error)
@@ -297,18 +297,18 @@ def _described(folder: Path) -> tuple[str, str, str, str]:
     metadata = folder / ("PKG-INFO" if is_egg else "METADATA")
     if is_egg:
         version = next(headers(metadata, "Version"), "") or version.partition("-py")[0]
-    return _normalised(name), version, _text(folder / "entry_points.txt"), str(metadata)
+    return _normalised(name), version, _read(folder / "entry_points.txt"), str(metadata)
 
 
 def headers(metadata: str | Path, name: str) -> Iterator[str]:
     """Yield the values of a header in a distribution's metadata."""
-    for line in _text(Path(metadata)).partition("\n\n")[0].splitlines() if metadata else ():
+    for line in _read(Path(metadata)).partition("\n\n")[0].splitlines() if metadata else ():
         key, _, value = line.partition(":")
         if key.lower() == name.lower():
             yield value.strip()
 
 
-def _text(path: Path) -> str:
+def _read(path: Path) -> str:
     # Most distributions have no entry points, an egg-info may be a file.
     return read_bounded(path)[0].decode("utf-8", "replace")
 

@@ -99,14 +99,14 @@ class _Importer:
     ) -> ModuleType:
         """Import like Python, else from the file's folder."""
         if level:
-            return self._found(self._folder(level), name, fromlist or ())
+            return self._find(self._folder(level), name, fromlist or ())
         try:
             return builtins.__import__(name, globals, locals, fromlist or (), 0)
         except ModuleNotFoundError as error:
             top = name.partition(".")[0]
             if error.name != top or self._imports.below(self._file.root, top) is None:
                 raise
-        return self._found(self._file.root, name, fromlist or (), is_absolute=True)
+        return self._find(self._file.root, name, fromlist or (), is_absolute=True)
 
     def _folder(self, level: int) -> Path:
         folder = self._file.path.parents[level - 1]
@@ -114,7 +114,7 @@ class _Importer:
             raise ImportError(f"a relative import leads out of {self._file.root}")
         return folder
 
-    def _found(
+    def _find(
         self, folder: Path, name: str, fromlist: Sequence[str], *, is_absolute: bool = False
     ) -> ModuleType:
         first = module = None if name else self._imports.package(folder)

@@ -281,7 +281,7 @@ class Questions:
         :raises NotFoundError: when no request of this id waits.
         :raises InvalidInputError: when there is not one answer for each question.
         """
-        request, waiting = self._found(request_id)
+        request, waiting = self._get(request_id)
         if len(answers) != len(request.questions):
             raise InvalidInputError(
                 f"{request_id} has {len(request.questions)} questions, not {len(answers)}"
@@ -296,7 +296,7 @@ class Questions:
 
         :raises NotFoundError: when no request of this id waits.
         """
-        request, waiting = self._found(request_id)
+        request, waiting = self._get(request_id)
         del self._open[request_id]
         if not waiting.done():
             waiting.set_exception(QuestionRejectedError("The user did not want to answer."))
@@ -307,7 +307,7 @@ class Questions:
         requests = (request for request, _ in self._open.values())
         return tuple(request for request in requests if session_id in (None, request.session_id))
 
-    def _found(self, request_id: str) -> tuple[QuestionRequest, asyncio.Future[Answers]]:
+    def _get(self, request_id: str) -> tuple[QuestionRequest, asyncio.Future[Answers]]:
         if request_id not in self._open:
             raise NotFoundError("question", request_id)
         return self._open[request_id]

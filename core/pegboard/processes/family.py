@@ -74,9 +74,9 @@ class Family:
         """
         self.unclear.clear()
         candidates = _all_pids() if thorough else self._newer_pids()
-        return None if candidates is None else self._found(candidates, known=())
+        return None if candidates is None else self._members_of(candidates, known=())
 
-    def _found(self, candidates: Iterable[int], *, known: Collection[int]) -> set[int]:
+    def _members_of(self, candidates: Iterable[int], *, known: Collection[int]) -> set[int]:
         living = [status for pid in candidates if (status := _status(pid))]
         found = {
             each.pid
@@ -115,7 +115,7 @@ class Family:
             _send(fresh, signal.SIGSTOP)
             stopped |= fresh
             others = [pid for pid in _all_pids() or () if pid not in stopped]
-            pids = stopped | self._found(others, known=stopped)
+            pids = stopped | self._members_of(others, known=stopped)
         return pids
 
     def _newer_pids(self) -> Iterable[int] | None:

@@ -27,7 +27,7 @@ async def check_snapshots(
     checks = (
         _tracks,
         _takes,
-        _told,
+        _named_files,
         _others,
         _lineages,
         _diffs,
@@ -116,7 +116,7 @@ async def _takes(sites: _Sites) -> None:
         must(not site.snapshots.take(_SESSION), "a change is reported twice")
 
 
-async def _told(sites: _Sites) -> None:
+async def _named_files(sites: _Sites) -> None:
     """Check that a call that names its files has these recorded."""
     async with sites() as site:
         await site.track()

@@ -189,7 +189,7 @@ class MessageReader:
             return
         self._stopped.append(item)
         if item.kind != "tool_use":  # the input of a call ends with the answer
-            yield item.block.end(_kept(item))
+            yield item.block.end(_metadata(item))
         elif not item.block.pieces and (given := item.opened.get("input")):
             text = given if isinstance(given, str) else encode_json(given).decode()
             yield from self._add(item, text)
@@ -242,7 +242,7 @@ def _counts(usage: object) -> dict[str, Any]:
     return {name: value for name, value in mapping_in(usage).items() if value is not None}
 
 
-def _kept(item: _Item) -> dict[str, Any] | None:
+def _metadata(item: _Item) -> dict[str, Any] | None:
     """Return what a later request needs to repeat the block exactly; stored text is trimmed."""
     if item.kind == "text":
         return None

@@ -146,12 +146,12 @@ def _deleting(context: ToolContext, path: Path) -> PatchedFile:
         before, text = b"", ""
     else:
         before = _read(context, path)
-        text = _shown(before, path)
+        text = _decode(before, path)
     diff = diff_texts(text, "", name=title(context, path))
     return PatchedFile(kind="delete", path=path, target=None, before=before, after=None, diff=diff)
 
 
-def _shown(content: bytes, path: Path) -> str:
+def _decode(content: bytes, path: Path) -> str:
     try:
         return decode_text(content, name=str(path)).text
     except ToolError:

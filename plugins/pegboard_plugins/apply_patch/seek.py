@@ -150,7 +150,7 @@ class _Keys:
         return [self._key(line) for line in self._raw]
 
     @cached_property
-    def _text(self) -> str:
+    def _joined_lines(self) -> str:
         return "\n".join(["", *self.lines, ""])
 
     @cached_property
@@ -167,14 +167,14 @@ class _Keys:
         text = "\n".join(["", *(self._key(line) for line in wanted), ""])
         places: list[int] = []
         at = self._starts[start]
-        while len(places) < SHOWN_PLACES + 2 and (at := self._found(text, at)) >= 0:
+        while len(places) < SHOWN_PLACES + 2 and (at := self._find(text, at)) >= 0:
             places.append(bisect_left(self._starts, at))
             at += 1
         return places
 
-    def _found(self, text: str, start: int) -> int:
-        at = self._text.find(text, start)
-        self._searched += (at if at >= 0 else len(self._text)) - start
+    def _find(self, text: str, start: int) -> int:
+        at = self._joined_lines.find(text, start)
+        self._searched += (at if at >= 0 else len(self._joined_lines)) - start
         if self._searched > SEARCHED_LETTERS:
             raise PatchError("context", "there are too many chunks for so long a file: use several")
         return at
@@ -207,12 +207,12 @@ def _place(
         if any(key.ends_with(old, start) for key in keys):
             return length - len(old), ()
         raise PatchError(
-            "context", f"{path} does not end in these lines:\n{_shown(old)}", line=chunk.line
+            "context", f"{path} does not end in these lines:\n{_excerpt(old)}", line=chunk.line
         )
     if old:
         found, exact = _fitting(keys, old, start)
         if not found:
-            text = f"{path} has no such lines{_below(start)}:\n{_shown(old)}"
+            text = f"{path} has no such lines{_below(start)}:\n{_excerpt(old)}"
             raise PatchError("context", text, line=chunk.line)
     if len(found) > 1 and not exact:
         raise PatchError(
@@ -236,6 +236,6 @@ def _below(start: int) -> str:
     return f" below line {start}" if start else ""
 
 
-def _shown(lines: Sequence[str]) -> str:
+def _excerpt(lines: Sequence[str]) -> str:
     more = [f"(and {len(lines) - SHOWN_LINES} more)"] if len(lines) > SHOWN_LINES else []
     return "\n".join([*lines[:SHOWN_LINES], *more])

@@ -132,11 +132,11 @@ class KeptKeyStore:
 
     async def find(self, provider_id: str, config: Config) -> Key | None:
         """Of the user's command, else what is kept under the provider's name, or its label."""
-        said = _said(provider_id, config)
+        said = _settings(provider_id, config)
         if _has_command(said):
             ask = partial(self._printed, provider_id, said)
             return await self._once(f"{provider_id} command", ask)
-        credential = await asyncio.to_thread(self._kept, provider_id, said)
+        credential = await asyncio.to_thread(self._stored, provider_id, said)
         if _is_in_ring(credential):
             ask = partial(self._ringed, provider_id, config)
             return await self._once(_entry(provider_id, said), ask)
@@ -154,10 +154,10 @@ class KeptKeyStore:
 
     def source(self, provider_id: str, config: Config) -> str | None:
         """Name the source of the key: the command, the keyring or the file."""
-        said = _said(provider_id, config)
+        said = _settings(provider_id, config)
         if _has_command(said):
             return _command(said)
-        credential = self._kept(provider_id, said)
+        credential = self._stored(provider_id, said)
         if _is_in_ring(credential):
             return _RING if self._ring_allowed(config) else None
         if _has_ended(credential) and provider_id in self._renewers:
@@ -195,7 +195,7 @@ class KeptKeyStore:
         from pegboard_plugins.shared.frontend import KeyFile
 
         async with self._asking:  # who waited here finds it renewed
-            credential = await asyncio.to_thread(self._kept, provider_id, said)
+            credential = await asyncio.to_thread(self._stored, provider_id, said)
             renew = self._renewers.get(provider_id)
             if not _has_ended(credential):
                 return credential
@@ -224,7 +224,7 @@ class KeptKeyStore:
         why = "it is switched off"
         try:
             if self._ring_allowed(config):
-                said = _said(provider_id, config)
+                said = _settings(provider_id, config)
                 value = await ring_key(_entry(provider_id, said))
                 if value:
                     remedy = f"{_replacing(provider_id, said)}; then start Pegboard again"
@@ -240,7 +240,7 @@ class KeptKeyStore:
 
         return ring_allowed(config, self._env)
 
-    def _kept(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
+    def _stored(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
         """Return the provider's entry in the file; empty if it cannot be used."""
         return self._all_kept().get(_entry(provider_id, said), {})
 
@@ -270,7 +270,7 @@ class KeptKeyStore:
         return Key(value, str(self._file), remedy=remedy) if value else None
 
 
-def _said(provider_id: str, config: Config) -> ProviderConfig:
+def _settings(provider_id: str, config: Config) -> ProviderConfig:
     return config.provider.get(provider_id, ProviderConfig())
 
 

@@ -39,10 +39,10 @@ async def checked(provider: "Provider | None", key: str) -> str:
                 and (await client.get(url, headers=plain)).status_code == _OK
             )
     except httpx.HTTPError as error:
-        why = f"GET {_shown(url)}: {str(error) or type(error).__name__}"
+        why = f"GET {_bare_address(url)}: {str(error) or type(error).__name__}"
         text = f"{why}; the key was not verified or saved (--no-check saves it anyway)"
         raise ProviderError(text, provider_id=endpoint.id) from error
-    call = f"GET {_shown(url)} answered {answer.status_code}"
+    call = f"GET {_bare_address(url)} answered {answer.status_code}"
     if answer.status_code in _REFUSED:
         text = f"{call}: the key was rejected, and was not saved"
         raise ProviderAuthError(text, provider_id=endpoint.id, status=answer.status_code)
@@ -51,7 +51,7 @@ async def checked(provider: "Provider | None", key: str) -> str:
     return f"{call}, {_count(answer)}" if answer.status_code == _OK else f"not verified: {call}"
 
 
-def _shown(url: str) -> str:
+def _bare_address(url: str) -> str:
     """Return the address without a password or query, which may contain keys."""
     scheme, _, rest = url.partition("?")[0].partition("://")
     host, slash, path = rest.partition("/")

@@ -103,7 +103,7 @@ async def _login(directory: Path, order: _Order) -> list[str]:
 
     async with open_app(directory) as app:
         provider_id, label = _provider(app, order), order.label
-        kept = _kept(app)
+        kept = _keys(app)
         if order.way:
             credential = await _signed_in(app, provider_id, order.way)
             told = "signed in"
@@ -119,7 +119,7 @@ async def _login(directory: Path, order: _Order) -> list[str]:
 async def _logout(directory: Path, provider_id: str, label: str) -> list[str]:
 
     async with open_app(directory) as app:
-        await _kept(app).forget(provider_id, label=label)
+        await _keys(app).forget(provider_id, label=label)
         provider = app.providers.get(provider_id)
         left = app.keys.source(provider_id, provider.env if provider else ())
         more = [f"{provider_id}: a key still comes from {left}"] if left else []
@@ -134,7 +134,7 @@ async def _rows(directory: Path) -> list[dict[str, Any]]:
         rows = {
             (name, labels.get(name, ""), source): True for name, source in used.items() if source
         }
-        for each in _kept(app).listed():
+        for each in _keys(app).listed():
             alone = each.provider_id not in used and not each.label  # one of litellm's providers
             rows.setdefault((each.provider_id, each.label, each.where), alone)
     return [
@@ -143,7 +143,7 @@ async def _rows(directory: Path) -> list[dict[str, Any]]:
     ]
 
 
-def _kept(app: "App") -> "KeptKeys":
+def _keys(app: "App") -> "KeptKeys":
     from pegboard_plugins.auth.keptkeys import KeptKeys
 
     return KeptKeys(UserFolders.of(os.environ).keys, app.config, os.environ)

@@ -324,12 +324,12 @@ def _notes(result: ProcessResult, timeout_ms: int) -> Iterable[str]:
         yield f"exit code {result.exit_code}, {took}"
     if result.background_ended:
         yield "processes that it left running were ended; background=true keeps a command running"
-    if result.truncated and (kept := _kept(result.output_path)) < result.output_bytes:
+    if result.truncated and (kept := _stored_bytes(result.output_path)) < result.output_bytes:
         what = f"its file has the first {kept:,}" if kept else "no file could keep the middle"
         yield f"of {result.output_bytes:,} bytes of output {what}"
 
 
-def _kept(path: Path | None) -> int:
+def _stored_bytes(path: Path | None) -> int:
     """Return how many bytes of the output its file has; another program may have removed it."""
     try:
         return path.stat().st_size if path is not None else 0

@@ -224,7 +224,7 @@ def _archived(_texts: Sequence[str], operands: Words) -> Words:
     return inside
 
 
-def _found(texts: Sequence[str], operands: Words) -> Words:
+def _starts(texts: Sequence[str], operands: Words) -> Words:
     """Return where a find starts that deletes whatever it comes by."""
     return found_from(operands) if deletes(texts) and not is_narrow(texts) else ()
 
@@ -290,7 +290,7 @@ _SELECTIONS: Mapping[str, Selection] = {
     "behind-of": lambda texts, _: [Operand(text[3:]) for text in texts if text.startswith("of=")],
     "moved": _moved,
     "moving": _moving,
-    "found": _found,
+    "found": _starts,
     "git-removed": _git_removed,
     "git-removed-each": lambda texts, operands: [
         w for w in _git_removed(texts, operands) if _is_wild(w)

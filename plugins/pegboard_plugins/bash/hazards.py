@@ -173,13 +173,13 @@ def names_parent(text: str, findings: WalkState, depth: int = 0) -> bool:
 def _text_of(value: Value) -> str:
     """Return the source of a variable's value, or of the command that outputs it."""
     if isinstance(value, CommandFeed):
-        return " | ".join(map(_shown, value.parts)) or _text_of(value.word)
+        return " | ".join(map(_words, value.parts)) or _text_of(value.word)
     return "" if value is None else value.shown
 
 
-def _shown(statement: Statement) -> str:
+def _words(statement: Statement) -> str:
     if isinstance(statement, StatementBlock):
-        return "; ".join(map(_shown, statement.parts))
+        return "; ".join(map(_words, statement.parts))
     return " ".join(word.raw for word in statement.words)
 
 

@@ -27,7 +27,7 @@ async def left_running(
     except asyncio.CancelledError:
         await context.background.stop(process.id)  # nobody would be told of it
         raise
-    output, note = await asyncio.to_thread(_told, process), ""
+    output, note = await asyncio.to_thread(_ending, process), ""
     if process.running:
         until = "your task is done" if context.session.depth else "Pegboard ends"
         note = (
@@ -62,7 +62,7 @@ def listed(context: ToolContext) -> ToolResult:
 async def stopped(context: ToolContext, process_id: str) -> ToolResult:
     """Return how a process ended, with the end of its output."""
     process = await context.background.stop(process_id)
-    output = await asyncio.to_thread(_told, process)
+    output = await asyncio.to_thread(_ending, process)
     return ToolResult(output=f"{_line(process)}\n\n{output}", title=f"Stopped {process_id}")
 
 
@@ -75,7 +75,7 @@ def _line(process: BackgroundProcess) -> str:
     )
 
 
-def _told(process: BackgroundProcess) -> str:
+def _ending(process: BackgroundProcess) -> str:
     """Return the end of the output and how the process ended; the file may be gone."""
     try:
         with process.output_path.open("rb") as file:

@@ -192,7 +192,7 @@ class JudgedLine:
                     text = piece.how.lstrip(":")[1:]
                     self.assign(piece.text, word if "$" in text else text_word(text, word))
         if one.kind or not one.words:
-            self.commands |= dict.fromkeys(_told(one))
+            self.commands |= dict.fromkeys(_builtin(one))
             return
         self.settings |= dict.fromkeys(settings(one)) if one.assignments else {}
         one.runs = ShellCommand(one.words, "")
@@ -328,7 +328,7 @@ def _feed_functions(reading: Reading) -> None:
                     each.fed = each.fed or feed
 
 
-def _told(one: Simple) -> Iterator[tuple[str, ...]]:
+def _builtin(one: Simple) -> Iterator[tuple[str, ...]]:
     """Return how what starts no program stands among the commands."""
     shown = " ".join(word.shown for word in one.words)
     if one.kind == "test":

@@ -99,7 +99,7 @@ def gone(every: Sequence[Lost]) -> Iterator[str]:
             continue
         folder = os.path.normpath(shell_unescape(listing.folder))
         if (listing.start, folder) not in shown:
-            shown[listing.start, folder] = _shown(listing, folder)
+            shown[listing.start, folder] = _visible(listing, folder)
         there = shown[listing.start, folder]
         names = sifted(_chosen(there, listing), lost.sieves)
         depth = listing.start.rstrip("/").count("/") + bool(listing.start)
@@ -117,7 +117,7 @@ def _name_of(path: str, shown: str) -> str:
     return "/".join(path.split("/")[-1 - shown.count("/") :])
 
 
-def _shown(listing: FolderListing, folder: str) -> list[str]:
+def _visible(listing: FolderListing, folder: str) -> list[str]:
     """Return the files below a folder as a listing shows them, without what git ignores."""
     start = listing.start.rstrip("/")
     before = f"{start}/" if start or listing.start else ""

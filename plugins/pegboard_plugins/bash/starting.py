@@ -34,15 +34,15 @@ def is_read_as_bash(root: Path) -> bool:
 def _bash(root: Path) -> str | None:
     """Its path. As a shell does, we stay with what was found, as long as the file is that one."""
     path = os.environ.get("PATH", os.defpath)
-    bash, identity = _found(path, root)
+    bash, identity = _find(path, root)
     if bash is None or _identity(bash) != identity:
-        _found.cache_clear()
-        bash, _ = _found(path, root)
+        _find.cache_clear()
+        bash, _ = _find(path, root)
     return bash
 
 
 @lru_cache(maxsize=4)
-def _found(path: str, root: Path) -> tuple[str | None, _Identity]:
+def _find(path: str, root: Path) -> tuple[str | None, _Identity]:
     bash = find_program("bash", {"PATH": path}, root=root)
     return bash, None if bash is None else _identity(bash)
 

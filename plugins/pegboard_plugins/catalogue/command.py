@@ -56,7 +56,7 @@ def models(  # noqa: PLR0913 - the options of a command
     from pegboard.display import escape_controls
     from pegboard.unstable import without_passwords
 
-    found = run_async(_found(directory, text or "", refresh=refresh, local=local, every=every))
+    found = run_async(_search(directory, text or "", refresh=refresh, local=local, every=every))
     chosen = _named(text or "", found.models) or found.aliased
     for outcome in found.told:
         click.echo(
@@ -112,7 +112,7 @@ def _counted(models: int) -> str:
     return "1 model" if models == 1 else f"{models:,} models"
 
 
-async def _found(directory: Path, text: str, *, refresh: bool, local: bool, every: bool) -> _Found:
+async def _search(directory: Path, text: str, *, refresh: bool, local: bool, every: bool) -> _Found:
     from pegboard_plugins.catalogue.table import names_of
 
     async with open_app(directory) as app:

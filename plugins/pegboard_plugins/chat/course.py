@@ -115,10 +115,7 @@ class Course:
         return message_id in self._users
 
     def waited_s(self, part: ToolPart) -> float | None:
-        """Return how long a call has waited for the person, until now.
-
-        None where no client has watched.
-        """
+        """Return how long a call has waited for the person, None where no client has watched."""
         return self._clock.waited_s(part.call_id)
 
     def tail(self, lines: int, letters: int) -> str:
@@ -215,9 +212,9 @@ class Course:
                 still_open = any(t.status not in ("completed", "cancelled") for t in todos)
                 self.todos = tuple(todos) if still_open else ()
             case properties:
-                yield from self._told(properties)
+                yield from self._take_session(properties)
 
-    def _told(self, properties: object) -> Iterator[Finished]:
+    def _take_session(self, properties: object) -> Iterator[Finished]:
         match properties:
             case SessionFailed(error=error) if error is not None:
                 yield from self._failed(error)
@@ -291,11 +288,11 @@ class Course:
             return
         match part:
             case TextPart(synthetic=False, ignored=False) if part.message_id in self._users:
-                yield from self._said(part, Asked(part.text))
+                yield from self._prompt_piece(part, Asked(part.text))
             case FilePart(filename=str(name)) if part.message_id in self._users:
-                yield from self._said(part, Noted(f"+ {name}", "dim"))
+                yield from self._prompt_piece(part, Noted(f"+ {name}", "dim"))
             case TextPart(synthetic=False) if self._is_answer(part.message_id):
-                yield from self._text(part)
+                yield from self._take_text(part)
             case ReasoningPart():
                 yield from self._reasoning(part)
             case ToolPart():
@@ -307,7 +304,7 @@ class Course:
             case _:
                 pass
 
-    def _said(self, part: Part, piece: Asked | Noted) -> Iterator[Finished]:
+    def _prompt_piece(self, part: Part, piece: Asked | Noted) -> Iterator[Finished]:
         """Yield a piece of a prompt, or let it wait until the model has read it."""
         self._done.add(part.id)
         if self.busy and self._answers and part.message_id > max(self._answers):
@@ -330,7 +327,7 @@ class Course:
         elif delta.part_id not in self._done:
             self.thinking = (self.thinking + delta.delta)[-MS:]
 
-    def _text(self, part: TextPart) -> Iterator[Finished]:
+    def _take_text(self, part: TextPart) -> Iterator[Finished]:
         blocks = self._texts.get(part.id)
         if blocks is None:
             blocks = self._texts[part.id] = MarkdownBlocks()

@@ -83,7 +83,7 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
         "offered",
     )
     lines = [cut(line, width) for name in order for line in kept[name]]
-    return [(), *lines] if gap and lines and _text(lines[0]).strip() else lines
+    return [(), *lines] if gap and lines and _plain(lines[0]).strip() else lines
 
 
 def _mode(footing: Footing, width: int, room: int) -> Sequence[SpanLine]:
@@ -93,7 +93,7 @@ def _mode(footing: Footing, width: int, room: int) -> Sequence[SpanLine]:
     return [*footing.mode.lines(width, max(1, room - len(hint))), *hint]
 
 
-def _text(line: SpanLine) -> str:
+def _plain(line: SpanLine) -> str:
     return "".join(span.text for span in line)
 
 
@@ -105,7 +105,7 @@ def cut(line: SpanLine, width: int) -> SpanLine:
     shown = shown_line(line)
     rows = wrapped(shown, width)
     first = next(rows, ())
-    if not any(_text(row).strip() for row in islice(rows, BLANK_ROWS)):
+    if not any(_plain(row).strip() for row in islice(rows, BLANK_ROWS)):
         return first
     return (*next(wrapped(shown, max(1, width - 1))), Span("…", "dim"))
 
@@ -201,9 +201,9 @@ def _calls(course: Course | None, width: int) -> Sequence[SpanLine]:
 
 
 def _call(part: ToolPart, now_ms: int, waited_s: float | None, width: int) -> SpanLine:
-    bare = _text(call_head(part, " ", now_ms=now_ms, waited_s=waited_s))
+    bare = _plain(call_head(part, " ", now_ms=now_ms, waited_s=waited_s))
     room = max(LEAST_LETTERS, width - cell_len(bare))
-    subject = _text(cut((Span(one_line(subject_of(part), SUBJECT_LETTERS)),), room))
+    subject = _plain(cut((Span(one_line(subject_of(part), SUBJECT_LETTERS)),), room))
     line = tuple(call_head(part, subject, now_ms=now_ms, waited_s=waited_s))
     match part.state:
         case Completed():

@@ -48,7 +48,7 @@ class InstalledCode:
 
 def _note(known: dict[str, _Code]) -> None:
     """Add what is not `known` yet."""
-    for name, now in _found().items():
+    for name, now in _codes().items():
         before = known.get(name, now)
         known[name] = before._replace(files={**now.files, **before.files})
 
@@ -56,7 +56,7 @@ def _note(known: dict[str, _Code]) -> None:
 def _renewed(known: dict[str, _Code]) -> Iterator[str]:
     """Yield a line for each distribution that changed."""
     importlib.invalidate_caches()
-    found = _found()
+    found = _codes()
     for name, before in known.items():
         now = found.get(name)
         files = {path: _state(path) for path in before.files}
@@ -74,7 +74,7 @@ def _renewed(known: dict[str, _Code]) -> Iterator[str]:
             yield f"{name} {now.version} is reloaded"
 
 
-def _found() -> dict[str, _Code]:
+def _codes() -> dict[str, _Code]:
     """Return the code of each distribution that has plugins; of one that is there twice the first.
 
     Of Pegboard itself only the version counts.

@@ -109,10 +109,10 @@ class LocalFeed:
         """The known facts of the project, looked up now and then: every frame needs them."""
         now = monotonic()
         if self._facts is None or now > self._known_until:
-            self._facts, self._known_until = self._found(), now + FACTS_S
+            self._facts, self._known_until = self._facts_now(), now + FACTS_S
         return self._facts
 
-    def _found(self) -> Facts:
+    def _facts_now(self) -> Facts:
         app = self._app
         missing = left_out(app)
         return Facts(

@@ -128,7 +128,7 @@ def _whole(chat: "Chat", block: Block) -> Iterable[SpanLine]:
 async def show_context(chat: "Chat", _: str) -> None:
     """Show the contents of the window, as far as they are known."""
     talk, state = _talk(chat), chat.state
-    sizes = await _said(chat)
+    sizes = await _sizes(chat)
     standing = await talk.feed.standing(state.session_id, state.agent)
     sizes.update(standing)
     rest = state.tokens * LETTERS_PER_TOKEN - sizes.total()
@@ -147,7 +147,7 @@ async def show_context(chat: "Chat", _: str) -> None:
     _table(chat, f"{state.tokens:,}{of} tokens; the parts are estimates", rows)
 
 
-async def _said(chat: "Chat") -> Counter[str]:
+async def _sizes(chat: "Chat") -> Counter[str]:
     """Count the characters of the conversation since its last summary, by source."""
     owners = await _owners(chat)
     sizes: Counter[str] = Counter()

@@ -85,7 +85,7 @@ def edit_file(directory: Path, *, project: bool) -> None:
     refuse_within_tool("pegboard config edit")
     file = config_file(directory, project=project)
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    before = _text(file)
+    before = _read(file)
     try:
         text = click.edit(before, extension=".toml")
     except click.ClickException as error:
@@ -193,7 +193,7 @@ def set_in(directory: Path, file: Path, path: tuple[str, ...], value: object) ->
 
     :raises InvalidInputError: when the configuration would not be valid; nothing is written.
     """
-    before = _text(file)
+    before = _read(file)
     try:
         text = changed(before, path, value)
     except ValueError as error:
@@ -205,7 +205,7 @@ def set_in(directory: Path, file: Path, path: tuple[str, ...], value: object) ->
         file.unlink()  # an empty file looks like one that was damaged
 
 
-def _text(file: Path) -> str:
+def _read(file: Path) -> str:
     try:
         return file.read_text("utf-8") if file.is_file() else ""
     except (OSError, UnicodeDecodeError) as error:

@@ -39,11 +39,11 @@ async def probe(app: "App", name: str) -> tuple[ProbeFinding, ...]:
     :raises ProviderError: when it cannot be asked at all.
     """
     model = await app.resolve_model(name)
-    findings = [await _text(app, model), await _call(app, model), await _picture(app, model)]
+    findings = [await _probe_text(app, model), await _call(app, model), await _picture(app, model)]
     return (*findings, *_list_facts(model))
 
 
-async def _text(app: "App", model: "Model") -> ProbeFinding:
+async def _probe_text(app: "App", model: "Model") -> ProbeFinding:
     began = monotonic()
     events = await _ask(app, model, "Answer with the one word: ready")
     text, usage = _answer_text(events), _usage(events)

@@ -44,7 +44,7 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
     The exit code is 8 if there are problems. Third-party plugins are imported again in a separate
     process to measure their import time.
     """
-    faults, costs, warnings = run_async(_found(directory))
+    faults, costs, warnings = run_async(_faults(directory))
     if style == "json":
         rows = [each._asdict() for each in faults]
         imports = [each._asdict() for each in costs]
@@ -66,7 +66,7 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
         raise SystemExit(Exit.PLUGIN)
 
 
-async def _found(
+async def _faults(
     directory: Path,
 ) -> tuple[list[PluginFault], tuple[ImportCost, ...], tuple[str, ...]]:
     import asyncio

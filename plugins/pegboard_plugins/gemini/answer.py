@@ -28,7 +28,7 @@ class ContentReader:
 
     def __init__(self) -> None:
         self.finished = False
-        self._blocks = AnswerBlocks(self._kept)
+        self._blocks = AnswerBlocks(self._metadata)
         self._reason: FinishReason = "unknown"
         self._note = ""
         self._counts: Mapping[str, Any] = {}
@@ -88,7 +88,7 @@ class ContentReader:
         yield ToolInputStart(call_id, name)
         yield ToolInputDelta(call_id, arguments)
 
-    def _kept(self, kind: str) -> dict[str, Any] | None:
+    def _metadata(self, kind: str) -> dict[str, Any] | None:
         """Return the signature of a text that ends."""
         signature, self._signature = self._signature, ""
         return {OWN: {"signature": signature}} if signature and kind == "text" else None

@@ -84,7 +84,7 @@ class _Search:
         try:
             with open(path, "rb", opener=_opener) as file:
                 regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
-                places, count = self._lines(_text(file)) if regular else ([], 0)
+                places, count = self._lines(_decoded(file)) if regular else ([], 0)
         except OSError:
             self.missed.append(path)
             return [], 0
@@ -111,7 +111,7 @@ def _opener(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _text(file: BinaryIO) -> BinaryIO:
+def _decoded(file: BinaryIO) -> BinaryIO:
     """Return the file, or in UTF-8 the text of one with a byte order mark."""
     start = file.read(max(map(len, _MARKS)))
     file.seek(0)

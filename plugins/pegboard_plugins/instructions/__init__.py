@@ -319,13 +319,13 @@ def _content(file: Path) -> str:
 def _whole(file: Path) -> str:
     try:
         stamp = file.stat()
-        return _text(file, stamp.st_mtime_ns, stamp.st_size)
+        return _read(file, stamp.st_mtime_ns, stamp.st_size)
     except OSError:
         return ""  # it went away, or is not for us to read
 
 
 @lru_cache(maxsize=256)
-def _text(file: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 - the time is the key
+def _read(file: Path, mtime_ns: int, size: int) -> str:  # noqa: ARG001 - the time is the key
     # A file that has become a link since the search leads nowhere, and a pipe does not block.
     with os.fdopen(pegboard.files.open_resolved(file, os.O_RDONLY | os.O_NONBLOCK), "rb") as opened:
         content = opened.read(LIMIT_BYTES)

@@ -22,7 +22,7 @@ class ChunkReader:
     def __init__(self) -> None:
         self._reason: str | None = None
         self._usage: Usage | None = None
-        self._blocks = AnswerBlocks(self._kept)
+        self._blocks = AnswerBlocks(self._metadata)
         self._thoughts: list[dict[str, Any]] = []
         self._calls = AnswerCalls()
 
@@ -67,7 +67,7 @@ class ChunkReader:
             yield from self._blocks.close()
         yield from events
 
-    def _kept(self, kind: str) -> dict[str, Any] | None:
+    def _metadata(self, kind: str) -> dict[str, Any] | None:
         """Return the metadata that a later request sends back with a thought."""
         if kind != "reasoning":
             return None

@@ -37,7 +37,7 @@ async def hover(server: LanguageServer, question: SymbolPlace) -> list[str]:
     """Return what the server knows of the symbol at the position."""
     params = types.HoverParams(*await _asked(server, question))
     found = await server.client.text_document_hover_async(params)
-    text = _text(found.contents) if found else ""
+    text = _hover_text(found.contents) if found else ""
     return [text] if text else []
 
 
@@ -158,7 +158,7 @@ def _placed(
         text = lines[start.line] if lines is not None and start.line < len(lines) else ""
         letter = to_letters(text, start.character, server.encoding) if text else start.character
         shown = _NOT_SHOWN if lines is None else text.strip()[:LONGEST_LINE]
-        place = f"{_shown(path, question.folder)}:{start.line + 1}:{letter + 1}"
+        place = f"{_relative(path, question.folder)}:{start.line + 1}:{letter + 1}"
         placed.append(f"{place}: {shown}")
     return placed
 
@@ -169,13 +169,13 @@ def _start(found: types.Location | types.LocationLink) -> tuple[str, types.Posit
     return path_of(found.uri), found.range.start
 
 
-def _text(
+def _hover_text(
     contents: types.MarkupContent | types.MarkedString | Sequence[types.MarkedString],
 ) -> str:
     """Return the contents of a hover, in their order."""
     if isinstance(contents, str | types.MarkupContent | types.MarkedStringWithLanguage):
         return (contents if isinstance(contents, str) else contents.value).strip()
-    return "\n\n".join(filter(None, map(_text, contents)))
+    return "\n\n".join(filter(None, map(_hover_text, contents)))
 
 
 def _outline(
@@ -199,14 +199,14 @@ async def _prepared(
 
 
 def _called(item: types.CallHierarchyItem, folder: Path) -> str:
-    place = f"{_shown(path_of(item.uri), folder)}:{item.selection_range.start.line + 1}"
+    place = f"{_relative(path_of(item.uri), folder)}:{item.selection_range.start.line + 1}"
     return f"{place}: {_kind(item.kind)} {item.name}"
 
 
 def _symbol(symbol: types.SymbolInformation | types.WorkspaceSymbol, folder: Path) -> str:
     where = symbol.location
     line = where.range.start.line if isinstance(where, types.Location) else 0
-    place = f"{_shown(path_of(where.uri), folder)}:{line + 1}"
+    place = f"{_relative(path_of(where.uri), folder)}:{line + 1}"
     return f"{place}: {_kind(symbol.kind)} {symbol.name}"
 
 
@@ -218,7 +218,7 @@ def _severity(found: types.Diagnostic) -> types.DiagnosticSeverity:
     return found.severity or types.DiagnosticSeverity.Error
 
 
-def _shown(path: str, folder: Path) -> str:
+def _relative(path: str, folder: Path) -> str:
     return os.path.relpath(path, folder) if path.startswith(f"{folder}/") else path
 
 

@@ -106,7 +106,7 @@ class ChatReader:
         self._note = ""
         self._usage: dict[str, Any] | None = None
         self._refused = False
-        self._blocks = AnswerBlocks(self._kept)
+        self._blocks = AnswerBlocks(self._metadata)
         self._field = ""
         self._details: list[dict[str, Any]] = []
         self._tags = TagSplitter()
@@ -139,7 +139,7 @@ class ChatReader:
         self.finished = True
         self._reason, self._note = finish_of(reason)
         for kind, text in self._tags.rest():
-            yield from self._said(kind, text)
+            yield from self._write(kind, text)
         yield from self._read_written()
         yield from self._blocks.close()
         if self._details:
@@ -171,7 +171,7 @@ class ChatReader:
                 yield from self._blocks.write("reasoning", _plain(part))
             elif spoken := _plain(part):
                 for kind, text in self._tags.split(spoken):
-                    yield from self._said(kind, text)
+                    yield from self._write(kind, text)
         if delta.refusal:
             self._refused = True
             yield from self._blocks.write("text", _plain(delta.refusal))
@@ -180,7 +180,7 @@ class ChatReader:
                 if piece is not None:
                     yield from self._call(piece)
 
-    def _said(self, kind: Kind, text: str) -> Iterator[StreamEvent]:
+    def _write(self, kind: Kind, text: str) -> Iterator[StreamEvent]:
         if kind == "thought":
             self._field = TAGS
             yield from self._blocks.write("reasoning", text)
@@ -200,7 +200,7 @@ class ChatReader:
             yield from self._calls.add(place, "", call.name, call.arguments)
         self._note = self._note or self._written.note
 
-    def _kept(self, kind: str) -> dict[str, Any] | None:
+    def _metadata(self, kind: str) -> dict[str, Any] | None:
         """Return the metadata that a later request sends back with a thought."""
         if kind != "reasoning":
             return None

@@ -74,7 +74,7 @@ def encode_fields(request: ModelRequest, *, store: bool) -> bytes:
         "prompt_cache_key": request.session_id,
         "include": [_ENCRYPTED] if able.reasoning else None,
         "reasoning": _thinking(options) if able.reasoning else None,
-        "text": _text(request, verbosity),
+        "text": _text_options(request, verbosity),
         **{snake_case(name): value for name, value in options.items() if name not in own},
     }
     return encode_json(
@@ -82,7 +82,7 @@ def encode_fields(request: ModelRequest, *, store: bool) -> bytes:
     )
 
 
-def _text(request: ModelRequest, verbosity: object) -> dict[str, Any] | None:
+def _text_options(request: ModelRequest, verbosity: object) -> dict[str, Any] | None:
     form = {"type": "json_schema", "name": "answer", "schema": request.output_schema}
     chosen = {"verbosity": verbosity, "format": form if request.output_schema else None}
     return {name: value for name, value in chosen.items() if value} or None
@@ -113,7 +113,7 @@ def _encode_message(message: ModelMessage, kinds: frozenset[str], form: str) -> 
     elif message.role == "tool":
         encoded = _joined(_result(part, kinds) for part in content if isinstance(part, Result))
     else:
-        encoded = _joined(_said(content, kinds))
+        encoded = _joined(_message(content, kinds))
     kept = message.encoded[form] = encoded or _NOTHING
     return kept
 
@@ -127,7 +127,7 @@ def _joined(items: Iterable[dict[str, Any]]) -> bytes:
     return b",".join([encode_json(each) for each in items])
 
 
-def _said(content: tuple[Content, ...], kinds: frozenset[str]) -> Iterator[dict[str, Any]]:
+def _message(content: tuple[Content, ...], kinds: frozenset[str]) -> Iterator[dict[str, Any]]:
     parts = [_input(part, kinds) for part in content if isinstance(part, Text | Media)]
     if parts:
         yield {"type": "message", "role": "user", "content": parts}

@@ -103,11 +103,11 @@ class ResponseReader:
             case "message":
                 if not block.pieces:
                     yield from self._text_of(block, done)
-                yield block.end(_kept(done, "id", "phase"))
+                yield block.end(_metadata(done, "id", "phase"))
             case "function_call":  # the input of a call ends with the answer
                 self._calls.append((block, dict(done)))
             case "reasoning":
-                yield block.end(_kept(done, "id", "encrypted_content"))
+                yield block.end(_metadata(done, "id", "encrypted_content"))
             case _:
                 yield block.end({OWN: {"item": dict(done)}} if done else None)
 
@@ -159,6 +159,6 @@ def usage_of(counts: Mapping[str, Any]) -> Usage | None:
     )
 
 
-def _kept(done: Mapping[str, Any], *names: str) -> dict[str, Any] | None:
+def _metadata(done: Mapping[str, Any], *names: str) -> dict[str, Any] | None:
     kept = {name: done[name] for name in names if done.get(name)}
     return {OWN: kept} if kept else None

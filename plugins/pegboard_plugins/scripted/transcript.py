@@ -115,13 +115,13 @@ class ScriptedTurn:
         messages = request.messages
         users = [place for place, message in enumerate(messages) if message.role == "user"]
         since = messages[users[-1] + 1 :] if users else messages
-        self.prompt = _text(messages[users[-1]], reminders=False) if users else ""
+        self.prompt = _join_texts(messages[users[-1]], reminders=False) if users else ""
         self.step = sum(message.role == "assistant" for message in since)
         self.results = [
             part.output for message in since for part in message.content if isinstance(part, Result)
         ]
         self.count = len(messages)
-        self.read = sum(len(_text(message)) for message in messages) // CHARS_PER_TOKEN
+        self.read = sum(len(_join_texts(message)) for message in messages) // CHARS_PER_TOKEN
         self._system = "\n".join(request.system)
         self._tools = bool(request.tools)
 
@@ -203,7 +203,7 @@ def _arguments(value: Mapping[str, Any] | str) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _text(message: ModelMessage, *, reminders: bool = True) -> str:
+def _join_texts(message: ModelMessage, *, reminders: bool = True) -> str:
     texts = (
         part.text if isinstance(part, Text) else part.output
         for part in message.content

@@ -121,11 +121,11 @@ def _nodes(directory: Path, folder: Path) -> list[FileNode]:
             known = {name.split("/", 1)[0] for name in files}
             found = [
                 FileNode(
-                    name=_text(entry.name),
-                    path=_text(os.path.relpath(entry.path, directory)),
-                    absolute=_text(entry.path),
+                    name=_decode(entry.name),
+                    path=_decode(os.path.relpath(entry.path, directory)),
+                    absolute=_decode(entry.path),
                     type="directory" if _is_folder(entry) else "file",
-                    ignored=is_whole and _text(entry.name) not in known,
+                    ignored=is_whole and _decode(entry.name) not in known,
                 )
                 for entry in entries
                 if entry.name != ".git"
@@ -183,7 +183,7 @@ def _files(folder: Path) -> tuple[list[str], bool]:
     for path in walk_files(folder):
         if len(files) == MOST_FILES or time.monotonic() > ends_at:
             return files, False
-        files.append(_text(path[start:]))
+        files.append(_decode(path[start:]))
     return files, True
 
 
@@ -197,6 +197,6 @@ def _folders(files: Iterable[str]) -> Iterable[str]:
     return found
 
 
-def _text(name: str) -> str:
+def _decode(name: str) -> str:
     """Return a name without the bytes that are not UTF-8."""
     return os.fsencode(name).decode("utf-8", "replace")

@@ -117,12 +117,12 @@ def _match(data: dict[str, object]) -> Match:
     hits = data["submatches"]
     assert isinstance(hits, list)
     return Match(
-        path=Shown(text=_text(data["path"]).removeprefix("./")),
-        lines=Shown(text=_text(data["lines"])[:LONGEST_LINE]),
+        path=Shown(text=_decode(data["path"]).removeprefix("./")),
+        lines=Shown(text=_decode(data["lines"])[:LONGEST_LINE]),
         line_number=_number(data["line_number"]),
         absolute_offset=_number(data["absolute_offset"]),
         submatches=tuple(
-            Submatch(match=Shown(text=_text(hit["match"])), start=hit["start"], end=hit["end"])
+            Submatch(match=Shown(text=_decode(hit["match"])), start=hit["start"], end=hit["end"])
             for hit in hits
         ),
     )
@@ -132,7 +132,7 @@ def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _text(shown: object) -> str:
+def _decode(shown: object) -> str:
     """ripgrep's text, or its bytes where they are no UTF-8."""
     assert isinstance(shown, dict)
     if "text" in shown:

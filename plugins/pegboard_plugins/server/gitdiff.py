@@ -158,11 +158,11 @@ def _parse_counts(line: str, states: dict[str, str]) -> FileChange:
 
 def _lines(path: Path) -> int:
     """Count the lines of a small text file, 0 for anything else."""
-    text = _text(path)
+    text = _read(path)
     return text.count("\n") + (not text.endswith("\n") if text else 0)
 
 
-def _text(path: Path) -> str:
+def _read(path: Path) -> str:
     """Read a small text file, empty for anything else."""
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LONGEST_BYTES:
@@ -175,7 +175,7 @@ def _text(path: Path) -> str:
 
 def _as_new(root: Path, name: str) -> str:
     """Return the patch that creates a file, as git would write it."""
-    text = _text(root / name)
+    text = _read(root / name)
     ended = text.endswith("\n")
     lines = text.removesuffix("\n").split("\n")
     head = f"diff --git a/{name} b/{name}\nnew file mode 100644\n"

@@ -135,7 +135,7 @@ class Guard:
         at = _AT_TERMINAL.fullmatch(scope["path"]) if scope["type"] == "websocket" else None
         tickets = parse_qs(scope["query_string"]).get(b"ticket", [])
         return (
-            at is not None and len(tickets) == 1 and self._policy.admits(_text(tickets[0]), at[1])
+            at is not None and len(tickets) == 1 and self._policy.admits(_decode(tickets[0]), at[1])
         )
 
     def _note(self, refusal: Response, scope: Scope) -> None:
@@ -214,7 +214,7 @@ class _Body:
         return message
 
 
-def _text(word: bytes) -> str:
+def _decode(word: bytes) -> str:
     return word.decode("utf-8", "replace")
 
 

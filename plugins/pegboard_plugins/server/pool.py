@@ -220,10 +220,10 @@ class Pool:
                     _note(event, statuses)
                 if app.config.resume_on_restart:
                     await self._running.note(batch, app.workspace.directory)
-                shown = self._shown(batch, repeats, place)
+                shown = self._frames(batch, repeats, place)
                 await self._feed.publish_all(shown, directory=place, project=project)
 
-    def _shown(
+    def _frames(
         self, batch: Iterable[Event], repeats: Repeats, directory: str
     ) -> Iterator[tuple[bytes, bool]]:
         for event in batch:

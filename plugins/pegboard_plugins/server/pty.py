@@ -133,7 +133,10 @@ async def connect(socket: WebSocket, ptyID: str) -> None:
         await socket.send_denial_response(failure(error))
         return
     await socket.accept()
-    both = (_typed(socket, opened), _shown(socket, opened.screen, _place(socket, opened.screen)))
+    both = (
+        _typed(socket, opened),
+        _send_screen(socket, opened.screen, _place(socket, opened.screen)),
+    )
     tasks = {asyncio.create_task(each, name=f"at {ptyID}") for each in both}
     try:
         # Without a limit: it ends with the terminal, or with the client.
@@ -152,7 +155,7 @@ async def _typed(socket: WebSocket, opened: OpenTerminal) -> None:
         await opened.terminal.write(content)
 
 
-async def _shown(socket: WebSocket, screen: ScreenText, place: int) -> None:
+async def _send_screen(socket: WebSocket, screen: ScreenText, place: int) -> None:
     """Send what is shown until the terminal ends; a client that is slow misses some."""
     told = False
     try:

@@ -205,7 +205,7 @@ LIMIT_BYTES = 1 << 20
 def file_diff(move: Move, contents: Mapping[bytes, bytes]) -> FileDiff:
     """Return the diff of a file; `contents` has the known contents by id."""
     name = move.path.decode(errors="replace")
-    before, after = _text(move.expected, contents), _text(move.wanted, contents)
+    before, after = _decode(move.expected, contents), _decode(move.wanted, contents)
     status: Literal["added", "deleted", "modified"] = "modified"
     if move.expected is None or move.wanted is None:
         status = "added" if move.expected is None else "deleted"
@@ -221,7 +221,7 @@ def file_diff(move: Move, contents: Mapping[bytes, bytes]) -> FileDiff:
     )
 
 
-def _text(entry: TreeEntry | None, contents: Mapping[bytes, bytes]) -> str | None:
+def _decode(entry: TreeEntry | None, contents: Mapping[bytes, bytes]) -> str | None:
     if entry is None:
         return ""
     content = contents.get(entry.oid)

@@ -21,7 +21,7 @@ def ranked(query: str, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
     first = [by_id[name] for name in dict.fromkeys(named) if name in by_id]
     if query.startswith(SELECT):
         return first
-    scores = _scores(words(query), [words(_text(each)) for each in tools])
+    scores = _scores(words(query), [words(_searchable(each)) for each in tools])
     order = sorted(range(len(tools)), key=lambda at: (-scores[at], tools[at].name))
     return [*first, *(tools[at] for at in order if scores[at] > 0 and tools[at] not in first)]
 
@@ -31,7 +31,7 @@ def words(text: str) -> list[str]:
     return [word.lower() for word in _WORD.findall(text)]
 
 
-def _text(definition: ToolDefinition) -> str:
+def _searchable(definition: ToolDefinition) -> str:
     arguments = definition.parameters.get("properties", {})
     return " ".join((definition.name, definition.source, definition.description, *arguments))
 

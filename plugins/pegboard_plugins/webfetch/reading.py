@@ -48,8 +48,8 @@ def converted(html: str, wanted: str, url: str) -> str:
         try:
             return _tidy(_markdown(html, url), fenced=True)
         except RecursionError:
-            return _tidy(_text(html))
-    return _tidy(_text(html))
+            return _tidy(_plain(html))
+    return _tidy(_plain(html))
 
 
 def _markdown(html: str, url: str) -> str:
@@ -134,7 +134,7 @@ class _Words(HTMLParser):
             self.pieces.append(data)
 
 
-def _text(html: str) -> str:
+def _plain(html: str) -> str:
     words = _Words()
     words.feed(html)
     words.close()

@@ -136,7 +136,7 @@ def search_tools(backend: SearchBackend) -> list[Tool]:
     async def websearch(query: str, numResults: int = DEFAULT_RESULTS) -> ToolResult:
         """Search the web: titles, addresses and excerpts; webfetch gets a page itself."""
         limit = min(max(numResults, 1), MOST_RESULTS)
-        hits = await _found(backend, query, "web", limit)
+        hits = await _search(backend, query, "web", limit)
         return _result(query, [_entry(hit) for hit in hits])
 
     @tool(requires=_may_search_code, effect="reads", draw=_drawn)
@@ -146,13 +146,13 @@ def search_tools(backend: SearchBackend) -> list[Tool]:
         tokensNum limits the length of the answer.
         """
         limit = min(max(tokensNum, 1), MOST_TOKENS) * CHARS_PER_TOKEN
-        hits = await _found(backend, query, "code", MOST_RESULTS)
+        hits = await _search(backend, query, "code", MOST_RESULTS)
         return _result(query, _within(limit, (_entry(hit) for hit in hits)))
 
     return [websearch, codesearch]
 
 
-async def _found(
+async def _search(
     backend: SearchBackend, query: str, kind: SearchKind, limit: int
 ) -> Sequence[WebHit]:
     """Ask a backend, which may be foreign code.

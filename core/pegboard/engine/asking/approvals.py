@@ -83,14 +83,14 @@ def check_narrowed(request: PermissionRequest, patterns: tuple[str, ...]) -> Non
     for pattern in patterns:
         if not any(_is_less(pattern, rule.pattern) for rule in offered):
             raise InvalidInputError(
-                f"{_shown(pattern)} would allow more than is offered:"
-                f" {', '.join(_shown(rule.pattern) for rule in offered)}"
+                f"{_quote(pattern)} would allow more than is offered:"
+                f" {', '.join(_quote(rule.pattern) for rule in offered)}"
             )
     texts = request.patterns or ("*",)
     rest = unapproved(rules_for_good(request, patterns), request.permission, texts)
     for text in rest:
         if text not in unapproved(offered, request.permission, texts):
-            raise InvalidInputError(f"{_shown(text)}, which is asked for, would not be allowed")
+            raise InvalidInputError(f"{_quote(text)}, which is asked for, would not be allowed")
 
 
 def _is_less(pattern: str, offered: str) -> bool:
@@ -98,7 +98,7 @@ def _is_less(pattern: str, offered: str) -> bool:
     return pattern == offered if is_literal else lies_within(pattern, offered)
 
 
-def _shown(pattern: str) -> str:
+def _quote(pattern: str) -> str:
     return json.dumps(pattern[:_SHOWN_CHARACTERS], ensure_ascii=False)
 
 

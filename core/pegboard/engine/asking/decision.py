@@ -199,7 +199,7 @@ async def _asked(
     async def note(answer: PermissionAnswer, keep: Callable[[], None]) -> None:
         nonlocal answered
         answered = True
-        if await _kept(engine, view, request, answer, writer):
+        if await _store(engine, view, request, answer, writer):
             keep()
             await engine.requests.recheck()
         _tell(writer, request, answer.reply)
@@ -212,7 +212,7 @@ async def _asked(
         raise
 
 
-async def _kept(
+async def _store(
     engine: Engine,
     view: SessionView,
     request: PermissionRequest,

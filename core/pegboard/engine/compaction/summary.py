@@ -210,7 +210,7 @@ class Compacting:
         assert isinstance(turn.info, AssistantMessage)
         if turn.info.error is not None:
             raise ProviderError(turn.info.error.data.message)
-        return _text(turn)
+        return _join_texts(turn)
 
     async def _settle(self, made: Compaction) -> None:
         """Store the outcome, if it makes the next request short enough to be sent."""
@@ -243,7 +243,7 @@ class Compacting:
 
     def _with_summary(self, summary: str) -> Turn:
         """Return the message with this summary: the model's own, or a new one with the text."""
-        if self.made is not None and _text(self.run.history.get(self.made)) == summary:
+        if self.made is not None and _join_texts(self.run.history.get(self.made)) == summary:
             return self.run.history.get(self.made)
         info = replace(self._message(), finish="stop")
         turn = Turn(info=info, parts=self._texts(info.id, summary))
@@ -313,7 +313,7 @@ def _first_prompt(turns: Sequence[Turn]) -> tuple[Turn, ...]:
     return tuple(islice((turn for turn in users if not is_aside(turn)), 1))
 
 
-def _text(turn: Turn) -> str:
+def _join_texts(turn: Turn) -> str:
     return "\n\n".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.text)
 
 

@@ -90,11 +90,11 @@ def find_files(wanted: Iterable[Mention], workspace: Workspace) -> tuple[Mention
     A relative name starts at the directory, else at the worktree's root. What leads out of the
     worktree, by `..`, an absolute path or a symlink, is not found.
     """
-    found = (_found(mention, workspace) for mention in wanted)
+    found = (_find(mention, workspace) for mention in wanted)
     return tuple(each for each in found if each is not None)
 
 
-def _found(mention: Mention, workspace: Workspace) -> MentionedFile | None:
+def _find(mention: Mention, workspace: Workspace) -> MentionedFile | None:
     root = workspace.worktree.resolve()
     for base in dict.fromkeys((workspace.directory, workspace.worktree)):
         given = base / mention.name

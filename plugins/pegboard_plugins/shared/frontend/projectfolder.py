@@ -144,7 +144,7 @@ def branch(workspace: Workspace) -> str | None:
     """Return the branch that is checked out; None without git, and for a detached HEAD."""
     if workspace.git_dir is None:
         return None
-    head = _text(workspace.git_dir / "HEAD").strip()
+    head = _read(workspace.git_dir / "HEAD").strip()
     if not head.startswith(_BRANCH):
         return None
     name = head.removeprefix(_BRANCH)
@@ -177,7 +177,7 @@ def running_settings(git_dirs: Iterable[Path]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for folder in git_dirs:
         for name in ("config", "config.worktree"):
-            found |= dict.fromkeys(_settings(_text(folder / name)))
+            found |= dict.fromkeys(_settings(_read(folder / name)))
         found |= dict.fromkeys(f"hooks/{name}" for name in _hooks(folder / "hooks"))
     return tuple(found)
 
@@ -212,5 +212,5 @@ def _hooks(folder: Path) -> list[str]:
     return [name for name in names if not name.endswith(".sample")]
 
 
-def _text(file: Path) -> str:
+def _read(file: Path) -> str:
     return read_bounded(file)[0][:_LIMIT_BYTES].decode("utf-8", "replace")

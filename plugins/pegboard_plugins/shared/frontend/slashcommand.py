@@ -131,12 +131,12 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
     :raises PermissionDeniedError: when a snippet may not run; and what `App.prompt` does.
     """
     await app.reload_project_code()
-    command = _found("command", order.name, app.commands)
+    command = _find("command", order.name, app.commands)
     session = await app.session(session_id)
     own = order.agent or session.agent or app.default_agent().name
-    agent = _found("agent", command.agent or own, app.agents)
+    agent = _find("agent", command.agent or own, app.agents)
     is_subtask = command.subtask or (agent.mode == "subagent" and command.subtask is not False)
-    speaker = _found("agent", own, app.agents) if is_subtask else agent
+    speaker = _find("agent", own, app.agents) if is_subtask else agent
     model = await app.resolve_model(_model(app, session, command, order, agent))
     name = f"{model.provider_id}/{model.id}"
     calling = replace(order, agent=speaker.name, model=name)
@@ -187,10 +187,10 @@ async def require_answerer(
     await app.reload_project_code()
     session = await app.session(session_id)
     name = agent or session.agent or app.default_agent().name
-    await app.resolve_model(_answering(app, session, model, _found("agent", name, app.agents)))
+    await app.resolve_model(_answering(app, session, model, _find("agent", name, app.agents)))
 
 
-def _found(kind: str, name: str, known: Mapping[str, _Known]) -> _Known:
+def _find(kind: str, name: str, known: Mapping[str, _Known]) -> _Known:
     if name not in known:
         raise NotFoundError(kind, name, suggestions=nearest_names(name, known))
     return known[name]

@@ -49,7 +49,7 @@ class _Typed:
             if not content:
                 return
             self.content += content
-            _write(f"\r{_PROMPT}{_shown(self.content, self._room)}\x1b[K")
+            _write(f"\r{_PROMPT}{_visible_end(self.content, self._room)}\x1b[K")
 
     def stop(self) -> bytes:
         """Return all that was typed."""
@@ -59,7 +59,7 @@ class _Typed:
         return self.content
 
 
-def _shown(content: bytes, room: int) -> str:
+def _visible_end(content: bytes, room: int) -> str:
     """Return the end of the typed bytes, as far as it is a single line of letters."""
     written = ""
     for letter in content.decode("utf-8", "ignore"):
