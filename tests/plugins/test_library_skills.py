@@ -203,10 +203,10 @@ async def test_no_other_file_is_a_library_s_skill(  # noqa: C901 - a case for ea
 OPENED = """
 import asyncio, sys
 from pathlib import Path
-from pegboard_plugins.skill import Site, find_skills
+from pegboard_plugins.skill import SkillSite, find_skills
 
 root = Path(sys.argv[1])
-site = Site(directory=root, worktree=root, home=None, config_dir=None)
+site = SkillSite(directory=root, worktree=root, home=None, config_dir=None)
 first = find_skills(site)
 opened = []
 sys.addaudithook(lambda name, args: opened.append(args[0]) if name in ("open", "os.listdir",
