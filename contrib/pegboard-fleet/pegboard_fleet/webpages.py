@@ -1,11 +1,13 @@
-"""A page of the web view: the batches in the project's folder, with their progress and outcomes."""
+"""Pages of the web view: the batches in the project's folder, and the fleet of the database."""
 
 import asyncio
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard import InvalidInputError, hookimpl
+from pegboard.errors import StorageError
 from pegboard.schema.model import format_usd
 from pegboard_fleet.journal import JOURNAL
 from pegboard_fleet.state import Attempt, BatchState
@@ -18,20 +20,43 @@ if TYPE_CHECKING:
 DEPTH = ("*/", "*/*/")
 """The folders below the project's own in which batches are found."""
 MOST_ROWS = 500
+_WORKERS = ("worker", "pool", "state", "running", "at most", "since")
 _HEAD = ("job", "attempt", "outcome", "cost", "steps", "seconds", "error")
 
 
 @hookimpl(optionalhook=True)
 def web_pages() -> "tuple[WebPage, ...]":
-    """Return the page of batches."""
+    """Return the page of batches and, where sessions are in PostgreSQL, that of the fleet."""
     from pegboard_plugins.web import WebPage  # only who asks for pages has the web view
 
-    return (WebPage(name="batches", title="Batches", draw=batches),)
+    pages = (WebPage(name="batches", title="Batches", draw=batches),)
+    if not os.environ.get("PEGBOARD_DATABASE", "").startswith(("postgresql://", "postgres://")):
+        return pages
+    return (*pages, WebPage(name="fleet", title="Fleet", draw=fleet))
 
 
 async def batches(app: "App") -> "Sequence[Block]":
     """Return a block for each batch, the newest first."""
     return await asyncio.to_thread(lambda: tuple(_blocks(app.workspace.directory)))
+
+
+async def fleet(app: "App") -> "Sequence[Block]":  # noqa: ARG001 - a page's
+    """Return a block with the workers of the fleet, and one for each batch, the newest first."""
+    from pegboard.display import Block
+    from pegboard_fleet.fleet.database import FleetDatabase, database_url
+    from pegboard_fleet.fleet.jobs import batches_of, state_of
+    from pegboard_fleet.fleet.status import workers_of
+
+    try:
+        async with FleetDatabase(database_url(os.environ)) as database:
+            await database.require_tables()
+            workers = await workers_of(database)
+            found = [(name, *await state_of(database, name)) for name in await batches_of(database)]
+    except StorageError as error:
+        return (Block(title="No fleet", markdown=str(error)),)
+    rows = ((w.id, w.pool, w.state, str(w.running), str(w.concurrency), w.started) for w in workers)
+    stands = Block(title="Workers", table=(_WORKERS, *rows))
+    return (stands, *(_block(f"{name} (pool {pool})", state) for name, state, pool in found[::-1]))
 
 
 def _blocks(folder: Path) -> "Iterator[Block]":

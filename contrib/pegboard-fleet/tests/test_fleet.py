@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 from batches import Jobs, words_of
 from fleets import REQUEST_USD, Fleet, answer, bash, facts_of, napping, until, waiting_for
+from pegboard_fleet import webpages
 from postgres_server import PostgresServer
 
 from model_server import Answer, ModelServer
+from pegboard_plugins import web
+from played import Played, opened
 from worktrees import git
 
 pytestmark = pytest.mark.timeout(300)
@@ -64,6 +67,30 @@ async def test_workers_run_the_jobs_of_a_batch_and_its_results_are_those_of_a_ba
     assert "2 done" in shown.out
     assert fleet.refs() == []
     assert not list((tmp_path / "work").rglob("made.txt"))
+
+
+async def test_the_web_view_has_the_workers_and_the_batches_of_a_fleet(
+    fleet: Fleet, jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with ModelServer(writer) as server:
+        await fleet.ready(server)
+        await fleet.submit(jobs({"id": "one", "prompt": "go"}))
+        await fleet.work()
+        await fleet.ended(1)
+
+    async with opened(tmp_path, Played(), web, webpages) as app:
+        monkeypatch.setenv("PEGBOARD_DATABASE", fleet.url)
+        found = [each.value for each in await app.hooks.collect(web.web_pages)]
+        (page,) = [each for each in found if each.name == "fleet"]
+        workers, batch = await page.draw(app)
+        fleet.rows("UPDATE meta SET value = '0' WHERE key = 'fleet_version'")
+        (refused,) = await page.draw(app)
+
+    assert workers.title == "Workers"
+    assert workers.table[1][1:5] == ("default", "working", "0", "4")
+    assert batch.title.startswith("b (pool default): 1 of 1 attempts have ended · 1 done")
+    assert batch.table[1][:3] == ("one", "1", "done")
+    assert "run `pegboard fleet init`" in refused.markdown
 
 
 async def test_the_queue_has_the_names_of_jobs_and_nothing_else(fleet: Fleet, jobs: Jobs) -> None:

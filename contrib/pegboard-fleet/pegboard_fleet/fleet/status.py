@@ -49,10 +49,14 @@ class FleetStatus(msgspec.Struct, frozen=True):
 
 
 async def status_of(database: FleetDatabase) -> FleetStatus:
-    """Return how the fleet stands."""
-    workers = tuple(WorkerStatus(*row) for row in await database.run(_WORKERS))
+    """Return the state of the fleet."""
     batches = [await _batch(database, each) for each in await batches_of(database)]
-    return FleetStatus(workers, tuple(batches))
+    return FleetStatus(await workers_of(database), tuple(batches))
+
+
+async def workers_of(database: FleetDatabase) -> tuple[WorkerStatus, ...]:
+    """Return the workers by pool, the oldest first."""
+    return tuple(WorkerStatus(*row) for row in await database.run(_WORKERS))
 
 
 async def _batch(database: FleetDatabase, batch: str) -> BatchStatus:
