@@ -34,7 +34,7 @@ def line(tmp_path: Path) -> CommandLine:
 
 @pytest.fixture(scope="session")
 def server() -> "Iterator[PostgresServer]":
-    """A server on this machine."""
+    """Start a server on this machine."""
     import postgres_server
 
     if reason := postgres_server.missing():
@@ -45,7 +45,7 @@ def server() -> "Iterator[PostgresServer]":
 
 @pytest.fixture
 async def fleet(line: CommandLine, server: "PostgresServer") -> "AsyncIterator[Fleet]":
-    """A fleet with a database of its own."""
+    """Prepare a fleet with a database of its own."""
     from fleets import fleet_of
 
     async with fleet_of(line, server.new_url()) as found:

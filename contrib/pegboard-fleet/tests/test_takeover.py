@@ -42,7 +42,7 @@ async def test_sessions_of_one_of_four_workers_go_on_elsewhere(
 
 @pytest.fixture
 def own_server() -> Iterator[PostgresServer]:
-    """A server that a test may stop."""
+    """Start a server that a test may stop."""
     import postgres_server as servers
 
     if reason := servers.missing():
@@ -53,7 +53,7 @@ def own_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 async def own_fleet(line: CommandLine, own_server: PostgresServer) -> AsyncIterator[Fleet]:
-    """A fleet on that server."""
+    """Prepare a fleet on that server."""
     async with fleet_of(line, own_server.new_url()) as found:
         yield found
 

@@ -42,7 +42,7 @@ def raw_server() -> Callable[..., dict[str, Any]]:
 
 @pytest.fixture
 def bridged() -> Iterator[Callable[..., dict[str, Any]]]:
-    """The configuration of a remote server that behaves as a word says, in a style of HTTP."""
+    """Configure a remote server that behaves as a word demands, in a style of HTTP."""
     with ExitStack() as leaving:
 
         def configured(style: str, mode: str = "", **facts: object) -> dict[str, Any]:

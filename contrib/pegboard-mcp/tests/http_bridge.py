@@ -53,7 +53,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.relay_body(raw, number)
 
     def process(self):
-        """The raw server, a new one where the last has ended."""
+        """Return the raw server, a new one where the last has ended."""
         if Handler.raw is None or Handler.raw.poll() is not None:
             Handler.raw = subprocess.Popen(
                 COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
