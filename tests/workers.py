@@ -7,8 +7,8 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-WORKERS = 3
-"""Two cores are enough for them, since a third of the time something is waited for."""
+WORKERS = 4
+"""Two cores are enough for them, since half of the time something is waited for."""
 TESTS = Path(__file__).parent
 TIMED = frozenset(
     {
