@@ -48,6 +48,7 @@ LONG_S = {
     "testing/test_suites.py": 12,
     "plugins/chat/test_additions.py": 8,
     "plugins/chat/test_day.py": 35,
+    "plugins/chat/test_typing.py": 60,
     "plugins/chat/test_keys.py": 10,
     "plugins/chat/test_session.py": 12,
     "plugins/chat/test_shown.py": 12,

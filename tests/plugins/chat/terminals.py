@@ -10,6 +10,8 @@ from processes import is_asleep, wake_ups
 
 LIMIT_S = 40.0
 QUIET_S = 0.15
+OF_CLOCKS = 5
+"""Wake-ups in that time which a chat at rest has: a timer for each of its parts."""
 WAITING = "Ctrl+X to answer"
 RULE = "──────────"
 KEYS = {
@@ -102,14 +104,14 @@ class AnyTerminal(ABC):
             raise AssertionError(f"it never came:\n{self.everything}") from None
 
     async def quiet(self) -> None:
-        """Wait until the chat has slept and written nothing for a moment."""
-        before = None
-        while before != (before := self._activity()) or not self._rests():  # noqa: ASYNC110 - the kernel counts
+        """Wait until the chat has slept and written nothing for a moment, but for its clocks."""
+        written, woken = -1, -1
+        while True:  # the kernel counts
+            before, written = written, len(self.raw)
+            slept, woken = woken, wake_ups(self.process.pid) if self.process else 0
+            if written == before and woken - slept <= OF_CLOCKS and self._rests():
+                return
             await asyncio.sleep(QUIET_S)
-
-    def _activity(self) -> tuple[int, int]:
-        """The bytes that were written, and the wake-ups of the chat where its process is known."""
-        return len(self.raw), wake_ups(self.process.pid) if self.process else 0
 
     def _rests(self) -> bool:
         return self.process is None or is_asleep(self.process.pid)
