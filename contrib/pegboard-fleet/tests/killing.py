@@ -42,7 +42,7 @@ _MOVED = "The machine that you worked on was lost"
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """What happens in a round."""
+    """The course of a round."""
 
     how: signal.Signals
     workers: int
@@ -52,7 +52,7 @@ class Round:
 
 @dataclass
 class Found:
-    """What a round has shown.
+    """The findings of a round.
 
     `seen_s` is when another worker saw that the victim was gone, and `after_s` are the seconds
     after which each of its sessions had the model's attention again.

@@ -1,4 +1,4 @@
-"""What holds when workers are killed or stopped, and when the database restarts meanwhile."""
+"""The guarantees of a fleet whose workers are killed or stopped, or whose database restarts."""
 
 import asyncio
 import signal

@@ -60,7 +60,7 @@ class ChildRequests:
             return self._waiting.pop(0)
 
     def is_taken_back(self) -> bool:
-        """Return whether nobody wants the answer any more."""
+        """Return whether the request of the answer was cancelled."""
         return self._taken_back
 
 

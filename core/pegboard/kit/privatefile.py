@@ -53,7 +53,7 @@ def replace_file(path: Path, content: bytes, *, mode: int = USERS_ALONE) -> None
 
 
 def set_aside(path: Path) -> Path:
-    """Return where a damaged file is kept from now on, for whoever wants to know what was in it.
+    """Move a damaged file aside, so that its content is not lost, and return its new path.
 
     :raises OSError: when it cannot be renamed.
     """

@@ -378,5 +378,5 @@ def title_from(text: str) -> str | None:
 
 
 def is_untitled(session: Session) -> bool:
-    """Return whether nobody has given the session a title yet."""
+    """Return whether the session has no title of its own yet."""
     return session.title.startswith(NEW_TITLE)

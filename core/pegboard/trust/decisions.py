@@ -259,7 +259,7 @@ class TrustStore:
             return {}
 
     def _set_aside(self, why: str) -> None:
-        """Keep the file beside the store, for whoever wants to know what was in it."""
+        """Keep the file beside the store, so that its content is not lost."""
         with contextlib.suppress(OSError):
             aside = set_aside(self._path)
             text = "the trust store %s %s: it is kept as %s, and projects have to be trusted again"

@@ -345,7 +345,7 @@ class WalkState:
                 (self.lost if isinstance(each, Lost) else self.destroys)[each] = None  # type: ignore[index]
 
     def is_lost(self, word: Operand) -> bool:
-        """Return whether a path is one from a folder that nobody knows."""
+        """Return whether a path is relative to an unknown folder."""
         return ANYWHERE in self.cwd and not self.without_tilde(word).startswith("/")
 
     def without_tilde(self, word: Operand) -> str:

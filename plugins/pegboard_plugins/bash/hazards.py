@@ -242,7 +242,7 @@ def _killing_by_name(words: Sequence[Word], _: WalkState, *, is_whole: bool = Fa
 
 
 def _fits(pattern: str, line: str) -> bool:
-    """Return whether the pattern matches; where nobody can tell, any word of it."""
+    """Return whether the pattern matches, or any word of it where that is unknown."""
     found = finds(pattern, line)
     if found is not None:
         return found

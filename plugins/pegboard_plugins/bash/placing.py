@@ -60,7 +60,7 @@ def note_links(base: str, operands: Words, findings: WalkState) -> None:
 
 
 def _place_clone(operands: Words, findings: WalkState) -> None:
-    """Return where git places what it is told to, a clone also under the name of its source."""
+    """Return the places of git's output, for a clone also under the name of its source."""
     named = [word for word in operands if not word.text.startswith("-")]
     if any(word.text in _GIT_PLACES for word in named[:2]):
         _place("git", named, findings)

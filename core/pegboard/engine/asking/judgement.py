@@ -53,7 +53,7 @@ class ForeseenCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy:
-    """The tools and permissions of one App, as its user looks at them; nobody is asked."""
+    """The tools and permissions of one App for its user to look at, without questions."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
