@@ -4,7 +4,6 @@ import os
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +11,6 @@ from pegboard import InvalidInputError
 from pegboard.app import UserFolders
 from pegboard.cli import Group, run_async
 from pegboard_plugins.cli.completing import live
-
-if TYPE_CHECKING:
-    pass
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 

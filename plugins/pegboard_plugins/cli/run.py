@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 import msgspec
@@ -31,10 +31,6 @@ from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.turn import Ask, Refuser, take_turn
 from pegboard_plugins.cli.views import RunResult, TextView, View
 from pegboard_plugins.shared import terminal
-
-if TYPE_CHECKING:
-    pass
-
 
 AUTO = "auto: everything that would be asked is allowed; denied calls stay denied\n"
 
