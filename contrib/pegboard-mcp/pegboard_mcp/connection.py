@@ -36,7 +36,7 @@ from pegboard_mcp.listing import (
     read_resources,
     read_tools,
 )
-from pegboard_mcp.traffic import Traffic
+from pegboard_mcp.traffic import OUTCOME, Outcome, Traffic
 
 ROUNDS = 10
 """The most rounds of questions within one call (SEP-2322)."""
@@ -271,6 +271,8 @@ class ServerConnection:
     async def _asked(self, request: Awaitable[_T], *, what: str) -> _T:
         """Return the answer to a request, with the SDK's errors as ours."""
         sent = self.traffic.sent
+        outcome = Outcome()
+        token = OUTCOME.set(outcome)
         try:
             return await request
         except MCPError as error:
@@ -278,7 +280,7 @@ class ServerConnection:
                 raise StaleDefinitionError(str(error)) from error
             if not self.is_alive:
                 raise self._lost(was_sent=self.traffic.sent > sent) from error
-            raise refusal(self.name, self.traffic, error, what=what) from error
+            raise refusal(self.name, outcome, error, what=what) from error
         except ValidationError as error:
             text = f"the MCP server {self.name} answered with what the protocol does not have"
             raise RequestError(f"{text}: {error.errors()[0]['msg']}") from error
@@ -286,22 +288,24 @@ class ServerConnection:
             if not self.is_alive:
                 raise self._lost(was_sent=self.traffic.sent > sent) from error
             raise RequestError(f"the MCP server {self.name} cannot {what}: {error}") from error
+        finally:
+            OUTCOME.reset(token)
 
     def _lost(self, *, was_sent: bool) -> ConnectionLostError:
         reason = self.traffic.reason or "ended"
         return ConnectionLostError(f"the MCP server {self.name} {reason}", was_sent=was_sent)
 
 
-def refusal(name: str, traffic: Traffic, error: Exception, what: str = "answer") -> RequestError:
+def refusal(name: str, outcome: Outcome, error: Exception, what: str = "answer") -> RequestError:
     """Return the error of a request that was answered with one, or not at all."""
-    if traffic.is_unauthorized:
+    if outcome.is_unauthorized:
         text = f"the MCP server {name} wants you to sign in; `pegboard mcp auth {name}` does"
         return AuthorizationError(text)
-    if traffic.missing_scope is not None:
-        rights = f"the scope {traffic.missing_scope}" if traffic.missing_scope else "more rights"
+    if outcome.missing_scope is not None:
+        rights = f"the scope {outcome.missing_scope}" if outcome.missing_scope else "more rights"
         text = f"the MCP server {name} refuses the request, which needs {rights}"
         return AuthorizationError(f"{text}; `pegboard mcp auth {name}` asks you for it")
-    reason = traffic.unreachable or reason_of(error)
+    reason = outcome.unreachable or reason_of(error)
     return RequestError(f"the MCP server {name} cannot {what}: {reason}")
 
 

@@ -12,7 +12,7 @@ import httpx2
 from pegboard.http import is_loopback
 from pegboard_mcp.messages import ValuesError, parse, read_head
 from pegboard_mcp.storedauth import missing_scope
-from pegboard_mcp.traffic import LINE_BYTES, Traffic, TrafficError
+from pegboard_mcp.traffic import LINE_BYTES, OUTCOME, Outcome, Traffic, TrafficError
 
 CONNECT_S = 30.0
 READ_S = 300.0
@@ -22,7 +22,7 @@ _EVENTS = "text/event-stream"
 
 
 class LimitedClient(httpx2.AsyncClient):
-    """A client whose answers are bounded; it notes when the server wants authorization.
+    """A client whose answers are bounded; it notes when a request lacks authorization.
 
     No answer is compressed, so the bytes that are counted are those that are parsed. Requests to
     this machine take no proxy of the environment.
@@ -42,18 +42,20 @@ class LimitedClient(httpx2.AsyncClient):
 
         :raises TransportError: when there is no answer, or a compressed one.
         """
+        outcome = OUTCOME.get(Outcome())
         try:
             response = await super().send(request, **facts)
         except httpx2.TransportError as error:
-            self._traffic.note_unreachable(str(error) or type(error).__name__)
+            outcome.unreachable = str(error) or type(error).__name__
             raise
-        self._traffic.note_unreachable("")
+        outcome.unreachable = ""
         return response
 
     async def _bound(self, response: httpx2.Response) -> None:
         traffic, body = self._traffic, response.stream
-        traffic.is_unauthorized = response.status_code == _UNAUTHORIZED
-        traffic.missing_scope = missing_scope(response)
+        outcome = OUTCOME.get(Outcome())
+        outcome.is_unauthorized = response.status_code == _UNAUTHORIZED
+        outcome.missing_scope = missing_scope(response)
         encoding = response.headers.get("content-encoding") or "identity"
         if encoding != "identity":
             text = f"it answers with the encoding {encoding}, although none is allowed"

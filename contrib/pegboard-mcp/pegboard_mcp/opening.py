@@ -16,7 +16,7 @@ from pegboard_mcp.configuration import ServerConfig
 from pegboard_mcp.connection import ServerConnection, Wishes, connected, refusal
 from pegboard_mcp.grants import GrantFile
 from pegboard_mcp.stdio import process_streams
-from pegboard_mcp.traffic import Traffic
+from pegboard_mcp.traffic import OUTCOME, Outcome, Traffic
 
 
 class Ground(NamedTuple):
@@ -47,11 +47,13 @@ async def opened(
 
         auth = StoredAuth(ground.grants, config.url) if config.oauth is not None else None
         transport = http_streams(config, traffic, auth)
+        outcome = Outcome()
+        OUTCOME.set(outcome)  # of the handshake; this task is the server's own
         try:
             async with connected(config.name, transport, traffic, wishes) as connection:
                 yield connection
         except (MCPError, ExceptionGroup, RuntimeError) as error:
-            raise refusal(config.name, traffic, error) from error
+            raise refusal(config.name, outcome, error) from error
         return
     cwd = ground.directory / config.cwd
     env = {**ground.env, **config.environment}

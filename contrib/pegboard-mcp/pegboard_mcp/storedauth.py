@@ -47,11 +47,17 @@ class StoredAuth(httpx2.Auth):
             return
         if response.status_code == _UNAUTHORIZED and grant.refresh_token and not is_new:
             async with self._refreshing:
-                grant = await self._renewed(grant, (yield _refresh_request(grant)))
+                newest = self._grant()
+                if newest is None or newest.access_token == grant.access_token:
+                    grant = await self._renewed(grant, (yield _refresh_request(grant)))
+                else:
+                    grant = newest  # another request has refreshed it meanwhile
             response = yield _with_token(request, grant)
-        scope = missing_scope(response)
-        if scope and scope != grant.wanted_scope:
-            self._file.store(msgspec.structs.replace(grant, wanted_scope=scope))
+        if scope := missing_scope(response):
+            async with self._refreshing:
+                newest = self._grant()
+                if newest is not None and scope != newest.wanted_scope:
+                    self._file.store(msgspec.structs.replace(newest, wanted_scope=scope))
 
     def _grant(self) -> Grant | None:
         return self._file.read().grant

@@ -4,6 +4,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
@@ -30,6 +31,19 @@ class TrafficError(Exception):
     """A server has broken a limit; the text ends a sentence that begins with its name."""
 
 
+class Outcome:
+    """The fate of one request over HTTP: what it was refused for, and why it did not arrive."""
+
+    def __init__(self) -> None:
+        self.is_unauthorized = False
+        self.missing_scope: str | None = None
+        self.unreachable = ""
+
+
+OUTCOME: ContextVar[Outcome] = ContextVar("pegboard_mcp_outcome")
+"""The outcome of the request under way; the SDK sends a request in the context of its caller."""
+
+
 class Traffic:
     """The messages of one connection; `ended` is set when no more can come.
 
@@ -43,9 +57,6 @@ class Traffic:
         self.raw: dict[str, list[object]] = {}
         self.lifetimes_s: dict[str, float | None] = {}
         self.log = log
-        self.is_unauthorized = False
-        self.missing_scope: str | None = None
-        self.unreachable = ""
         self._pending: dict[int | str, str] = {}
         self._parsed: dict[str, JSONRPCResponse] = {}
         self._unasked_bytes = 0
@@ -57,10 +68,6 @@ class Traffic:
         """Note that the connection has ended; the first reason counts."""
         self.reason = self.reason or reason
         self.ended.set()
-
-    def note_unreachable(self, reason: str) -> None:
-        """Note why the newest request over HTTP did not reach the server, "" if it did."""
-        self.unreachable = reason
 
     def note_sent(self, message: JSONRPCMessage) -> None:
         """Note a message that goes to the server."""

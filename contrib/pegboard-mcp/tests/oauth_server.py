@@ -5,16 +5,18 @@ that it gives to `FOLDER/tokens`. `oauth_server.py tools FOLDER` lets in who has
 names the issuer in `FOLDER/issuer`.
 """
 
+import asyncio
 import json
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 ROLE, FOLDER, *WORDS = sys.argv[1:]
@@ -100,6 +102,13 @@ def lacks_rights() -> bool:
     return (HERE / "strict").exists() and "tools:call" not in (HERE / "scope").read_text().split()
 
 
+async def slow_body() -> AsyncIterator[bytes]:
+    """Yield the body of a refusal, whose end waits while `held` is there."""
+    yield b"{"
+    while (HERE / "held").exists():  # noqa: ASYNC110 - a file of the test
+        await asyncio.sleep(0.01)
+
+
 def tools(address: str) -> Starlette:
     from sdk_server import server  # the issuer does without the SDK
 
@@ -119,7 +128,9 @@ def tools(address: str) -> Starlette:
             body = await request.body()
             is_open = (HERE / "open").exists() and b'"initialize"' in body
             if token in known and b'"tools/call"' in body and lacks_rights():
-                return Response(status_code=403, headers={"WWW-Authenticate": MORE_RIGHTS})
+                note("refused a call")
+                headers = {"WWW-Authenticate": MORE_RIGHTS, "Content-Type": "application/json"}
+                return StreamingResponse(slow_body(), status_code=403, headers=headers)
             if token in known or is_open:
                 return await call_next(request)
             note(f"refused {'a token' if token else 'nothing'}")

@@ -1,5 +1,6 @@
 """The sign-in to a remote server, with real authorization servers on this machine."""
 
+import asyncio
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from oauth_world import started
 from pegboard_mcp.actions import act
 from pegboard_mcp.failure import AuthorizationError
 from pegboard_mcp.tools import SERVERS
+from settled import settled
 
 from pegboard.errors import InvalidInputError
 
@@ -234,6 +236,39 @@ async def test_a_call_that_needs_more_rights_says_so_and_the_next_sign_in_asks_f
     assert "pegboard mcp auth far" in refused.calls[0].error
     assert (world.folder / "scope").read_text() == "tools:list tools:call"
     assert turn.calls[0].output == "5"
+
+
+async def test_a_refusal_is_that_of_its_own_request_beside_one_that_is_answered(world) -> None:
+    for name in ("strict", "held"):
+        (world.folder / name).touch()
+    async with world(script=(CALL,), scope="tools:list") as scripted:
+        await sign_in(scripted)
+        async with asyncio.TaskGroup() as group:
+            turn = group.create_task(scripted.turn())
+            await settled(lambda: "refused a call" in log_of(world))
+            await scripted.app.stash.get(SERVERS).named("far").request(listed)
+            (world.folder / "held").unlink()
+
+    assert "needs the scope tools:call" in turn.result().calls[0].error
+
+
+async def listed(connection):
+    return await connection.list_everything()
+
+
+async def test_a_token_that_is_refused_to_two_requests_is_refreshed_once(world) -> None:
+    async with world() as scripted:
+        await sign_in(scripted)
+        server = scripted.app.stash.get(SERVERS).named("far")
+        (world.folder / "tokens").write_text("")
+        results = await asyncio.gather(*(server.request(added) for _ in range(4)))
+
+    assert [result.content[0].text for result in results] == ["5"] * 4
+    assert len([line for line in log_of(world) if " token refresh_token " in line]) == 1
+
+
+async def added(connection):
+    return await connection.call("add", {"a": 2, "b": 3})
 
 
 async def test_a_logout_forgets_the_tokens(world) -> None:
