@@ -20,7 +20,6 @@ from pegboard.storage.changes import PutApproval
 from pegboard_plugins import audit
 from pegboard_plugins.shared.frontend import ShellOrder, approvals_of, mentioned, revoke, run_shell
 from played import HI, Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
-from slow_storage import VARIABLE
 
 OTHER = Agent(name="other", mode="primary", permission=(Rule("*", "*", "allow"),), options={})
 
@@ -374,26 +373,4 @@ class Rules:
 
     @hookimpl
     async def permission_ask(self, session: Any, request: PermissionRequest) -> Verdict:
-
         return judge_rules(session.rulesets, request.permission, request.patterns)
-
-
-async def test_an_approval_for_good_outlives_the_end_of_its_turn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv(VARIABLE, "1")
-    ask, wait_s = calls(call("careful", "{}")), [number / 1000 for number in range(1, 16, 2)]
-    options = {"allow": False, "interactive": True}
-
-    async with opened(tmp_path, Played(ask), Asks(), ToolsPlugin(careful), **options) as app:
-        sessions = [(await app.create_session()).id for _ in wait_s]
-        for session_id, passing_s in zip(sessions, wait_s, strict=True):
-            prompt = asyncio.create_task(app.prompt(session_id, HI))
-            [request] = await asked(app)
-            await app.policy.approve(request.id, "session")
-            await asyncio.sleep(passing_s)
-            await app.abort(session_id)
-            await asyncio.gather(prompt, return_exceptions=True)
-        approvals = await approvals_of(app)
-
-    assert {each.key for each in approvals} == set(sessions)

@@ -16,6 +16,7 @@ from pegboard.schema.session import PermissionRequest, Rule, Verdict
 from pegboard.storage.changes import PutApproval
 from pegboard_plugins.shared.frontend import approvals_of
 from played import Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text
+from slow_storage import VARIABLE
 
 HI = "hi"
 WATCHED = {"allow": False, "interactive": True}
@@ -153,3 +154,29 @@ async def test_a_subagent_is_bound_by_who_called_it_though_another_agent_comes_n
         assert len(sessions) == 2
         [told] = await outcomes(app, sessions[1])
     assert told == "there is no tool 'careful'; there are: delegate"
+
+
+async def test_an_approval_for_good_outlives_the_end_of_its_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "1")
+    ask, wait_s = calls(call("careful", "{}")), [number / 1000 for number in range(1, 16, 2)]
+
+    @tool(requires=False)
+    async def careful(context: ToolContext) -> str:
+        """Ask first."""
+        await context.require("careful", ["a"], always=["*"])
+        return "done"
+
+    async with opened(tmp_path, Played(ask), Asks(), ToolsPlugin(careful), **WATCHED) as app:
+        sessions = [(await app.create_session()).id for _ in wait_s]
+        for session_id, passing_s in zip(sessions, wait_s, strict=True):
+            prompt = asyncio.create_task(app.prompt(session_id, HI))
+            [request] = await asked(app)
+            await app.policy.approve(request.id, "session")
+            await asyncio.sleep(passing_s)
+            await app.abort(session_id)
+            await asyncio.gather(prompt, return_exceptions=True)
+        approvals = await approvals_of(app)
+
+    assert {each.key for each in approvals} == set(sessions)
