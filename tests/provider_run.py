@@ -24,8 +24,8 @@ from pegboard.providers import (
 )
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.schema.model import Model
-from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible import provider as chat_provider
+from pegboard_plugins.openai_compatible.quirks import Quirks
 
 READ = ToolDefinition(
     name="read", description="Reads a file.", parameters={"type": "object"}, permission="read"

@@ -4,6 +4,27 @@ from pathlib import Path
 
 from measures import CORE, PARTICIPLES, PLUGINS, ROOT, Source, circles, classes, sources
 
+_CHAT = (
+    *("chat", "choosing", "firstrun", "guestcontext", "keyboard", "keys", "looking"),
+    *("permissionmode", "sessioning", "slash", "takingback", "window"),
+)
+CIRCLES = (
+    {"pegboard_local", "pegboard_local.provider"},
+    {f"pegboard_mcp.{name}" for name in ("prompts", "resources", "servers", "tools")},
+    {f"pegboard_plugins.catalogue.{name}" for name in ("pricelist", "table")},
+    {f"pegboard_plugins.chat.{name}" for name in ("answering", "talk")},
+    {f"pegboard_plugins.chat.{name}" for name in _CHAT},
+    {f"pegboard_plugins.chat.{name}" for name in ("course", "liveline")},
+    {f"pegboard_plugins.cli.{name}" for name in ("render", "terminalscreen")},
+    {
+        "pegboard_plugins.sandbox",
+        *(f"pegboard_plugins.sandbox.{n}" for n in ("bubblewrap", "enclosure", "placeholders")),
+    },
+    {"pegboard_plugins.snapshots", "pegboard_plugins.snapshots.worktree"},
+    {"pegboard_plugins.web", "pegboard_plugins.web.datasets"},
+    {"pegboard_plugins.websearch", "pegboard_plugins.websearch.searxng"},
+)
+"""The circles that are left, of fewer modules each time one is changed; there are no new ones."""
 TEXT = '''"""A module."""
 
 # A comment.
@@ -41,8 +62,13 @@ def test_modules_that_import_each_other_are_a_circle(tmp_path: Path) -> None:
     assert circles(files, tmp_path) == [{"a", "b", "c"}]
 
 
-def test_no_modules_of_the_core_import_each_other_in_a_circle() -> None:
-    assert circles(sources(CORE), CORE.parent) == []
+def test_no_modules_import_each_other_in_a_circle_but_for_those_that_are_left() -> None:
+    roots = (CORE.parent, PLUGINS.parent, *(each.parent for each in ROOT.glob("contrib/*/*.toml")))
+
+    found = [each for root in roots for each in circles(sources(root), root)]
+
+    assert [each for each in found if not any(each <= left for left in CIRCLES)] == []
+    assert len(found) <= len(CIRCLES)
 
 
 def test_a_class_name_occurs_once() -> None:

@@ -14,8 +14,8 @@ from pegboard.http.connection import HEAD_LIMIT_BYTES
 from pegboard.http.httpprovider import COMPATIBLE, endpoints
 from pegboard.providers import StreamFinish, TextDelta
 from pegboard.schema.config import Config, ProviderConfig
-from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible import provider as chat_provider
+from pegboard_plugins.openai_compatible.quirks import Quirks
 from provider_run import events_of, provider_at, request_for, text_of
 
 LIMIT_S = 30

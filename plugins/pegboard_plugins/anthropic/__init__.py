@@ -1,7 +1,7 @@
 """Claude through Anthropic's Messages API, and other servers that speak it."""
 
-import re
 from collections.abc import Mapping
+from functools import partial
 
 from pegboard import hookimpl
 from pegboard.http import Endpoint, HttpProvider, KeyCheck, MediaLimits, WireFormat, endpoints
@@ -13,8 +13,6 @@ _NPM = "@ai-sdk/anthropic"
 VERSION = "2023-06-01"
 """Of the API."""
 _URL_ENV = "ANTHROPIC_BASE_URL"
-FIRST_ADAPTIVE = (4, 6)
-"""The first version that decides by itself how much to think, and takes no temperature."""
 _FIRST_THINKING = (3, 7)
 _SMALL_WINDOW = 200_000
 """Models with a larger window take longer PDFs (Anthropic's page "PDF support")."""
@@ -22,17 +20,14 @@ _SMALL_WINDOW = 200_000
 
 def _assumed(model_id: str) -> ModelFacts:
     """Return the facts of a model with an unknown name: all of Claude's read pictures and PDFs."""
+    from pegboard_plugins.anthropic.thinking import FIRST_ADAPTIVE, version_of  # a request follows
+
     version = version_of(model_id)
     return ModelFacts(
         reads=Modalities(image=True, pdf=True),
         reasoning=version >= _FIRST_THINKING,
         temperature=version < FIRST_ADAPTIVE,
     )
-
-
-def version_of(model_id: str) -> tuple[int, ...]:
-    """Return the version in a model's name: (4, 6) of `claude-sonnet-4-6`, or ()."""
-    return tuple(int(number) for number in re.findall(r"(?<!\d)\d{1,2}(?!\d)", model_id)[:2])
 
 
 KNOWN = {
@@ -74,4 +69,9 @@ def _wire(model: Model) -> WireFormat:
         pages=600 if (model.limit.context or 0) > _SMALL_WINDOW else 100,
         fit=pictures.fitting_picture,
     )
-    return WireFormat(encode=encode, reader=lambda _: MessageReader(), go_on=go_on, media=media)
+    return WireFormat(
+        encode=partial(encode, version=VERSION),
+        reader=lambda _: MessageReader(),
+        go_on=go_on,
+        media=media,
+    )

@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 from pegboard.http import Endpoint, Post, encode_json, media_inputs, note_instead, valid_id
 from pegboard.providers import Call, Media, ModelMessage, ModelRequest, Reasoning, Result, Text
 from pegboard.unstable import media_bytes, snake_case
-from pegboard_plugins.anthropic import VERSION
 from pegboard_plugins.anthropic.thinking import thinking_of
 
 OUTPUT_TOKENS = 8192
@@ -35,9 +34,9 @@ _CONTROL = ("cache_ttl", "tool_streaming", "thinking", "effort", "reasoning_effo
 """Options that are not sent as they are."""
 
 
-def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
-    """Encode the request, with marks for the prompt cache."""
-    headers = {"anthropic-version": VERSION, **({"x-api-key": key} if key else {})}
+def encode(request: ModelRequest, endpoint: Endpoint, key: str, *, version: str) -> Post:
+    """Encode the request for a version of the API, with marks for the prompt cache."""
+    headers = {"anthropic-version": version, **({"x-api-key": key} if key else {})}
     return Post(endpoint.at("messages"), headers, _body(request, endpoint))
 
 

@@ -1,12 +1,14 @@
 """The amount of Claude's reasoning: a word that bounds its own choice, or a number of tokens."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from pegboard.providers import Call, ModelRequest, Reasoning
 from pegboard.unstable import snake_case
-from pegboard_plugins.anthropic import FIRST_ADAPTIVE, version_of
 
+FIRST_ADAPTIVE = (4, 6)
+"""The first version that decides by itself how much to think, and takes no temperature."""
 LEAST_BUDGET = 1024
 _BUDGETS = {"minimal": 1024, "low": 4096, "medium": 12_288, "high": 24_576, "max": 63_999}
 """Tokens by the word of an effort, for models that are told a number."""
@@ -34,6 +36,11 @@ def thinking_of(request: ModelRequest, limit: int) -> dict[str, Any]:
     words = effort and _style(request) == "adaptive"
     config = {"output_config": {"effort": effort}} if words else {}
     return {**({"thinking": thinking} if thinking else {}), **config}
+
+
+def version_of(model_id: str) -> tuple[int, ...]:
+    """Return the version in a model's name: (4, 6) of `claude-sonnet-4-6`, or ()."""
+    return tuple(int(number) for number in re.findall(r"(?<!\d)\d{1,2}(?!\d)", model_id)[:2])
 
 
 def _budgeted(effort: object, limit: int) -> dict[str, Any]:

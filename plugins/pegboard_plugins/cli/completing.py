@@ -141,7 +141,7 @@ async def _settings(app: "App") -> Mapping[str, str]:
     """Return the keys that are set, and those that hold no name of the user's."""
     import msgspec  # `--help` does without it
 
-    from pegboard_plugins.cli.config import leaves
+    from pegboard_plugins.cli.settingvalues import leaves
 
     def keys(table: msgspec.Struct, prefix: str = "") -> Iterator[str]:
         for name in table.__struct_fields__:

@@ -1,21 +1,15 @@
 """`pegboard config`: what is set, and by which file."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import click
 
-from pegboard.cli import Group, open_app, run_async
-from pegboard.unstable import without_passwords
+from pegboard.cli import Group, run_async
 from pegboard_plugins.cli import configkeys
-from pegboard_plugins.cli.explained import BUILT_IN
 from pegboard_plugins.cli.jsontext import as_json, format_option
-
-MASK = "•••"
-_SECRET_WORDS = ("key", "token", "secret", "password", "authorization", "credential", "cookie")
-_RULES = frozenset({"permission", "project_permission"})
-_NOT_SECRET = frozenset({"tokens", "max_tokens", "keyring"})
+from pegboard_plugins.cli.settingvalues import RULES, settings_of
 
 
 @click.group(cls=Group)
@@ -52,75 +46,10 @@ def show(directory: Path, style: Literal["text", "json"]) -> None:
 
 def _lines(key: str, value: object) -> Iterator[str]:
     """Yield the key with its value as in TOML; rules have a line each."""
-    is_rules = key.rpartition(".")[2] in _RULES and isinstance(value, list) and bool(value)
+    is_rules = key.rpartition(".")[2] in RULES and isinstance(value, list) and bool(value)
     if not is_rules:
         yield f"{key} = {as_json(value)}"
         return
     for rule in value:  # type: ignore[attr-defined] # a list, see above
         names = ".".join((key, as_json(rule["permission"]), as_json(rule["pattern"])))
         yield f"{names} = {as_json(rule['action'])}"
-
-
-async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
-    """Return the dotted keys with values and sources, and apart the rules that no file has."""
-    from pegboard.schema.wire import to_json
-
-    async with open_app(directory) as app:
-        values = to_json(app.config)
-        defaults = _defaults(values, to_json(app.config_sources.config))
-        said = [
-            (
-                key,
-                masked(key, value, app.plugins.secret_keys),
-                source_of(key, app.config_sources.sources),
-            )
-            for key, value in leaves(values)
-            if value or key not in _RULES
-        ]
-        return [*((key, rules, whose) for (key, whose), rules in defaults.items()), *said]
-
-
-def _defaults(
-    values: dict[str, Any], loaded: Mapping[str, Any]
-) -> dict[tuple[str, str], list[Any]]:
-    """Take the rules that no file has out of `values`, and return them by key and owner."""
-    found: dict[tuple[str, str], list[Any]] = {}
-    for key in sorted(_RULES & values.keys()):
-        written = loaded.get(key) or []
-        others = [rule for rule in values[key] if rule not in written]
-        values[key] = [rule for rule in values[key] if rule in written]
-        for rule in others:
-            found.setdefault((key, rule.pop("by", BUILT_IN)), []).append(rule)
-    return found
-
-
-def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield each value that is not a table, with its dotted key."""
-    for name, value in table.items():
-        key = f"{prefix}{name}"
-        if isinstance(value, Mapping):
-            yield from leaves(value, f"{key}.")
-        else:
-            yield key, value
-
-
-def source_of(key: str, sources: Mapping[str, str]) -> str:
-    """Return the file that set the key, or the nearest table around it, or a key in it."""
-    parts = key.split(".")
-    for end in range(len(parts), 0, -1):
-        if found := sources.get(".".join(parts[:end])):
-            return found
-    inside = sorted({file for name, file in sources.items() if name.startswith(f"{key}.")})
-    return ", ".join(inside) or BUILT_IN
-
-
-def masked(key: str, value: object, secret_keys: Collection[str] = ()) -> object:
-    """Mask a value whose key names a secret; `secret_keys` are further ones."""
-    if value and any(f"{key}.".startswith(f"{each}.") for each in secret_keys):
-        return MASK
-    name = key.rpartition(".")[2].lower()
-    is_secret = any(word in name for word in _SECRET_WORDS) and name not in _NOT_SECRET
-    in_headers = ".headers." in f".{key.lower()}"
-    if isinstance(value, str) and value and (is_secret or in_headers):
-        return MASK
-    return without_passwords(value) if isinstance(value, str) else value

@@ -17,6 +17,7 @@ from pegboard.plugins import nearest_names
 from pegboard.unstable import load_config, refuse_within_tool
 from pegboard_plugins.cli.completing import live, setting_value
 from pegboard_plugins.cli.jsontext import as_json
+from pegboard_plugins.cli.settingvalues import masked, settings_of, source_of
 from pegboard_plugins.shared.frontend import write_config
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ _PROJECT = click.option(
 @click.pass_obj
 def get_key(directory: Path, key: str) -> None:
     """Print the value of KEY, such as model or budget.run.usd."""
-    from pegboard_plugins.cli.config import masked, settings_of
-
     path = parts_of(key)
     found = run_async(settings_of(directory))
     inside = {name: value for name, value, _ in found if parts_of(name)[: len(path)] == path}
@@ -270,7 +269,6 @@ async def _source(directory: Path, key: str, changed_file: Path) -> str:
     :raises ConfigError: when the changed file is not valid; empty where another is not.
     """
     from pegboard.unstable import open_workspace
-    from pegboard_plugins.cli.config import source_of
 
     try:
         loaded = await load_config(

@@ -7,12 +7,9 @@ from pegboard import InvalidInputError
 from pegboard.errors import NotFoundError
 from pegboard.plugins import nearest_names
 from pegboard.schema.session import Session
-from pegboard_plugins.shared import frontend
 
 if TYPE_CHECKING:
     from pegboard import App
-    from pegboard_plugins.cli.backend import Backend
-    from pegboard_plugins.cli.runoptions import Options
 
 _SHOWN = 5
 _SEARCHED = 500
@@ -66,20 +63,3 @@ async def newest_session(app: "App") -> Session | None:
     here = await app.storage.sessions(project, roots=True, limit=1, directory=folder)
     found = here or await app.sessions(limit=1)
     return found[0] if found else None
-
-
-async def old_session(backend: "Backend", options: "Options") -> Session:
-    """Return the session that `run` goes on with or copies.
-
-    A server runs each session in the session's own folder.
-
-    :raises NotFoundError: when no session has the id.
-    :raises InvalidInputError: when there is none to continue, or it works in another folder.
-    """
-    named = options.session_id
-    found = await (backend.session(named) if named else backend.newest())
-    if found is None:
-        raise InvalidInputError("there is no session to continue in this project")
-    if not options.forked and options.attach is None:
-        frontend.require_folder(found, options.directory)
-    return found

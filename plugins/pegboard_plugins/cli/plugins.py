@@ -14,7 +14,7 @@ from pegboard_plugins.cli.plugindoctor import doctor, failed_hooks
 from pegboard_plugins.cli.plugininstall import install, uninstall
 from pegboard_plugins.cli.pluginnew import new
 from pegboard_plugins.cli.pluginsecret import secret
-from pegboard_plugins.cli.pluginswitch import disable, enable, info
+from pegboard_plugins.cli.pluginswitch import disable, enable, info, state_of
 from pegboard_plugins.cli.plugintrace import trace
 
 if TYPE_CHECKING:
@@ -109,15 +109,6 @@ def _row(plugin: "PluginInfo") -> tuple[str, ...]:
 def _off(plugin: "PluginInfo") -> "Iterator[tuple[str, str]]":
     """Yield each tool of the plugin that is off, with the setting that turns it on."""
     yield from (each for each in plugin.switch.items() if each[0] not in plugin.tools)
-
-
-def state_of(plugin: "PluginInfo") -> str:
-    """Return the state of the plugin in one word."""
-    if plugin.blocked:
-        return "blocked"
-    if plugin.error:
-        return "failed"
-    return "quarantined" if plugin.quarantined else "ok"
 
 
 def _facts(plugin: "PluginInfo") -> dict[str, Any]:

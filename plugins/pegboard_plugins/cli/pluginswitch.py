@@ -122,6 +122,15 @@ def _command(name: str) -> "DistributionEntry | None":
     return next((each for each in brought_commands() if each.name == name), None)
 
 
+def state_of(plugin: "PluginInfo") -> str:
+    """Return the state of the plugin in one word."""
+    if plugin.blocked:
+        return "blocked"
+    if plugin.error:
+        return "failed"
+    return "quarantined" if plugin.quarantined else "ok"
+
+
 async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
     """Return the facts about the plugins of this name."""
     async with open_app(directory) as app:
@@ -143,7 +152,7 @@ def _schema(model: "type[Any] | None") -> dict[str, Any]:
 
 def _options(app: "App", plugin: "PluginInfo", table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options by their dotted keys; secrets are masked."""
-    from pegboard_plugins.cli.config import leaves, masked
+    from pegboard_plugins.cli.settingvalues import leaves, masked
 
     hidden, prefix = app.plugins.secret_keys, f"plugins.{plugin.table}.options."
     return {key: masked(f"{prefix}{key}", value, hidden) for key, value in leaves(table)}
@@ -151,7 +160,6 @@ def _options(app: "App", plugin: "PluginInfo", table: Mapping[str, Any]) -> dict
 
 def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
     from pegboard_plugins.cli.distributions import entries
-    from pegboard_plugins.cli.plugins import state_of
 
     said = app.config.plugins.get(plugin.table)
     owners = [

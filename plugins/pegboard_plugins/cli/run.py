@@ -178,7 +178,7 @@ async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
             view.warn(warning)
     found = None
     if options.session_id or options.continued or options.resumes:
-        from pegboard_plugins.cli.foundsession import old_session  # most runs begin one
+        from pegboard_plugins.cli.oldsession import old_session  # most runs begin one
 
         found = await old_session(backend, options)
     if options.model is None and options.style == "text" and not options.resumes:

@@ -22,12 +22,12 @@ from pegboard.schema.session import PermissionRequest, Verdict
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat import SlashCommand
-    from pegboard_plugins.commandhooks.hookcommand import Product
+    from pegboard_plugins.commandhooks.hookcommand import ForeignFiles
     from pegboard_plugins.commandhooks.runner import HookRunner, HookRuns
 
 HOOK_S = 660.0
 """Longer than the longest hook, which is ended first."""
-FILES: "tuple[tuple[Product, str], ...]" = (
+FILES: "ForeignFiles" = (
     ("claude", ".claude/settings.json"),
     ("claude", ".claude/settings.local.json"),
     ("codex", ".codex/hooks.json"),
@@ -56,7 +56,7 @@ def _runner(plugin: Plugin, session: SessionView) -> "HookRunner | None":
     from pegboard_plugins.commandhooks.runner import HookRunner  # where there are hooks
 
     if plugin not in _RUNNERS:
-        _RUNNERS[plugin] = HookRunner(plugin)
+        _RUNNERS[plugin] = HookRunner(plugin, FILES)
         if plugin in _APPS:
             _RUNNERS[plugin].open(_APPS[plugin])
     return _RUNNERS[plugin]
@@ -203,7 +203,7 @@ async def register_slash(plugin: Plugin) -> "tuple[SlashCommand, ...]":
     def runs() -> "Mapping[str, HookRuns]":
         return _RUNNERS[plugin].runs if plugin in _RUNNERS else {}
 
-    return (hooks_command(_APPS[plugin], runs),)
+    return (hooks_command(_APPS[plugin], FILES, runs),)
 
 
 @hookimpl

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from pegboard import App, Host
 from pegboard_plugins.chat import ChatContext, SlashCommand
-from pegboard_plugins.commandhooks.command import found_files, is_waiting
+from pegboard_plugins.commandhooks.foundhooks import found_files, is_waiting
+from pegboard_plugins.commandhooks.hookcommand import ForeignFiles
 
 if TYPE_CHECKING:
     from pegboard_plugins.commandhooks.runner import HookRuns
@@ -15,22 +16,26 @@ if TYPE_CHECKING:
 HELP = "show the command hooks of other agents"
 
 
-def hooks_command(app: Host, runs: Callable[[], Mapping[str, "HookRuns"]]) -> SlashCommand:
+def hooks_command(
+    app: Host, files: ForeignFiles, runs: Callable[[], Mapping[str, "HookRuns"]]
+) -> SlashCommand:
     """Return the command."""
 
     async def show(context: ChatContext, argument: str) -> None:
         del argument
         home = Path((await app.user_env()).get("HOME") or Path.home())
-        lines = await asyncio.to_thread(lambda: tuple(_lines(app, home, runs())))
+        lines = await asyncio.to_thread(lambda: tuple(_lines(app, files, home, runs())))
         await context.open_page("Hooks", "\n".join(lines) or "no hooks are found here")
 
     return SlashCommand(name="hooks", help=HELP, action=show)
 
 
-def _lines(app: Host, home: Path, runs: Mapping[str, "HookRuns"]) -> Iterator[str]:
+def _lines(
+    app: Host, files: ForeignFiles, home: Path, runs: Mapping[str, "HookRuns"]
+) -> Iterator[str]:
     if not isinstance(app, App):
         return
-    for file in found_files(app, home):
+    for file in found_files(app, files, home):
         waits = is_waiting(app, file)
         yield f"{file.path} ({'not trusted: `pegboard hooks trust`' if waits else 'runs'})"
         for hook in file.hooks:

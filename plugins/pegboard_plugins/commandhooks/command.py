@@ -1,9 +1,7 @@
 """`pegboard hooks`: the command hooks of other agents that are found here, and trust in them."""
 
 import json
-import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -13,14 +11,16 @@ from pegboard import App
 from pegboard.cli import Group, open_app, run_async
 from pegboard.display import escape_controls
 from pegboard.errors import TrustError
-from pegboard.unstable import ProgramSearch, TrustStore, open_workspace, refuse_within_tool
-from pegboard_plugins.commandhooks.hookfiles import (
-    HookFile,
-    bundle_hooks,
-    places,
-    read_hooks,
-    wanted_digests,
+from pegboard.unstable import TrustStore, open_workspace, refuse_within_tool
+from pegboard_plugins.commandhooks import FILES
+from pegboard_plugins.commandhooks.foundhooks import (
+    digests_of,
+    files_of,
+    found_files,
+    is_of_project,
+    is_waiting,
 )
+from pegboard_plugins.commandhooks.hookfiles import HookFile, places
 
 
 @click.group(cls=Group)
@@ -62,7 +62,7 @@ def trust(directory: Path, *, yes: bool) -> None:
 async def trust_found_hooks(directory: Path, *, yes: bool) -> None:
     """Show the hooks of a project that do not run, and trust them; nothing where there are none."""
     place = open_workspace(directory)
-    found = places(Path.home(), place.directory, place.worktree)
+    found = places(FILES, Path.home(), place)
     if not any(is_project and path.exists() for _, path, is_project in found):
         return
     async with open_app(directory) as app:
@@ -73,7 +73,7 @@ async def trust_found_hooks(directory: Path, *, yes: bool) -> None:
 
 async def _list(directory: Path, style: Literal["text", "json"]) -> None:
     async with open_app(directory) as app:
-        found = found_files(app)
+        found = found_files(app, FILES)
         if style == "json":
             rows = [_row(app, file) for file in found]
             click.echo(json.dumps(rows, indent=2))  # ASCII: a terminal obeys none of it
@@ -100,8 +100,8 @@ async def _trust(directory: Path, *, yes: bool) -> None:
 
 def _trust_hooks(app: App, *, yes: bool) -> None:
     decision = app.trust
-    files = [file for file in _files(app) if _is_project(app, file)]
-    digests = {name: digest for file in files for name, digest in _digests(app, file).items()}
+    files = [file for file in files_of(app, FILES) if is_of_project(app, file)]
+    digests = {name: digest for file in files for name, digest in digests_of(app, file).items()}
     if not digests:
         click.echo("no hooks of this project are found")
         return
@@ -141,43 +141,9 @@ def _row(app: App, file: HookFile) -> dict[str, object]:
     }
 
 
-def found_files(app: App, home: Path | None = None) -> list[HookFile]:
-    """Return the hook files of the user, of the project and of bundles; it blocks."""
-    return [*_files(app, home), *bundle_hooks(app.places)]
-
-
 def waiting_files(app: App) -> list[Path]:
     """Return the hook files of the project whose hooks do not run before the user trusts them."""
-    return [file.path for file in _files(app) if file.hooks and is_waiting(app, file)]
-
-
-def _files(app: App, home: Path | None = None) -> Iterator[HookFile]:
-    place = app.workspace
-    for product, path, is_project in places(home or Path.home(), place.directory, place.worktree):
-        if (file := read_hooks(product, path, is_project=is_project)) is not None:
-            yield file
-
-
-def _is_project(app: App, file: HookFile) -> bool:
-    return file.path.is_relative_to(app.workspace.worktree)
-
-
-def _digests(app: App, file: HookFile) -> dict[str, str]:
-    """Return the digests of a file, and of the files of the project that its commands name."""
-    root, directory = app.workspace.worktree.resolve(), app.workspace.directory
-    search = ProgramSearch(root=root, directory=directory, trusted_by_user=True, env=os.environ)
-    found = {os.path.relpath(file.path, root): file.digest}
-    for hook in file.hooks:
-        found |= wanted_digests(hook, file.digest, search)
-    return found
-
-
-def is_waiting(app: App, file: HookFile) -> bool:
-    """Return whether the hooks of a file do not run before the user trusts them."""
-    if not _is_project(app, file):
-        return False
-    allowed = app.trust.allowed
-    return any(allowed.get(name) != digest for name, digest in _digests(app, file).items())
+    return [file.path for file in files_of(app, FILES) if file.hooks and is_waiting(app, file)]
 
 
 def _show(file: HookFile) -> None:

@@ -9,6 +9,8 @@ from typing import Literal
 import msgspec
 
 Product = Literal["claude", "codex", "gemini"]
+ForeignFiles = tuple[tuple[Product, str], ...]
+"""Hook files by their names in a home or a project, each with the product whose form it has."""
 MATCH_WITHIN_S = 0.1
 """For one regular expression of a matcher."""
 _EXACT: dict[Product, re.Pattern[str]] = {

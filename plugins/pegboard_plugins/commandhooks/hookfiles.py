@@ -12,11 +12,11 @@ from typing import Any
 
 import msgspec
 
+from pegboard import SessionView, Workspace
 from pegboard.app import UserFolders
 from pegboard.unstable import ProgramSearch, read_bounded
-from pegboard_plugins.commandhooks import FILES
 from pegboard_plugins.commandhooks.honoured import FIRING, never_reason
-from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
+from pegboard_plugins.commandhooks.hookcommand import CommandHook, ForeignFiles, Product
 from pegboard_plugins.shared.frontend import read_bundles
 
 LONGEST_S = 600.0
@@ -39,14 +39,16 @@ class HookFile(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-def places(home: Path, directory: Path, worktree: Path) -> Iterator[tuple[Product, Path, bool]]:
+def places(
+    files: ForeignFiles, home: Path, place: Workspace | SessionView
+) -> Iterator[tuple[Product, Path, bool]]:
     """Yield where hook files may be, the user's first, and whether they are the project's."""
-    for product, name in FILES:
+    for product, name in files:
         if not name.endswith(".local.json"):
             yield product, home / name, False
-    for folder in dict.fromkeys((worktree, directory)):
+    for folder in dict.fromkeys((place.worktree, place.directory)):
         if folder != home:
-            for product, name in FILES:
+            for product, name in files:
                 yield product, folder / name, True
 
 

@@ -7,6 +7,7 @@ from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.part import CompactionPart, Part, TextPart
 from pegboard_plugins.commandhooks.outcome import HookOutcome
 from pegboard_plugins.commandhooks.runner import HookRunner
+from pegboard_plugins.commandhooks.watching import listen
 
 
 async def before_prompt(runner: HookRunner, session: SessionView, message: Turn) -> Turn | None:
@@ -19,7 +20,7 @@ async def before_prompt(runner: HookRunner, session: SessionView, message: Turn)
     texts += await (_started_child if is_child else _started)(runner, session)
     runner.sessions[session.id] = session
     runner.continuing.discard(session.id)
-    await runner.watch(session)
+    await runner.watch(session, listen)
     typed = _typed(message.parts)
     if typed and not is_child:
         found = await runner.run("UserPromptSubmit", session, body={"prompt": typed})

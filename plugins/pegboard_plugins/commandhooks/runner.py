@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from pegboard import Host, PendingCall, Plugin, SessionView, ToolError
 from pegboard.schema.message import Turn
 from pegboard.schema.part import ToolPart
 from pegboard.unstable import ProgramSearch
-from pegboard_plugins.commandhooks.hookcommand import CommandHook
+from pegboard_plugins.commandhooks.hookcommand import CommandHook, ForeignFiles
 from pegboard_plugins.commandhooks.hookfiles import (
     HookFile,
     bundle_hooks,
@@ -42,6 +42,7 @@ WATCHING = frozenset(
 _State = tuple[int, int, int] | None
 
 
+Listener = Callable[["HookRunner", Host], Coroutine[Any, Any, None]]
 _Job = tuple[CommandHook, Mapping[str, object]]
 
 
@@ -79,8 +80,9 @@ class HookRunner:
     `triggers` why it was made. `batches` is the text of PostToolBatch by the step's message.
     """
 
-    def __init__(self, plugin: Plugin) -> None:
+    def __init__(self, plugin: Plugin, foreign: ForeignFiles) -> None:
         self._plugin = plugin
+        self._foreign = foreign
         self._app: asyncio.Future[Host] = asyncio.get_running_loop().create_future()
         self._files: dict[Path, tuple[_State, HookFile | None]] = {}
         self._told: set[str] = set()
@@ -109,11 +111,9 @@ class HookRunner:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
 
-    async def watch(self, session: SessionView) -> None:
-        """Listen to the App's events from here on, if a hook is for one of them."""
+    async def watch(self, session: SessionView, listen: Listener) -> None:
+        """Have `listen` take the App's events from here on, if a hook is for one of them."""
         if self._listening is None and await self._has_watching(session):
-            from pegboard_plugins.commandhooks.watching import listen  # few files have such hooks
-
             self._listening = asyncio.create_task(listen(self, await self._opened()))
 
     async def _has_watching(self, session: SessionView) -> bool:
@@ -269,7 +269,7 @@ class HookRunner:
         """Return the hook files as they are now; one that has not changed is not read again."""
         home = session.home or Path.home()
         found = []
-        for product, path, is_project in places(home, session.directory, session.worktree):
+        for product, path, is_project in places(self._foreign, home, session):
             state = _state(path)
             if path not in self._files or self._files[path][0] != state:
                 read = read_hooks(product, path, is_project=is_project) if state else None

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from pegboard.app import UserFolders
     from pegboard_plugins.foreignfiles.claudefolder import ClaudeSetup
 
-FOLDER = ".claude"
-DEFINITIONS = ("agents", "commands")
-SETTINGS = ("settings.json", "settings.local.json")
+_READ = ("agents", "commands", "settings.json", "settings.local.json")
+"""What a folder needs one of, so that its modules are loaded at the start."""
 _MOST_NOTES = 3
 
 
@@ -41,9 +40,12 @@ _SETUPS: "WeakKeyDictionary[Plugin, ClaudeSetup]" = WeakKeyDictionary()
 async def trusted_files(workspace: Workspace) -> Sequence[Path]:
     """Return the project's agents and commands."""
     folders = [each for each in _project_folders(workspace) if each != Path.home()]
-    if not any((each / FOLDER).is_dir() for each in folders):
+    if not any((each / ".claude").is_dir() for each in folders):
         return ()
-    from pegboard_plugins.foreignfiles.claudefolder import definition_files  # where there are some
+    from pegboard_plugins.foreignfiles.claudefolder import (  # where there are some
+        FOLDER,
+        definition_files,
+    )
 
     root = workspace.worktree
     return tuple(
@@ -148,8 +150,8 @@ async def register_commands(plugin: Plugin) -> tuple[Command, ...]:
 
 
 def _has_files(folder: Path) -> bool:
-    top = folder / FOLDER
-    return top.is_dir() and any((top / name).exists() for name in (*DEFINITIONS, *SETTINGS))
+    top = folder / ".claude"
+    return top.is_dir() and any((top / name).exists() for name in _READ)
 
 
 def _project_folders(workspace: Workspace) -> tuple[Path, ...]:

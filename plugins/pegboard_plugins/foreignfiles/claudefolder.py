@@ -12,12 +12,14 @@ from pegboard import Workspace
 from pegboard.schema.config import Agent, Command
 from pegboard.schema.session import Rule, Ruleset
 from pegboard.unstable import read_bounded
-from pegboard_plugins.foreignfiles import DEFINITIONS, FOLDER, SETTINGS
 from pegboard_plugins.foreignfiles.clauderules import Anchors, ForeignRule, read_rules
 from pegboard_plugins.foreignfiles.claudetools import permissions_of, template_of
 from pegboard_plugins.shared.frontend import front_matter, listed
 
 LIMIT_BYTES = 256 * 1024
+FOLDER = ".claude"
+DEFINITIONS = ("agents", "commands")
+SETTINGS = ("settings.json", "settings.local.json")
 MOST_FILES = 500
 MOST_FOLDERS = 200
 _NAME = re.compile(r"[A-Za-z0-9][\w:.-]{0,63}")

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from pegboard.unstable import read_bounded
-from pegboard_plugins.foreignfiles import FOLDER, SETTINGS
 from pegboard_plugins.foreignfiles.claudefolder import (
+    FOLDER,
+    SETTINGS,
     Places,
     definition_files,
     read_definition,

@@ -1,6 +1,5 @@
 """Gemini through Google's own API."""
 
-import re
 from collections.abc import Mapping
 
 from pegboard import hookimpl
@@ -13,14 +12,10 @@ _NPM = "@ai-sdk/google"
 _FIRST_THINKING = (2, 5)
 
 
-def version_of(model_id: str) -> tuple[int, ...]:
-    """Return the version in a model's name: (2, 5) of `gemini-2.5-pro`, or ()."""
-    found = re.search(r"gemini-(\d+)(?:\.(\d+))?", model_id)
-    return tuple(int(number) for number in found.groups(default="0")) if found else ()
-
-
 def _assumed(model_id: str) -> ModelFacts:
     """Return the facts of a model with an unknown name."""
+    from pegboard_plugins.gemini.request import version_of  # a request follows
+
     media = "gemini" in model_id
     return ModelFacts(
         reads=Modalities(image=media, pdf=media, audio=media, video=media),

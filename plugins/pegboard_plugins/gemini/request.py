@@ -4,6 +4,7 @@ Each message of the history is encoded once and kept with it. What the model tho
 Google: a signature stands for it, and goes back in the very part that it came in.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +12,6 @@ from urllib.parse import quote
 from pegboard.http import Endpoint, Post, encode_json, media_inputs, note_instead
 from pegboard.providers import Call, Content, Media, ModelMessage, ModelRequest, Result, Text
 from pegboard.unstable import media_bytes
-from pegboard_plugins.gemini import version_of
 from pegboard_plugins.gemini.schemas import documented
 
 OWN = "gemini"
@@ -91,6 +91,12 @@ def _thinking(request: ModelRequest) -> dict[str, Any] | None:
     if "thinkingLevel" in chosen and "thinkingBudget" in chosen:  # the API takes one of both
         del chosen["thinkingBudget" if _signs(request) else "thinkingLevel"]
     return {"includeThoughts": True, **chosen}
+
+
+def version_of(model_id: str) -> tuple[int, ...]:
+    """Return the version in a model's name: (2, 5) of `gemini-2.5-pro`, or ()."""
+    found = re.search(r"gemini-(\d+)(?:\.(\d+))?", model_id)
+    return tuple(int(number) for number in found.groups(default="0")) if found else ()
 
 
 def _signs(request: ModelRequest) -> bool:

@@ -6,8 +6,6 @@ from typing import Literal
 from pegboard import PermissionContext, Tool, ToolContext, ToolResult, hookimpl, tool
 from pegboard.files import named_path
 
-Mode = Literal["content", "files_with_matches", "count"]
-
 MOST_CONTEXT = 50
 """Lines around a match; who wants more reads the file."""
 
@@ -33,7 +31,7 @@ async def grep(  # noqa: PLR0913, PLR0917 - as models know them
     path: str = "",  # noqa: ARG001 - for `requires`
     include: str = "",
     type: str = "",  # noqa: A002 - as models know it
-    output_mode: Mode = "content",
+    output_mode: Literal["content", "files_with_matches", "count"] = "content",
     context: int = 0,
     before: int = 0,
     after: int = 0,

@@ -10,10 +10,9 @@ from pegboard import InvalidInputError, ToolContext, ToolError, ToolResult
 from pegboard.files import glob_expression
 from pegboard.permissions import may_read
 from pegboard.unstable import ripgrep
-from pegboard_plugins.grep import Mode
 from pegboard_plugins.grep.kinds import KINDS
 from pegboard_plugins.grep.lines import Around, Place
-from pegboard_plugins.grep.results import Findings, newest_first, shown
+from pegboard_plugins.grep.results import Findings, Mode, newest_first, shown
 from pegboard_plugins.grep.searching import PARTLY, Query, Search
 
 _HALF = re.compile("[\ud800-\udfff]")

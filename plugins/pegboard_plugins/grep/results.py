@@ -4,14 +4,15 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
 from pegboard import ToolResult
 from pegboard.files import is_resolved, printable_name
-from pegboard_plugins.grep import Mode
 from pegboard_plugins.grep.lines import LIMIT_LINE, Around, MatchLine, Place, lines_of
 
+Mode = Literal["content", "files_with_matches", "count"]
 SHOWN = 100
 """Matches, or files."""
 LIMIT_BYTES = 51_200

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from pegboard import hookimpl
@@ -11,6 +11,9 @@ from pegboard.http import Endpoint, HttpProvider, KeyCheck, MediaLimits, WireFor
 from pegboard.providers import Keys, Provider
 from pegboard.schema.config import Config
 from pegboard.schema.model import Model
+
+if TYPE_CHECKING:
+    from pegboard_plugins.openai_compatible.quirks import Quirks
 
 _COMPATIBLE = "@ai-sdk/openai-compatible"
 _NPM = (
@@ -23,37 +26,6 @@ _CACHE_KEY = "setCacheKey"
 _WIRE = "wire"
 _CHAIN = "chainResponses"
 _OFFICIAL = "https://api.openai.com/"
-
-
-class Quirks(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of a server from others in the fields that it reads.
-
-    `short_ids` is Mistral's rule: nine letters or digits, and no user message straight after a
-    tool's. `effort_object` is OpenRouter's `reasoning: {effort}`, `template` says that switches of
-    a model's chat template go in `chat_template_kwargs`, `silent_window` that the server, Ollama,
-    cuts off what is too long for it and says nothing. `form_with_tools` is OpenAI's: a schema of
-    the answer leaves the model its calls, which the grammars of other servers rule out.
-    """
-
-    limit_field: str = "max_tokens"
-    usage_option: bool = True
-    cache_key: bool = False
-    short_ids: bool = False
-    effort_object: bool = False
-    template: bool = False
-    silent_window: bool = False
-    form_with_tools: bool = False
-
-
-QUIRKS: Mapping[str, Quirks] = {
-    "openai": Quirks(limit_field="max_completion_tokens", cache_key=True, form_with_tools=True),
-    "openrouter": Quirks(effort_object=True),
-    "mistral": Quirks(usage_option=False, short_ids=True),
-    "ollama": Quirks(silent_window=True),
-    "lmstudio": Quirks(template=True),
-    "vllm": Quirks(template=True),
-    "llamacpp": Quirks(template=True),
-}
 
 
 def _fitting(content: bytes, limits: MediaLimits) -> bytes | str:
@@ -154,24 +126,22 @@ async def register_providers(
         {**env, "OLLAMA_HOST": ollama_url(env["OLLAMA_HOST"])} if env.get("OLLAMA_HOST") else env
     )
     found = endpoints(config, environ, known=KNOWN, npm=_NPM)
-    return tuple(
-        provider(endpoint, QUIRKS.get(endpoint.id, Quirks()), environ=env, keys=keys)
-        for endpoint in found
-    )
+    return tuple(provider(endpoint, None, environ=env, keys=keys) for endpoint in found)
 
 
 def provider(
-    endpoint: Endpoint, quirks: Quirks, *, environ: Mapping[str, str], keys: Keys
+    endpoint: Endpoint, quirks: "Quirks | None", *, environ: Mapping[str, str], keys: Keys
 ) -> HttpProvider:
-    """Return the provider of an endpoint with these quirks."""
+    """Return the provider of an endpoint with these quirks, None for those known of its server."""
     options = dict(endpoint.options)
-    quirks = replace(quirks, cache_key=bool(options.pop(_CACHE_KEY, quirks.cache_key)))
+    cache_key = options.pop(_CACHE_KEY, None)
     chosen = str(options.pop(_WIRE, ""))
     chained = bool(options.pop(_CHAIN, False))
     bare = replace(endpoint, options=options)
 
     def wire(model: Model) -> WireFormat:
-        found = _responses() if is_by_responses(bare, model, chosen) else _chat(quirks)
+        by_responses = is_by_responses(bare, model, chosen)
+        found = _responses() if by_responses else _chat(bare.id, quirks, cache_key)
         return replace(found, media=_MEDIA.get(bare.id, found.media))
 
     if not chained:
@@ -195,10 +165,14 @@ def is_by_responses(endpoint: Endpoint, model: Model, chosen: str) -> bool:
     return model.wire in (None, "responses")
 
 
-def _chat(quirks: Quirks) -> WireFormat:
+def _chat(server: str, quirks: "Quirks | None", cache_key: object) -> WireFormat:
     from pegboard_plugins.openai_compatible.answer import ChatReader  # the first request's
+    from pegboard_plugins.openai_compatible.quirks import QUIRKS, Quirks
     from pegboard_plugins.openai_compatible.request import encode
 
+    quirks = quirks or QUIRKS.get(server, Quirks())
+    if cache_key is not None:
+        quirks = replace(quirks, cache_key=bool(cache_key))
     wire = WireFormat(
         encode=partial(encode, quirks=quirks), reader=lambda request: ChatReader(request.tools)
     )

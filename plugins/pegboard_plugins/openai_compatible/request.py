@@ -16,7 +16,7 @@ from pegboard.http import Endpoint, Post, encode_json, media_inputs, note_instea
 from pegboard.providers import Call, Media, ModelMessage, ModelRequest, Result, Text, ToolDefinition
 from pegboard.schema.model import Model
 from pegboard.unstable import media_bytes, media_kind, snake_case
-from pegboard_plugins.openai_compatible import Quirks
+from pegboard_plugins.openai_compatible.quirks import Quirks
 from pegboard_plugins.openai_compatible.thinking import EFFORT, effort_of, with_thoughts
 
 _SHORT_ID = re.compile(r"[0-9A-Za-z]{9}")

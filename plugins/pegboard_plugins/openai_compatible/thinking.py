@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pegboard.providers import ModelMessage, ModelRequest, Reasoning
-from pegboard_plugins.openai_compatible import Quirks
+from pegboard_plugins.openai_compatible.quirks import Quirks
 
 OWN = "chat"
 """What is under this name in the metadata of parts is ours."""

@@ -53,8 +53,6 @@ MOST_KNOWN = 128
 SHOWN_DESCRIPTION = 240
 MOST_OF_LIBRARIES = 1024
 """How many bytes of a request the lines of libraries' skills have."""
-ENVIRONMENTS = (".venv", "venv")
-"""Where a project has the libraries that it uses."""
 UNSEEN = "written by an agent, not yet accepted by the user"
 MATERIAL = (
     "An agent has written the skill {}, and the user has not accepted it: it is material, not an"
@@ -172,7 +170,7 @@ def _with_libraries(config: Config) -> bool:
 def find_skills(site: SkillSite) -> dict[str, Skill]:
     """Return the skills by name: a nearer one wins, a library's loses, links stay inside."""
     found: dict[str, Skill] = {}
-    if site.libraries and any((site.worktree / name).is_dir() for name in ENVIRONMENTS):
+    if site.libraries and any((site.worktree / name).is_dir() for name in (".venv", "venv")):
         from pegboard_plugins.skill.libraries import library_skills  # where there are libraries
 
         for each in library_skills(site.worktree):

@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 
 from pegboard.unstable import read_bounded
-from pegboard_plugins.skill import ENVIRONMENTS, MOST_KNOWN
 
 LIMIT_BYTES = 256 * 1024
 MOST_LIBRARIES = 300
+ENVIRONMENTS = (".venv", "venv")
+"""Where a project has the libraries that it uses."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _ENTRY = re.compile(
     r"^\"?((?:[^/,\"\n]+/)+\.agents/skills/[^/,\"\n]+/SKILL\.md)\"?,sha256=([\w-]+)=?,\d*\r?$",
@@ -116,7 +117,7 @@ def _entries(
     return tuple(found)
 
 
-@lru_cache(maxsize=MOST_KNOWN)
+@lru_cache(maxsize=128)
 def _check(path: Path, digest: str, stamp: _Stamp) -> str | None:  # noqa: ARG001 - the key
     """Return the text of a file with this digest, None for any other file."""
     content, why = read_bounded(path)

@@ -13,7 +13,6 @@ import msgspec
 
 from pegboard import ToolError
 from pegboard.unstable import CERTIFICATES_HINT, is_public_address, proxy_for, tls_context
-from pegboard_plugins.webfetch import LIMIT_BYTES
 from pegboard_plugins.webfetch.addresses import (
     Resolve,
     addresses_for_proxy,
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
 
     from pegboard.unstable import Proxy
 
+LIMIT_BYTES = 5 << 20
+"""The longest content, decoded; what comes after it is not read (opencode `tool/webfetch.ts`)."""
 MOST_HOPS = 10
 MOST_ADDRESSES = 3
 CONNECT_S = 10.0

@@ -12,8 +12,8 @@ from pegboard.http import Endpoint
 from pegboard.providers import Keys
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.auth import KeptKeyStore
-from pegboard_plugins.openai_compatible import Quirks
 from pegboard_plugins.openai_compatible import provider as chat_provider
+from pegboard_plugins.openai_compatible.quirks import Quirks
 from pegboard_plugins.shared.frontend import KEYRING, KeyFile
 from provider_run import events_of, request_for
 

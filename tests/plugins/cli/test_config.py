@@ -2,8 +2,8 @@
 
 import re
 
-from pegboard_plugins.cli.config import MASK, leaves, masked, source_of
 from pegboard_plugins.cli.explained import BUILT_IN
+from pegboard_plugins.cli.settingvalues import MASK, leaves, masked, source_of
 from pegboard_plugins.cli.tables import moment, table
 
 

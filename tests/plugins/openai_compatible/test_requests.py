@@ -14,7 +14,7 @@ from pegboard.engine.modelentry import overridden
 from pegboard.http.encoding import snake_case
 from pegboard.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.model import Model, ModelApi
-from pegboard_plugins.openai_compatible import Quirks
+from pegboard_plugins.openai_compatible.quirks import Quirks
 from pegboard_plugins.openai_compatible.request import Dialect, encode_request
 from provider_run import READ, events_of, provider_at, request_for, user
 

@@ -9,9 +9,8 @@ import pytest
 
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.unstable import is_public_address
-from pegboard_plugins.webfetch import LIMIT_BYTES
 from pegboard_plugins.webfetch.addresses import system_addresses
-from pegboard_plugins.webfetch.fetching import Fetcher, Wish, parsed_url
+from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher, Wish, parsed_url
 from web_server import page, redirect, serving
 
 

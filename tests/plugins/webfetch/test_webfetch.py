@@ -5,8 +5,8 @@ import pytest
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins import webfetch as webfetch_plugin
-from pegboard_plugins.webfetch import LIMIT_BYTES, register_tools, webfetch_tool
-from pegboard_plugins.webfetch.fetching import Fetcher
+from pegboard_plugins.webfetch import register_tools, webfetch_tool
+from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher
 from plugin_handles import handle
 from tool_context import Context, call
 from web_server import page, redirect, serving

@@ -11,19 +11,17 @@ from pegboard.errors import SessionBusyError, StorageError
 from pegboard.schema.session import Session
 from pegboard.unstable import open_workspace, temporary_beside
 from pegboard_plugins.shared.frontend.copies import moved_here
-from pegboard_plugins.shared.frontend.projectfolder import known_folders
 
 MOST_FOLDERS = 1000
 """The record has no more of them than this, those that came last."""
 
 
-async def take_sessions(app: App, file: Path, mark: str) -> str:
+async def take_sessions(app: App, file: Path, known: dict[str, str], mark: str) -> str:
     """Make the sessions of the former folders of a checkout those of the App's, and record it.
 
-    It returns a note on them, if there are any. A former folder has the same mark and does not
-    exist any more.
+    It returns a note on them, if there are any. A former folder has the same mark in the record
+    `known` and does not exist any more.
     """
-    known = await asyncio.to_thread(known_folders, file)
     former = await asyncio.to_thread(_gone, known, mark)
     try:
         moved = [each for old in former for each in await _moved(app, Path(old))]

@@ -29,11 +29,11 @@ async def follow_folder(app: App) -> str:
     made, and by the inode of its git directory: another clone or a copy has another.
     """
     mark, file = _mark(app.workspace), app.places.data / _FOLDERS
-    if not mark or known_folders(file).get(str(app.workspace.worktree)) == mark:
+    if not mark or (known := _known(file)).get(str(app.workspace.worktree)) == mark:
         return ""
     from pegboard_plugins.shared.frontend.movedfolder import take_sessions  # once for a folder
 
-    return await take_sessions(app, file, mark)
+    return await take_sessions(app, file, known, mark)
 
 
 def _mark(place: Workspace) -> str:
@@ -49,7 +49,7 @@ def _mark(place: Workspace) -> str:
     return hashlib.sha256(b"%d %s" % (inode, line)).hexdigest() if line else ""
 
 
-def known_folders(file: Path) -> dict[str, str]:
+def _known(file: Path) -> dict[str, str]:
     """Return the folders of the checkouts that were used, each with what it is known by."""
     content, _ = read_bounded(file)
     try:

@@ -1,0 +1,51 @@
+"""The hook files that an App has, and those that wait for the user's trust."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from pegboard import App
+from pegboard.unstable import ProgramSearch
+from pegboard_plugins.commandhooks.hookcommand import ForeignFiles
+from pegboard_plugins.commandhooks.hookfiles import (
+    HookFile,
+    bundle_hooks,
+    places,
+    read_hooks,
+    wanted_digests,
+)
+
+
+def found_files(app: App, files: ForeignFiles, home: Path | None = None) -> list[HookFile]:
+    """Return the hook files of the user, of the project and of bundles; it blocks."""
+    return [*files_of(app, files, home), *bundle_hooks(app.places)]
+
+
+def files_of(app: App, files: ForeignFiles, home: Path | None = None) -> Iterator[HookFile]:
+    """Yield the hook files of the user and of the project; it blocks."""
+    for product, path, is_project in places(files, home or Path.home(), app.workspace):
+        if (file := read_hooks(product, path, is_project=is_project)) is not None:
+            yield file
+
+
+def is_of_project(app: App, file: HookFile) -> bool:
+    """Return whether a hook file is the project's."""
+    return file.path.is_relative_to(app.workspace.worktree)
+
+
+def digests_of(app: App, file: HookFile) -> dict[str, str]:
+    """Return the digests of a file, and of the files of the project that its commands name."""
+    root, directory = app.workspace.worktree.resolve(), app.workspace.directory
+    search = ProgramSearch(root=root, directory=directory, trusted_by_user=True, env=os.environ)
+    found = {os.path.relpath(file.path, root): file.digest}
+    for hook in file.hooks:
+        found |= wanted_digests(hook, file.digest, search)
+    return found
+
+
+def is_waiting(app: App, file: HookFile) -> bool:
+    """Return whether the hooks of a file do not run before the user trusts them."""
+    if not is_of_project(app, file):
+        return False
+    allowed = app.trust.allowed
+    return any(allowed.get(name) != digest for name, digest in digests_of(app, file).items())
