@@ -235,6 +235,18 @@ def test_a_group_of_the_kernel_is_gone_with_its_command() -> None:
     assert not group.folder.exists()
 
 
+def test_a_group_that_is_gone_already_is_not_tried_again() -> None:
+    groups = Groups(100)
+    group = groups.new()
+    if group is None:
+        pytest.skip("no control group can be made here")
+    group.folder.rmdir()
+
+    groups.remove(group)
+
+    assert group.folder not in groups._left
+
+
 def as_nobody(answer: int) -> None:
     """In a child process: run a crowd without being root, and write what became of it."""
     os.setgid(pwd.getpwnam("nobody").pw_gid)
