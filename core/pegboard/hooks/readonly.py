@@ -70,8 +70,8 @@ class ReadOnlyViews:
     def given(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
         """Return the view of an argument, which several plugins in a row are handed."""
         kind: type = type(value)
-        if _form(kind) is not msgspec.Struct:
-            return self.view(value)
+        if (form := _form(kind)) is not msgspec.Struct:
+            return value if form is object else self.view(value)
         if (known := self._newest.get(kind)) is None or known[0] is not value:
             known = self._newest[kind] = value, self.view(value)
         return known[1]
@@ -94,9 +94,10 @@ class ReadOnlyViews:
 
     def _history(self, turns: tuple[object, ...]) -> tuple[object, ...]:
         """Return the views of a history, of which only the new turns are made."""
-        if turns is not self._last[0]:
-            views = [self._views.get(id(turn)) or self._view(turn) for turn in turns]
-            self._last = (turns, tuple(views))
+        last, views = self._last
+        if turns is not last:
+            same = [*map(is_, last, turns), False].index(False)
+            self._last = (turns, (*views[:same], *map(self._view, turns[same:])))
         return self._last[1]
 
     def plain(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in

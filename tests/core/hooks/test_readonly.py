@@ -129,3 +129,13 @@ def test_a_long_history_is_handed_out_and_taken_back_as_itself() -> None:
     assert made.view(turns) is views
     assert all(map(is_, made.view(longer)[:-2], views[:-1]))
     assert all(map(is_, made.plain(made.view(longer)), longer))
+
+
+@pytest.mark.parametrize("part", [slice(3), slice(2, None), slice(None, None, -1), slice(0)])
+def test_another_history_has_the_views_of_its_own_turns(part: slice) -> None:
+    made = ReadOnlyViews()
+    turns = tuple(copy.copy(TURN) for _ in range(5))
+    views = made.view(turns)
+
+    assert all(map(is_, made.view(turns[part]), views[part]))
+    assert len(made.view(turns[part])) == len(turns[part])
