@@ -4,7 +4,7 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import WRAPPER_ASSIGNMENTS
+from functools import WRAPPER_ASSIGNMENTS, cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack, get_args, overload
 
 from pegboard.arguments.binding import Arguments, FunctionArguments, RawArguments, own_names
@@ -221,7 +221,10 @@ class Tool:
         """
         bound = self.arguments.bind(context, args)
         try:
-            answer = await (bound() if self._is_async else _in_thread(bound))
+            work = bound() if self._is_async else run_in_thread(bound, name="pegboard-tool")
+            answer = await work
+            if not self._is_async and inspect.isawaitable(answer):
+                answer = await answer
         except SystemExit as error:
             raise ToolError(f"the tool {self.id} tried to end the process") from error
         if isinstance(answer, str):
@@ -259,7 +262,7 @@ class Tool:
             raise ToolError(f"`requires` of the tool {self.id} answers with what it has to await")
         return answer
 
-    @property
+    @cached_property
     def _is_async(self) -> bool:
         return inspect.iscoroutinefunction(self.arguments.function)
 
@@ -347,9 +350,3 @@ def _name(function: object) -> str:
         return name
     reason = 'it has no name of its own; write @tool(id="...")'
     raise SignatureError(type(function).__module__, reason, tool=repr(function))
-
-
-async def _in_thread(bound: Callable[[], Any]) -> object:
-    """Call the function in a thread that delays neither other calls nor the exit."""
-    answer = await run_in_thread(bound, name="pegboard-tool")
-    return await answer if inspect.isawaitable(answer) else answer

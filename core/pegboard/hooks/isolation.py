@@ -8,7 +8,7 @@ import asyncio
 import inspect
 import sys
 import types
-from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import Context
 from functools import partial
@@ -103,7 +103,8 @@ class Isolation:
         if outcome.late:
             failure = f"took longer than {each.timeout_s:g} s"
         elif outcome.held_s > each.timeout_s:
-            failure = _held_too_long(each, outcome.held_s, stalled)
+            held = f"{stalled or 'held up everything'}, {outcome.held_s:.1f} s in all"
+            failure = f"{held}; its limit is {each.timeout_s:g} s"
         elif outcome.error is not None and not isinstance(outcome.error, passing):
             failure = _describe(outcome.error, each.function)
         elif outcome.value is not None:
@@ -218,7 +219,9 @@ class Isolation:
         running: set[asyncio.Task[Any]] = {*self._running}
         for holder, tasks in self._begun.items():
             if left := tasks - running:
-                self._tell(holder, f"left {_counted(left)} running when the App closed")
+                names = {getattr(task.get_coro(), "__qualname__", "") for task in left}
+                named = f"{len(left):,} tasks ({', '.join(sorted(names)[:MOST_NAMED])})"
+                self._tell(holder, f"left {named} running when the App closed")
                 running |= left
         for task in running:
             task.cancel()
@@ -311,16 +314,6 @@ def _attempt_sync(function: Callable[..., object], named: Mapping[str, object]) 
         return _HookOutcome(function(**named))
     except BaseException as error:  # noqa: BLE001 - foreign code, in a thread that lives on
         return _HookOutcome(error=error)
-
-
-def _counted(tasks: Collection[asyncio.Task[Any]]) -> str:
-    names = {getattr(task.get_coro(), "__qualname__", "") for task in tasks}
-    return f"{len(tasks):,} tasks ({', '.join(sorted(names)[:MOST_NAMED])})"
-
-
-def _held_too_long(each: Implementation, held_s: float, stalled: str) -> str:
-    text = stalled or "held up everything"
-    return f"{text}, {held_s:.1f} s in all; its limit is {each.timeout_s:g} s"
 
 
 def _describe(error: BaseException, function: Callable[..., object]) -> str:

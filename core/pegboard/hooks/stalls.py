@@ -9,8 +9,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
@@ -57,18 +57,11 @@ class Stalls:
         self._awake = threading.Event()
         self._closed = threading.Event()
 
-    @contextmanager
-    def running(self, holder: Holder) -> Iterator[None]:
-        """While this lasts, what the current task does is the holder's."""
+    def running(self, holder: Holder) -> AbstractContextManager[None]:
+        """Return a block in which what the current task does is the holder's."""
         task = asyncio.current_task()
         assert task is not None
-        before = self.begin(task, holder)
-        printing = PRINTING.set(holder.plugin)
-        try:
-            yield
-        finally:
-            PRINTING.reset(printing)
-            self.end(task, before)
+        return _Running(self, task, holder)
 
     def begin(self, task: asyncio.Task[object], holder: Holder) -> Holder | None:
         """From here on what the task does is the holder's; whose it was, None if nobody's."""
@@ -152,6 +145,21 @@ class Stalls:
             return running[task], f"{text} at {place}"
         names = dict.fromkeys(f"{each.what} of {each.plugin}" for each in running.values())
         return None, f"{text} while there ran {', '.join(names)}, at {place}"
+
+
+class _Running:
+    """A block whose code is a holder's; as a generator it would cost each hook eight calls more."""
+
+    def __init__(self, stalls: Stalls, task: asyncio.Task[object], holder: Holder) -> None:
+        self._stalls, self._task, self._holder = stalls, task, holder
+
+    def __enter__(self) -> None:
+        self._before = self._stalls.begin(self._task, self._holder)
+        self._printing = PRINTING.set(self._holder.plugin)
+
+    def __exit__(self, *_: object) -> None:
+        PRINTING.reset(self._printing)
+        self._stalls.end(self._task, self._before)
 
 
 def _log(text: str, *facts: object) -> None:
