@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from pegboard.schema.model import CacheCost, CostTier, Modalities, ModelCost, ModelLimit
+from pegboard_plugins import anthropic, gemini
 from pegboard_plugins.catalogue.build import LIMIT_BYTES, tables, with_prices
 from pegboard_plugins.catalogue.pricelist import row_of
 from pegboard_plugins.catalogue.table import REFRESHED, SERVED, SHIPPED, facts_of, names_of
+from pegboard_plugins.openai_compatible import KNOWN
 
 OPENS = """
 import asyncio, json, sys
@@ -179,7 +181,7 @@ def test_a_provider_outside_of_the_table_is_looked_up_in_the_installed_price_lis
 
 def test_of_an_unknown_provider_nothing_is_known(tmp_path: Path) -> None:
     assert facts_of("mine", "m", tmp_path) is None
-    assert names_of("mine", tmp_path) is None
+    assert names_of("mine", "", tmp_path) is None
 
 
 @pytest.mark.parametrize("content", [b"", b"[1]", b'{"openai": 3}', b'{"openai": {"models": 1}}'])
@@ -192,12 +194,31 @@ def test_a_damaged_file_is_no_source(tmp_path: Path, content: bytes) -> None:
 
 
 def test_what_a_server_has_listed_are_its_models(tmp_path: Path) -> None:
-    known = names_of("openai", tmp_path)
+    known = names_of("openai", "", tmp_path)
     cache = written(tmp_path, SERVED, openai={"models": {"mine": {}}})
 
     assert known
     assert "gpt-5" in known
-    assert names_of("openai", cache) == ("mine",)
+    assert names_of("openai", "", cache) == ("mine",)
+
+
+def test_a_server_that_stands_for_a_provider_s_own_has_the_models_that_it_listed_itself(
+    tmp_path: Path,
+) -> None:
+    own, other = "https://api.openai.com/v1", "http://models.example/v1"
+    cache = written(tmp_path, SERVED, openai={"url": other, "models": {"mine": {}}})
+
+    assert "gpt-5" in (names_of("openai", own, cache) or ())
+    assert names_of("openai", other, cache) == ("mine",)
+    assert names_of("openai", "http://third.example/v1", cache) is None
+
+
+def test_the_tables_count_at_the_address_that_each_provider_has_by_itself() -> None:
+    for endpoint in (*KNOWN.values(), anthropic.KNOWN["anthropic"], gemini.KNOWN["gemini"]):
+        listed = names_of(endpoint.id, endpoint.url, Path("nowhere"))
+        assert listed == names_of(endpoint.id, "", Path("nowhere")), endpoint.id
+        if listed:
+            assert names_of(endpoint.id, "http://elsewhere.example", Path("nowhere")) is None
 
 
 def test_the_table_keeps_one_of_a_model_and_its_dated_releases() -> None:
@@ -225,8 +246,8 @@ def test_prices_of_another_list_fill_what_is_missing() -> None:
 
 
 def test_google_by_either_of_its_names_has_the_same_models(tmp_path: Path) -> None:
-    names = names_of("google", tmp_path)
+    names = names_of("google", "", tmp_path)
 
     assert names
-    assert names == names_of("gemini", tmp_path)
+    assert names == names_of("gemini", "", tmp_path)
     assert facts_of("google", names[0], tmp_path) == facts_of("gemini", names[0], tmp_path)

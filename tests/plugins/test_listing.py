@@ -132,7 +132,9 @@ def facts_at(
         server = ListingServer(provider="mine", url=f"{url}/v1/", kind=kind, key="k" * 20)
         [outcome] = asyncio.run(ask_servers([server], cache, local=True))
     assert outcome.error == ""
-    found = {name: facts_of("mine", name, cache) for name in names_of("mine", cache) or ()}
+    found = {
+        name: facts_of("mine", name, cache) for name in names_of("mine", server.url, cache) or ()
+    }
     assert len(found) == outcome.models
     return {name: facts for name, facts in found.items() if facts is not None}
 
@@ -256,7 +258,7 @@ def test_what_is_no_list_is_told_and_what_was_known_stays(tmp_path: Path, answer
 
     assert outcome == ListingOutcome(who="mine", error=outcome.error)
     assert outcome.error in {"status 404", "this is no list of models"}
-    assert names_of("mine", tmp_path) == ("acme/m",)
+    assert names_of("mine", "", tmp_path) == ("acme/m",)
 
 
 @pytest.mark.parametrize(

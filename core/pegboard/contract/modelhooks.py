@@ -374,11 +374,15 @@ def model_facts(provider: str, model: str, places: UserFolders) -> ModelFacts | 
 
 
 @hookspec("first", since="0.1")
-def model_names(provider: str, places: UserFolders) -> Sequence[str] | None:
+def model_names(provider: str, url: str, places: UserFolders) -> Sequence[str] | None:
     """Return ids of a provider's models, in addition to those that the provider lists.
 
     Called when models are listed. An id that the provider does not `resolve` is left out. First:
     a plugin that raises is reported, and the next one is asked.
+
+    - url: the address of the provider's server, "" if it is unknown. The user may have moved the
+      provider to another server, which has other models.
+    - places: the user's folders.
 
     The example of `model_facts` has one.
     """

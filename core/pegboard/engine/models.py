@@ -42,10 +42,7 @@ class Models(msgspec.Struct, frozen=True):
             raise ModelNotFoundError("none is chosen", hint=NONE_CHOSEN)
         provider_id, _, model_id = name.partition("/")
         provider = self.providers.get(provider_id)
-        model = None
-        if provider is not None and model_id:
-            with self.hooks.blaming(provider, f"the provider {provider_id}"):
-                model = provider.resolve(model_id)
+        model = self._resolve(provider, model_id) if provider is not None and model_id else None
         if model is None:
             model = await self.hooks.first(modelhooks.model_resolve, name=name)
         if model is None or model.provider_id not in self.providers:
@@ -77,11 +74,15 @@ class Models(msgspec.Struct, frozen=True):
         names = settings.env or provider.env
         return not names or self.keys.source(provider.id, names) is not None
 
+    def _resolve(self, provider: Provider, model_id: str) -> Model | None:
+        with self.hooks.blaming(provider, f"the provider {provider.id}"):
+            return provider.resolve(model_id)
+
     async def _names_of(self, provider: Provider) -> Sequence[str]:
-        named = await self.hooks.first(
-            modelhooks.model_names, provider=provider.id, places=self.places
-        )
         settings = self.config.provider.get(provider.id, ProviderConfig())
+        known = self._resolve(provider, next(iter(settings.models), "any"))
+        url, hook = known.api.url if known is not None else "", modelhooks.model_names
+        named = await self.hooks.first(hook, provider=provider.id, url=url, places=self.places)
         return *(named or ()), *settings.models
 
     async def _nearest(self, name: str) -> tuple[str, ...]:
@@ -101,7 +102,7 @@ class Models(msgspec.Struct, frozen=True):
     async def _of(self, provider: Provider) -> Sequence[Model]:
         known = {model.id: model for model in provider.models()}
         for name in await self._names_of(provider):
-            if name not in known and (model := provider.resolve(name)) is not None:
+            if name not in known and (model := self._resolve(provider, name)) is not None:
                 known[name] = model
         return tuple(known.values())
 

@@ -37,8 +37,8 @@ def model_facts(provider: str, model: str, places: UserFolders) -> "ModelFacts |
 
 
 @hookimpl
-def model_names(provider: str, places: UserFolders) -> Sequence[str] | None:
-    """Return the models that the provider's server listed last, else those of the table."""
+def model_names(provider: str, url: str, places: UserFolders) -> Sequence[str] | None:
+    """Return the models that the server at this address listed last, else those of the table."""
     from pegboard_plugins.catalogue.table import names_of
 
-    return names_of(provider, places.cache)
+    return names_of(provider, url, places.cache)

@@ -100,7 +100,7 @@ async def _listed(
             rows = await listed(server.kind, server.url.rstrip("/"), ask)
     except (httpx.InvalidURL, OSError, ValueError) as error:
         return server, None, without_values(_reason(error), [server.key] if server.key else [])
-    return server, Listed(models=rows), ""
+    return server, Listed(url=server.url, models=rows), ""
 
 
 async def _body(

@@ -31,21 +31,43 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
     models: "Sequence[Model]"
     aliased: "Sequence[Model]"
     keys: Mapping[str, str]
-    missing: Mapping[str, tuple[Sequence[str], int]]
+    missing: Mapping[str, tuple[Sequence[str], Sequence[str]]]
     told: "Sequence[ListingOutcome]" = ()
+
+
+class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """The questions before the list, as the options of the command say."""
+
+    refresh: bool
+    local: bool
+    providers: tuple[str, ...]
 
 
 @click.command()
 @click.argument("text", required=False)
 @click.option("--refresh", is_flag=True, help="Fetch prices and ask servers first.")
 @click.option("--local", is_flag=True, help="Ask the servers on this machine first.")
+@click.option(
+    "--ask",
+    "asked",
+    metavar="PROVIDER",
+    multiple=True,
+    help="Ask the server of PROVIDER first; repeatable.",
+)
 @click.option("--all", "every", is_flag=True, help="Include models whose key is missing.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print everything known about each model, as JSON."
 )
 @click.pass_obj
 def models(  # noqa: PLR0913 - the options of a command
-    directory: Path, text: str | None, *, refresh: bool, local: bool, every: bool, as_json: bool
+    directory: Path,
+    text: str | None,
+    *,
+    refresh: bool,
+    local: bool,
+    asked: tuple[str, ...],
+    every: bool,
+    as_json: bool,
 ) -> None:
     """List the available models, or those whose name contains TEXT.
 
@@ -56,7 +78,8 @@ def models(  # noqa: PLR0913 - the options of a command
     from pegboard.display import escape_controls
     from pegboard.unstable import without_passwords
 
-    found = run_async(_search(directory, text or "", refresh=refresh, local=local, every=every))
+    wanted = _Wanted(refresh=refresh, local=local, providers=asked)
+    found = run_async(_search(directory, text or "", wanted, every=every))
     chosen = _named(text or "", found.models) or found.aliased
     for outcome in found.told:
         click.echo(
@@ -66,6 +89,11 @@ def models(  # noqa: PLR0913 - the options of a command
         rows = [_facts(each, found.keys[each.provider_id]) for each in chosen]
         click.echo(without_passwords(json.dumps(rows, indent=2)))
         return
+    listed = {each.provider_id for each in found.models}
+    for provider, state in found.keys.items():
+        if state == "set" and provider not in listed and provider in (text or provider):
+            why = f"no models: `pegboard models --ask {provider}` asks the server of {provider}"
+            click.echo(why, err=True)
     closed = {name: each for name, each in found.missing.items() if text and text in name}
     if chosen:
         _write_table([_row(each, found.keys[each.provider_id]) for each in chosen])
@@ -73,7 +101,8 @@ def models(  # noqa: PLR0913 - the options of a command
         _refuse(text, found)
     for provider, (variables, models_) in (closed if text else found.missing).items():
         places = " or ".join((*variables, f"`pegboard auth login {provider}`"))
-        click.echo(f"no key: {places} opens {_counted(models_)} of {provider}", err=True)
+        opened = f"{_counted(len(models_))} of {provider}" if models_ else provider
+        click.echo(f"no key: {places} opens {opened}", err=True)
 
 
 def _named(text: str, among: "Sequence[Model]") -> "Sequence[Model]":
@@ -96,10 +125,8 @@ def _refuse(text: str, found: _Found) -> None:
     """Say that no model has the text, with those that nearly have it, or that need a key."""
     from pegboard.errors import NotFoundError
     from pegboard.plugins import nearest_names
-    from pegboard_plugins.catalogue.table import names_of
 
-    cache = UserFolders.of(os.environ).cache
-    locked = [f"{each}/{name}" for each in found.missing for name in names_of(each, cache) or ()]
+    locked = [f"{each}/{name}" for each, (_, names) in found.missing.items() for name in names]
     names = [*map(_name, found.models), *locked]
     having = [name for name in locked if text.lower() in name.lower()][:_MOST_NAMED]
     providers = dict.fromkeys(name.partition("/")[0] for name in names)
@@ -112,27 +139,29 @@ def _counted(models: int) -> str:
     return "1 model" if models == 1 else f"{models:,} models"
 
 
-async def _search(directory: Path, text: str, *, refresh: bool, local: bool, every: bool) -> _Found:
-    from pegboard_plugins.catalogue.table import names_of
-
+async def _search(directory: Path, text: str, wanted: _Wanted, *, every: bool) -> _Found:
     async with open_app(directory) as app:
-        told = await _asked(app, refresh=refresh, local=local) if refresh or local else ()
+        told = await _asked(app, wanted)
         known = await _with_configured(app, await app.models(without_keys=every))
         aliased = () if _named(text, known) else await _aliased(app, text)
         keys = {name: _key_state(app, each) for name, each in app.providers.items()}
-    missing = [] if every else [name for name, state in keys.items() if state == "missing"]
-    cache = UserFolders.of(os.environ).cache
+        shut = {name: each for name, each in app.providers.items() if keys[name] == "missing"}
+        missing = {name: (tuple(each.env), _names_of(app, each)) for name, each in shut.items()}
     return _Found(
         models=sorted(known, key=lambda model: (model.provider_id, model.id)),
         aliased=aliased,
         keys=keys,
-        missing={
-            name: (tuple(each.env), len(names_of(name, cache) or each.models()))
-            for name, each in app.providers.items()
-            if name in missing
-        },
+        missing={} if every else missing,
         told=told,
     )
+
+
+def _names_of(app: "App", provider: "Provider") -> Sequence[str]:
+    from pegboard_plugins.catalogue.table import names_of
+
+    model, cache = _any_model(app, provider), UserFolders.of(os.environ).cache
+    listed = names_of(provider.id, model.api.url if model else "", cache)
+    return listed or [each.id for each in provider.models()]
 
 
 async def _with_configured(app: "App", listed: "Sequence[Model]") -> "Sequence[Model]":
@@ -148,28 +177,39 @@ async def _with_configured(app: "App", listed: "Sequence[Model]") -> "Sequence[M
     return tuple(models.values())
 
 
-async def _asked(app: "App", *, refresh: bool, local: bool) -> "tuple[ListingOutcome, ...]":
-    """Ask the web and the servers for what they know; `local` alone leaves this machine not."""
+async def _asked(app: "App", wanted: _Wanted) -> "tuple[ListingOutcome, ...]":
+    """Ask the web and the servers that are wanted for what they know."""
+    if not (wanted.refresh or wanted.local or wanted.providers):
+        return ()
+    from pegboard.errors import NotFoundError
+    from pegboard.plugins import nearest_names
     from pegboard_plugins.catalogue import asking
 
+    for name in wanted.providers:
+        if name not in app.providers:
+            suggestions = nearest_names(name, app.providers)
+            raise NotFoundError("provider", name, suggestions=suggestions)
     settings = app.config.plugins.get("catalogue")
     url = str((settings.options if settings else {}).get("url") or asking.PRICES_URL)
     cache = UserFolders.of(os.environ).cache
-    told: tuple[asking.ListingOutcome, ...] = ()
     near, far, failed = await _servers(app)
-    told += tuple(failed)
-    if refresh:
+    told: tuple[asking.ListingOutcome, ...] = tuple(failed)
+    if wanted.refresh:
         told += (await asking.refresh(url, cache),)
-        told += await asking.ask_servers(far, cache, local=False)
-    if local:
-        told += await asking.ask_servers(near, cache, local=True)
+    for servers, are_wanted, local in ((far, wanted.refresh, False), (near, wanted.local, True)):
+        chosen = [
+            each
+            for each in servers
+            if each.provider in wanted.providers or (are_wanted and (local or each.key))
+        ]
+        told += await asking.ask_servers(chosen, cache, local=local)
     return told
 
 
 async def _servers(
     app: "App",
 ) -> "tuple[list[ListingServer], list[ListingServer], list[ListingOutcome]]":
-    """Return the servers on this machine, those elsewhere with a key, and those whose key fails."""
+    """Return the servers on this machine, those elsewhere, and those whose key fails."""
     from urllib.parse import urlsplit
 
     from pegboard.errors import ProviderAuthError
@@ -179,9 +219,7 @@ async def _servers(
 
     near, far, failed = [], [], []
     for name, provider in app.providers.items():
-        settings = app.config.provider.get(name)
-        named = next(iter(settings.models if settings else ()), "any")
-        model = provider.resolve(named)
+        model = _any_model(app, provider)
         if model is None or not (url := model.api.url):
             continue
         try:
@@ -194,9 +232,14 @@ async def _servers(
             near.append(
                 ListingServer(provider=name, url=url, kind=kind, key=key, timeout_s=LOCAL_S)
             )
-        elif key:
+        else:
             far.append(ListingServer(provider=name, url=url, kind=kind, key=key))
     return near, far, failed
+
+
+def _any_model(app: "App", provider: "Provider") -> "Model | None":
+    settings = app.config.provider.get(provider.id)
+    return provider.resolve(next(iter(settings.models if settings else ()), "any"))
 
 
 def _key_state(app: "App", provider: "Provider") -> str:

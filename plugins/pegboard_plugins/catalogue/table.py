@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -84,9 +85,10 @@ class ModelRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A provider: its small model, and its models; `litellm` is its name there.
 
-    Nobody pays for a model of a `free` one.
+    Nobody pays for a model of a `free` one. `url` is where a server listed the models.
     """
 
+    url: str = ""
     small: str | None = None
     free: bool = False
     litellm: str | None = None
@@ -138,6 +140,21 @@ SERVED = "served-models.json"
 PRICE_LIST = "model_prices_and_context_window_backup.json"
 _SAME = {"google": "gemini"}
 """Providers that a table has under another name."""
+_HOSTS = {
+    "openai": "api.openai.com",
+    "anthropic": "api.anthropic.com",
+    "google": "generativelanguage.googleapis.com",
+    "gemini": "generativelanguage.googleapis.com",
+    "openrouter": "openrouter.ai",
+    "groq": "api.groq.com",
+    "deepseek": "api.deepseek.com",
+    "mistral": "api.mistral.ai",
+    "xai": "api.x.ai",
+    "together": "api.together.xyz",
+    "fireworks": "api.fireworks.ai",
+    "cerebras": "api.cerebras.ai",
+}
+"""The providers' own hosts: a server elsewhere has other models than the tables."""
 _DATED = r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$"
 _SEEING = ("openai", "openrouter")
 """Providers of whose models most take pictures."""
@@ -161,14 +178,18 @@ def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
     return facts
 
 
-def names_of(provider: str, cache: Path) -> Sequence[str] | None:
-    """Return the models that the provider's server has listed, else those of the table.
+def names_of(provider: str, url: str, cache: Path) -> Sequence[str] | None:
+    """Return the models that the server at this address has listed, else those of the table.
 
-    Models on the user's own machine are in no table.
+    Models on the user's own machine are in no table, nor are those of a server that stands for
+    the provider's own.
     """
-    for path in (cache / SERVED, cache / REFRESHED, SHIPPED):
+    own = not url or urlsplit(url).hostname == _HOSTS.get(provider, urlsplit(url).hostname)
+    for path in (cache / SERVED, *((cache / REFRESHED, SHIPPED) if own else ())):
         listed = _provider(path, provider)
-        if listed is not None and listed.models and not listed.free:
+        if listed is None or listed.free or (url and listed.url not in ("", url)):
+            continue
+        if listed.models:
             return tuple(listed.models)
     return None
 

@@ -192,6 +192,10 @@ class AttachedFeed(AttachedFrontEnd):
         """Return the server's agents."""
         return await self._client.agents()
 
+    async def unlisted(self) -> Sequence[str]:
+        """Return none: only the server knows which keys it has."""
+        return ()
+
     async def require_model(self, name: str) -> None:
         """Look for the provider among those of the models that the server lists."""
         known = [self._facts.model]

@@ -39,7 +39,10 @@ def windows(chat: "Chat") -> Mapping[str, int]:
 
 async def choose_model(chat: "Chat", argument: str) -> None:
     """Choose the model of the next prompts."""
-    talk, facts = _talk(chat), {name_of(model): _item(model) for model in chat.models}
+    talk = _talk(chat)
+    if "/" not in argument and (unlisted := await talk.feed.unlisted()):
+        await _ask_for_models(chat, unlisted)
+    facts = {name_of(model): _item(model) for model in chat.models}
     items = [facts.get(name) or Item(value=name) for name in _names(chat)]
     if argument and "/" not in argument:
         named = [item for item in items if argument.lower() in item.value.lower()]
@@ -75,6 +78,18 @@ async def saved(chat: "Chat", setting: str, value: str) -> str:
         return f"this chat only, it cannot be saved: {notes or f'exit code {code}'}"
     *_, last = notes.split("\n")
     return f"saved, but {last}" if last.endswith("and counts") else "saved"
+
+
+async def _ask_for_models(chat: "Chat", providers: Sequence[str]) -> None:
+    """Ask the servers of the providers for their models; warn of those that list none."""
+    talk = _talk(chat)
+    asked = [part for name in providers for part in ("--ask", name)]
+    _, notes = await chat.outside.pegboard_beside("models", *asked)
+    chat.models = await talk.feed.models()
+    reasons = dict(line.split(": ", 1) for line in notes.splitlines() if ": " in line)
+    for name in await talk.feed.unlisted():
+        reason = reasons.get(name, "no answer")
+        chat.warn(f"{name} lists no models ({reason}); /model {name}/NAME chooses one by its name")
 
 
 def _names(chat: "Chat") -> Sequence[str]:

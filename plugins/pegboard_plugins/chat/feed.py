@@ -116,6 +116,10 @@ class Feed(Protocol):
         """Return the agents, the default one first."""
         ...
 
+    async def unlisted(self) -> Sequence[str]:
+        """Return the providers with a key of which no model is known."""
+        ...
+
     async def models(self) -> Sequence[Model]:
         """Return the models that can be asked, with all known facts."""
         ...

@@ -45,21 +45,23 @@ async def first_run(chat: "Chat") -> None:
     found = [f"{name} answers on port {port}." for port, name in servers]
     none = f"No local model server found ({', '.join(SERVERS.values())})."
     talk.say("\n".join(found or [none]))
-    talk.say(f"API keys: {', '.join(_keyed(chat)) or 'none found'}.")
+    talk.say(f"API keys: {', '.join(await _keyed(chat)) or 'none found'}.")
     chat.spawn(_begin(chat))
 
 
-def _keyed(chat: "Chat") -> list[str]:
-    """Return the providers that have a key, by their models."""
-    env = _talk(chat).feed.facts.keys
-    return sorted({each.provider_id for each in chat.models if env.get(each.provider_id)})
+async def _keyed(chat: "Chat") -> list[str]:
+    """Return the providers that have a key."""
+    feed = _talk(chat).feed
+    env = feed.facts.keys
+    listed = {each.provider_id for each in chat.models if env.get(each.provider_id)}
+    return sorted({*listed, *await feed.unlisted()})
 
 
 async def _begin(chat: "Chat") -> None:
     """Have a model chosen, then the permission mode."""
     is_back = False
     while not chat.state.model:
-        ways = [MODEL, KEY] if _keyed(chat) else [KEY, MODEL]
+        ways = [MODEL, KEY] if await _keyed(chat) else [KEY, MODEL]
         answer = await chat.pick("Get started", [*ways, DEMO, SKIP], is_called=is_back)
         is_back = True
         match answer:

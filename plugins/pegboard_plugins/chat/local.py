@@ -163,6 +163,16 @@ class LocalFeed:
         first = self._app.default_agent().name
         return sorted(self._app.agents.values(), key=lambda agent: agent.name != first)
 
+    async def unlisted(self) -> Sequence[str]:
+        """Return the providers with a key of which no model is known."""
+        app = self._app
+        listed = {model.provider_id for model in await app.models()}
+        return [
+            name
+            for name, each in app.providers.items()
+            if name not in listed and each.env and app.keys.source(name, each.env) is not None
+        ]
+
     async def models(self) -> Sequence[Model]:
         """Return the models that can be asked, always with the configured one."""
         found = {(model.provider_id, model.id): model for model in await self._app.models()}

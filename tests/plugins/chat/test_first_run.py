@@ -109,6 +109,28 @@ async def test_after_a_login_the_list_has_the_models_of_a_server_on_this_machine
             await terminal.see("Model: openai/own-coder (saved)")
 
 
+@pytest.mark.parametrize("lists", [True, False])
+async def test_the_list_has_the_models_of_the_server_that_is_asked_and_no_others(
+    pegboard: CommandLine, *, lists: bool
+) -> None:
+    models = json.dumps({"object": "list", "data": [{"id": "own-coder", "object": "model"}]})
+    answers = {"/v1/models": page(models.encode(), "application/json")} if lists else {}
+    pegboard.configure(enabled_providers=["openai"])
+    async with serving(answers) as web:
+        env = {"OPENAI_BASE_URL": web.url("/v1"), "OPENAI_API_KEY": "k"}
+        async with chat(pegboard, ready=MENU, **env) as terminal:
+            await terminal.see("API keys: openai.")
+            await terminal.see_dialog("❯ m  Choose a model")
+            terminal.press("m")
+            if lists:
+                await terminal.see_now("❯ openai/own-coder")
+                assert "gpt" not in "\n".join(terminal.shown)
+            else:
+                await terminal.see("openai lists no models (status 404)")
+                await terminal.see("/model openai/NAME chooses one")
+                await terminal.see_now("no match")
+
+
 async def test_a_list_that_is_left_gives_the_keys_back_to_the_first_screen(
     pegboard: CommandLine, server: ModelServer
 ) -> None:

@@ -9,6 +9,7 @@ from threading import Thread
 
 import pytest
 
+from http_proxy import http_proxy
 from plugins.cli.commands import CommandLine
 
 ENTRY = {
@@ -196,6 +197,34 @@ async def test_servers_on_this_machine_are_asked_for_their_models(pegboard: Comm
         ["mine/tiny", "4.096k"],
         ["mine/wide", "unknown"],
     ]
+
+
+async def test_a_server_that_stands_for_a_provider_s_own_is_asked_by_name(
+    pegboard: CommandLine,
+) -> None:
+    pegboard.env["OPENAI_API_KEY"] = "sk-test"
+    async with http_proxy() as proxy:
+        with serving(models={"data": [{"id": "own-coder"}]}) as (url, asked):
+            place = url.rpartition(":")[2]
+            pegboard.env |= {"HTTP_PROXY": proxy.url, "NO_PROXY": ""}
+            pegboard.env["OPENAI_BASE_URL"] = f"http://models.example:{place}"
+            pegboard.configure(enabled_providers=["openai"])
+            unknown = await pegboard("models")
+            done = await pegboard("models", "--ask", "openai")
+            again = await pegboard("models")
+
+    assert "gpt" not in unknown.out + unknown.err
+    assert "`pegboard models --ask openai` asks the server of openai" in unknown.err
+    assert asked == [("/v1/models", "Bearer sk-test")]
+    assert "openai: 1 model" in done.err
+    assert [line.split()[0] for line in again.out.splitlines()[1:]] == ["openai/own-coder"]
+
+
+async def test_a_provider_that_is_not_there_cannot_be_asked(pegboard: CommandLine) -> None:
+    done = await pegboard("models", "--ask", "opena")
+
+    assert done.code == 2
+    assert "provider not found: opena. Did you mean openai" in done.err
 
 
 async def test_newest_prices_are_fetched_and_kept(pegboard: CommandLine) -> None:
