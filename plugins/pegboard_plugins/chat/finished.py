@@ -100,8 +100,7 @@ def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -
         case Called(part=part, waited_s=waited_s):
             drawn = block or Block()
             line = call_head(part, drawn.title, waited_s=waited_s)
-            is_prose = isinstance(part.state, Failed) and not drawn.diff
-            return ["", *_hanging(line, pen, width), *_body(drawn, pen, width, at_words=is_prose)]
+            return ["", *_hanging(line, pen, width), *_body(drawn, pen, width)]
 
 
 def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
@@ -143,7 +142,7 @@ def _asked(text: str, pen: Pen, width: int) -> list[str]:
     return [pen.text((Span("❯", "active"),)) + " " + first, *(f"  {row}" for row in others)]
 
 
-def _body(block: Block, pen: Pen, width: int, *, at_words: bool = False) -> list[str]:
+def _body(block: Block, pen: Pen, width: int) -> list[str]:
     if block.fold == 0:
         return []
     if block.markdown and not (block.lines or block.diff or block.table):
@@ -155,7 +154,7 @@ def _body(block: Block, pen: Pen, width: int, *, at_words: bool = False) -> list
         return [*shown, *note]
     lines = with_note(block_lines(block), "Ctrl+O")
     coloured = coloured_diff(lines, block.diff) if pen.is_tinted else lines
-    return pen.lines(coloured, width, mark=MARK, at_words=at_words)
+    return pen.lines(coloured, width, mark=MARK, at_words=not block.diff)
 
 
 def _first(text: str) -> str:

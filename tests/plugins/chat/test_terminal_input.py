@@ -6,8 +6,10 @@ import pytest
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
-from pegboard.display import Span
+from pegboard.display import Block, Span
 from pegboard.display.difflines import diff_rows
+from pegboard.schema.part import Completed, CompletedSpan, ToolPart
+from pegboard_plugins.chat.finished import Called, rows_of
 from pegboard_plugins.chat.terminalinput import ASK_BACKGROUND, TerminalInput
 from pegboard_plugins.shared.terminal import Pen, wrapped
 from plugins.chat.screen import chat, scripts
@@ -104,6 +106,33 @@ def test_a_live_text_is_wrapped_at_its_words() -> None:
     rows = ["".join(span.text for span in row) for row in wrapped(line, 10, at_words=True)]
 
     assert rows == ["one three ", "fortyfive-", "and-more x", "y"]
+
+
+def test_an_indented_word_that_is_too_long_stays_on_the_row_of_its_blanks() -> None:
+    line = (Span("    " + "x" * 10),)
+
+    rows = ["".join(span.text for span in row) for row in wrapped(line, 10, at_words=True)]
+
+    assert rows == ["    xxxxxx", "xxxx"]
+
+
+def test_a_question_and_what_a_tool_has_said_are_wrapped_at_words() -> None:
+    words = "Which implementation of the authentication middleware should be configured?"
+    blocks = (
+        Block(lines=((Span(words), Span("  Server-side sessions", "done")),)),
+        Block(lines=((Span(words),),), fold=9),
+    )
+    time = CompletedSpan(start=0, end=0)
+    state = Completed(input={}, output="", title="", metadata={}, time=time)
+    part = ToolPart(
+        id="p", session_id="s", message_id="m", call_id="c", tool="question", state=state
+    )
+
+    for block in blocks:
+        _, _, *rows = rows_of(Called(part=part), Pen(colours="none"), 40, block)
+        shown = [row.removeprefix("  │ ") for row in rows]
+        assert " ".join(" ".join(shown).split()).startswith(words), shown
+        assert max(map(len, rows)) <= 40
 
 
 def test_what_is_left_of_a_line_of_a_diff_stands_below_its_text() -> None:

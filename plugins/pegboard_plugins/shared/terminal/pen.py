@@ -108,9 +108,9 @@ def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[S
         while rest:
             fitting = _fitting(rest, room)
             if fitting < len(rest) and rest[fitting] != " ":
-                if at_words:
-                    fitting = rest.rfind(" ", 0, fitting) + 1 or (0 if row else fitting)
-                elif indent:
+                if at_words and row:
+                    fitting = rest.rfind(" ", 0, fitting) + 1
+                elif at_words or indent:
                     fitting = _after_a_word(rest, fitting)
             if fitting:
                 row.append(Span(rest[:fitting], span.style))
