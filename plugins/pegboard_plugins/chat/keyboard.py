@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 TWICE_S = 1.0
 """Within so long the second press of a key means more than the first."""
+C_C_AGAIN, C_D_AGAIN = "Ctrl+C again leaves", "Ctrl+D again stops the turn and leaves"
+"""Notices; while one is on the screen, the next press of its key leaves."""
 FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
 
 
@@ -136,10 +138,12 @@ class Keyboard:
             chat.window.vi.begin()
         elif chat.talk is not None and chat.talk.busy:
             self._stop()
-        elif not self._taken("escape"):
-            if self._twice("c-c"):
-                chat.leave()
-            chat.notice = "Ctrl+C again leaves"
+        else:
+            is_again = chat.notice == C_C_AGAIN
+            if not self._taken("escape"):
+                chat.notice = C_C_AGAIN
+                if is_again:
+                    chat.leave()
         chat.touch()
 
     def leave(self) -> None:
@@ -148,8 +152,8 @@ class Keyboard:
         is_busy = chat.talk is not None and chat.talk.busy
         if chat.draft.text:
             chat.draft.buffer.delete()
-        elif is_busy and not self._twice("c-d"):
-            chat.notice = "the turn still runs: Ctrl+D again leaves and stops it"
+        elif is_busy and chat.notice != C_D_AGAIN:
+            chat.notice = C_D_AGAIN
             chat.touch()
         else:
             chat.leave()

@@ -282,9 +282,13 @@ async def test_ctrl_d_leaves_a_turn_that_runs_at_the_second_press(
         await shell.terminal.say("wait")
         await shell.terminal.see_now("Waiting for the model")
         shell.terminal.press("c-d")
-        await shell.terminal.see_now("Ctrl+D again leaves")
-        await asyncio.sleep(TWICE_S)  # what comes now is a first press again
-        shell.terminal.write(b"\x04\x04")  # read at once, so that none is left for the shell
+        await shell.terminal.see_now("Ctrl+D again stops the turn and leaves")
+        shell.terminal.press("x", "c-h")
+        await shell.terminal.gone("Ctrl+D again")
+        shell.terminal.press("c-d")
+        await shell.terminal.see_now("Ctrl+D again")
+        await asyncio.sleep(2 * TWICE_S)  # however long the person reads
+        shell.terminal.press("c-d")
         code = await shell.ended()
 
     assert code == 0
