@@ -31,10 +31,14 @@ class BrowserKey(Wire, frozen=True):
 
 
 class BrowserProof(Wire, frozen=True):
-    """The half of a browser session that its page keeps; the cookie is the other one."""
+    """The half of a browser session that its page keeps; the cookie is the other one.
+
+    `event` is the id of the newest event: an event stream after it misses none of the session.
+    """
 
     proof: str
     approve: bool
+    event: str
 
 
 def browser_session(request: Request) -> BrowserSession | None:
@@ -76,7 +80,8 @@ async def open_session(request: Request, state: Served) -> Response:
         text = "the key is used or older than a minute; run `pegboard web` again"
         return problem(401, "UnauthorizedError", text)
     cookie, session = opened
-    found = answer(BrowserProof(proof=session.proof, approve=session.approve))
+    newest = state.feed.frame_id(state.feed.last)
+    found = answer(BrowserProof(proof=session.proof, approve=session.approve, event=newest))
     found.headers["cache-control"] = "no-store"
     found.set_cookie(
         state.door.cookie, cookie, max_age=SESSION_WITHIN_S, httponly=True, samesite="strict"

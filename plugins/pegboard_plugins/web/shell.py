@@ -24,13 +24,19 @@ HEADERS = {
     "cache-control": "no-cache",
 }
 _TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
+MODULES = ("vendor/preact.js", *sorted(file.name for file in FILES.glob("*.js")))
 routes = APIRouter()
 
 
 @cache
 def _content(name: str) -> bytes:
     content = (FILES / name).read_bytes()
-    return content + theme_css().encode() if name == "style.css" else content
+    if name == "style.css":
+        return content + theme_css().encode()
+    if name == "index.html":  # the browser asks for all modules at once, not import by import
+        links = (f'<link rel="modulepreload" href="static/{each}">\n' for each in MODULES)
+        return content.replace(b"<script", "".join(links).encode() + b"<script", 1)
+    return content
 
 
 def _add(name: str) -> None:

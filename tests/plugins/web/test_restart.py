@@ -25,3 +25,16 @@ def test_a_page_goes_on_after_the_server_started_again(model_port, tmp_path, vie
         answers = view.page.locator("article.answer p").all_inner_texts()
 
     assert answers == ["BEFORE", "BETWEEN", "AFTER"]
+
+
+def test_a_page_that_was_loaded_again_meanwhile_goes_on_too(model_port, tmp_path, view):
+    with served(tmp_path, model_port, "--port=0") as server, server.client() as client:
+        client.post("/session", json={"title": "stored"}).raise_for_status()
+        port = server.url.rpartition(":")[2]
+        view.sign_in(server)
+    with served(tmp_path, model_port, f"--port={port}") as server:
+        view.page.reload()
+        view.page.get_by_text("Signed out").wait_for()
+        other = view.page.context.new_page()
+        other.goto(address(server))
+        view.page.locator("a.row", has_text="stored").wait_for()

@@ -1,7 +1,7 @@
 // The shell: sign-in, navigation, the state of the connection.
 
 import { html, render, useEffect, useErrorBoundary, useState } from "./vendor/preact.js";
-import { connection, directory, follow, onConnection, signIn } from "./client.js";
+import { connection, directory, entering, follow, newest, onConnection, signIn } from "./client.js";
 import { Changes, Cost, Hooks, PluginPage, Plugins, Requests, Sessions } from "./pages.js";
 import { useRequests, watchRequests } from "./requests.js";
 import { SessionView } from "./session.js";
@@ -79,23 +79,23 @@ function App() {
 
 async function start() {
   const root = document.getElementById("app");
-  while (!(await signIn())) {
+  for (let isIn = await entering; !isIn; isIn = await signIn()) {
     render(html`<main id="main"><${SignedOut} /></main>`, root);
     await new Promise((done) => setTimeout(done, 2000));
   }
   begin(root);
 }
 
-/** Draw the pages once the events are followed, so that none falls between two requests. */
+/** Draw the pages once the first event to come is known, so that none falls between two requests. */
 function begin(root) {
-  const end = onConnection((state) => {
-    if (state === "starting") return;
+  const draw = () => {
     end();
-    if (state === "open") watchRequests().catch(() => {});
-    else onConnection((next) => next === "open" && watchRequests().catch(() => {}));
+    watchRequests().catch(() => {});
     render(html`<${App} />`, root);
-  });
+  };
+  const end = onConnection(draw);
   follow();
+  if (newest !== null) draw();
 }
 
 start();

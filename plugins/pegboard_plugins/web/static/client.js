@@ -11,6 +11,9 @@ const changed = new Set();
 /** The state of the connection: "starting", "open", "lost" or "signed-out". */
 export let connection = "starting";
 
+/** The id of the newest event at the sign-in, null in a page that was loaded again. */
+export let newest = null;
+
 export const mayApprove = () => Boolean(access?.approve);
 export const directory = () => access?.directory ?? "";
 
@@ -54,7 +57,9 @@ export async function signIn() {
       body: JSON.stringify({ key }),
     });
     if (response.ok) {
-      keep({ ...(await response.json()), directory: words.get("d") ?? "" }, { tell: true });
+      const { event, ...rights } = await response.json();
+      newest = event;
+      keep({ ...rights, directory: words.get("d") ?? "" }, { tell: true });
       wake();
     }
   }
@@ -64,6 +69,9 @@ export async function signIn() {
   }
   return access !== null;
 }
+
+/** The first sign-in, which begins before the other modules are there. */
+export const entering = signIn();
 
 function headers(more) {
   const found = { "x-pegboard-proof": access?.proof ?? "", ...more };
@@ -136,10 +144,9 @@ document.addEventListener("visibilitychange", () => {
 
 /** Follow the events of the project for good: on, after a pause or a restart, from the last one. */
 export async function follow() {
-  let last = null;
-  let wasOpen = false;
+  let last = newest;
   for (let failures = 0; ; failures += 1) {
-    if (wasOpen) await seen();
+    if (connection !== "starting") await seen();
     current = new AbortController();
     try {
       const more = last === null ? {} : { "last-event-id": last };
@@ -153,9 +160,8 @@ export async function follow() {
         continue;
       }
       if (!response.ok) throw new Error(String(response.status));
-      if (connection !== "open") become("open");
-      if (last === null && wasOpen) tell({ type: "server.resync", properties: {} });
-      wasOpen = true;
+      if (last === null) tell({ type: "server.resync", properties: {} });
+      become("open");
       failures = 0;
       await read(response.body, (id) => (last = id));
     } catch (error) {

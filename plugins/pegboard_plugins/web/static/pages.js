@@ -1,6 +1,6 @@
 // All pages but the one of a session.
 
-import { html, useEffect, useMemo, useState } from "./vendor/preact.js";
+import { html, useLayoutEffect, useMemo, useState } from "./vendor/preact.js";
 import { call, on } from "./client.js";
 import { draw } from "./nodes.js";
 import { ago, Alert, Bars, count, LongList, money, State, useLoaded, Waiting } from "./parts.js";
@@ -33,8 +33,8 @@ export function Sessions() {
   const [rows, setRows] = useState(null);
   const [search, setSearch] = useState("");
   const requests = useRequests();
-  useEffect(() => setRows(value), [value]);
-  useEffect(() => on(["session.created", "session.updated", "session.deleted", "session.status"], (event, type) => setRows((before) => before && changedRows(before, type, event))), []);
+  useLayoutEffect(() => setRows(value), [value]);
+  useLayoutEffect(() => on(["session.created", "session.updated", "session.deleted", "session.status"], (event, type) => setRows((before) => before && changedRows(before, type, event))), []);
   const found = useMemo(() => {
     const words = search.toLowerCase();
     return (rows ?? []).filter((row) => !words || row.title.toLowerCase().includes(words) || row.id.startsWith(search));

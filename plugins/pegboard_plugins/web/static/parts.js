@@ -1,6 +1,6 @@
 // Pieces that several pages use.
 
-import { html, useEffect, useRef, useState } from "./vendor/preact.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "./vendor/preact.js";
 import { data, on } from "./client.js";
 
 /** The amount in US dollars, or that it is not known. */
@@ -29,7 +29,7 @@ export function useLoaded(path, events = []) {
       (error) => run.current === mine && setState((before) => ({ ...before, error: error.message })),
     );
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     setState({ value: null, error: "" });
     reload();
     return on(["server.resync", ...events], reload);
