@@ -79,14 +79,18 @@ def model() -> Iterator[int]:
 
 @contextmanager
 def served(
-    root: Path, model_port: int, *options: str, env: Mapping[str, str] | None = None
+    root: Path,
+    model_port: int,
+    *options: str,
+    env: Mapping[str, str] | None = None,
+    program: str = PEGBOARD,
 ) -> Iterator[Served]:
     """A server on `root/work`, which is made if it is not there; it is stopped as a user would."""
     work = root / "work"
     if not work.exists():
         make_project(work)
     full = {**environment(), **_environment(root, model_port), **(env or {})}
-    command = [PEGBOARD, "-C", str(work), "serve", "--port=0", *options]
+    command = [program, "-C", str(work), "serve", "--port=0", *options]
     log = (root / "server.log").open("a")
     process = start(command, cwd=Path.cwd(), env=full, stdout=PIPE, stderr=log)
     try:
