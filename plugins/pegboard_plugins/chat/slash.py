@@ -127,7 +127,7 @@ async def run(chat: "Chat", text: str) -> bool:
         near = nearest_names(name, [*chat.slashes, *ALIASES], limit=1)
         hint = f"; did you mean /{near[0]}?" if near else ""
         chat.warn(f"there is no command /{name}{hint}")
-        chat.draft.set(text)
+        chat.draft.put_back(text)
         return True
     words, files = chat.draft.expanded(argument)
     if known.act is not None:

@@ -354,6 +354,9 @@ async def test_a_command_that_there_is_not_is_answered_with_the_nearest(
     async with chat(pegboard) as terminal:
         await terminal.say("/modell")
         await terminal.see("there is no command /modell; did you mean /model?")
+        await terminal.until(lambda: terminal.editor == "❯ /modell")
+        terminal.press("/status")
+        await terminal.until(lambda: terminal.editor == "❯ /status")
 
 
 async def test_a_command_of_the_users_becomes_a_prompt(pegboard: CommandLine) -> None:
