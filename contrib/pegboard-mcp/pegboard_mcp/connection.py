@@ -36,7 +36,7 @@ from pegboard_mcp.listing import (
     read_resources,
     read_tools,
 )
-from pegboard_mcp.traffic import OUTCOME, Outcome, Traffic
+from pegboard_mcp.traffic import OUTCOME, RequestOutcome, Traffic
 
 ROUNDS = 10
 """The most rounds of questions within one call (SEP-2322)."""
@@ -271,7 +271,7 @@ class ServerConnection:
     async def _asked(self, request: Awaitable[_T], *, what: str) -> _T:
         """Return the answer to a request, with the SDK's errors as ours."""
         sent = self.traffic.sent
-        outcome = Outcome()
+        outcome = RequestOutcome()
         token = OUTCOME.set(outcome)
         try:
             return await request
@@ -296,7 +296,9 @@ class ServerConnection:
         return ConnectionLostError(f"the MCP server {self.name} {reason}", was_sent=was_sent)
 
 
-def refusal(name: str, outcome: Outcome, error: Exception, what: str = "answer") -> RequestError:
+def refusal(
+    name: str, outcome: RequestOutcome, error: Exception, what: str = "answer"
+) -> RequestError:
     """Return the error of a request that was answered with one, or not at all."""
     if outcome.is_unauthorized:
         text = f"the MCP server {name} wants you to sign in; `pegboard mcp auth {name}` does"

@@ -12,7 +12,7 @@ import httpx2
 from pegboard.http import is_loopback
 from pegboard_mcp.messages import ValuesError, parse, read_head
 from pegboard_mcp.storedauth import missing_scope
-from pegboard_mcp.traffic import LINE_BYTES, OUTCOME, Outcome, Traffic, TrafficError
+from pegboard_mcp.traffic import LINE_BYTES, OUTCOME, RequestOutcome, Traffic, TrafficError
 
 CONNECT_S = 30.0
 READ_S = 300.0
@@ -42,7 +42,7 @@ class LimitedClient(httpx2.AsyncClient):
 
         :raises TransportError: when there is no answer, or a compressed one.
         """
-        outcome = OUTCOME.get(Outcome())
+        outcome = OUTCOME.get(RequestOutcome())
         try:
             response = await super().send(request, **facts)
         except httpx2.TransportError as error:
@@ -53,7 +53,7 @@ class LimitedClient(httpx2.AsyncClient):
 
     async def _bound(self, response: httpx2.Response) -> None:
         traffic, body = self._traffic, response.stream
-        outcome = OUTCOME.get(Outcome())
+        outcome = OUTCOME.get(RequestOutcome())
         outcome.is_unauthorized = response.status_code == _UNAUTHORIZED
         outcome.missing_scope = missing_scope(response)
         encoding = response.headers.get("content-encoding") or "identity"

@@ -16,7 +16,7 @@ from pegboard_mcp.configuration import ServerConfig
 from pegboard_mcp.connection import ServerConnection, Wishes, connected, refusal
 from pegboard_mcp.grants import GrantFile
 from pegboard_mcp.stdio import process_streams
-from pegboard_mcp.traffic import OUTCOME, Outcome, Traffic
+from pegboard_mcp.traffic import OUTCOME, RequestOutcome, Traffic
 
 
 class Ground(NamedTuple):
@@ -47,7 +47,7 @@ async def opened(
 
         auth = StoredAuth(ground.grants, config.url) if config.oauth is not None else None
         transport = http_streams(config, traffic, auth)
-        outcome = Outcome()
+        outcome = RequestOutcome()
         OUTCOME.set(outcome)  # of the handshake; this task is the server's own
         try:
             async with connected(config.name, transport, traffic, wishes) as connection:

@@ -31,7 +31,7 @@ class TrafficError(Exception):
     """A server has broken a limit; the text ends a sentence that begins with its name."""
 
 
-class Outcome:
+class RequestOutcome:
     """The fate of one request over HTTP: what it was refused for, and why it did not arrive."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Outcome:
         self.unreachable = ""
 
 
-OUTCOME: ContextVar[Outcome] = ContextVar("pegboard_mcp_outcome")
+OUTCOME: ContextVar[RequestOutcome] = ContextVar("pegboard_mcp_outcome")
 """The outcome of the request under way; the SDK sends a request in the context of its caller."""
 
 
