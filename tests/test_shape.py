@@ -42,7 +42,10 @@ BEYOND = {
         "pegboard_plugins.instructions.",  # and what a text imports
     ),
     "pegboard_plugins.web": ("pegboard_plugins.server.",),  # its pages are the server's
-    "pegboard_plugins.shared": ("pegboard.cli.",),  # what the script calls paints first
+    "pegboard_plugins.shared": (
+        "pegboard.cli.",  # what the script calls paints first
+        "pegboard_plugins.foreignfiles.",  # rules of the command line, in their syntax
+    ),
 }
 """Modules that a plugin imports beyond public names."""
 

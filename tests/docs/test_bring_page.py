@@ -43,7 +43,7 @@ def _write(house: House) -> None:
 def test_the_page_works_as_it_stands(tmp_path: Path) -> None:
     house = House(tmp_path)
     _write(house)
-    printed = {}
+    printed: dict[str, str] = {}
     for line in (line for text in _texts("console") for line in text.splitlines()):
         name, *words = shlex.split(line)
         assert name == "pegboard"
@@ -57,11 +57,14 @@ def test_the_page_works_as_it_stands(tmp_path: Path) -> None:
             timeout=60,
         )
         assert done.returncode == 0, (line, done.stderr)
-        printed[" ".join(words[:3])] = done.stdout
+        name = " ".join(words[:3])
+        printed[name] = printed.get(name, "") + done.stdout
 
     assert "not trusted" in printed["hooks list"]
     assert "It said: Use the trash, not rm -rf." in printed["run -m scripted/try.json"]
     assert "command: commands/greet.md" in printed["plugins bundle check"]
     assert "trusted house-rules" in printed["plugins bundle add"]
+    assert "trusted .pegboard/bundles/house-rules" in printed["plugins bundle trust"]
+    assert "removed .pegboard/bundles/house-rules" in printed["plugins bundle remove"]
     assert "house-rules 1.0.0 (trusted)" in printed["plugins bundle list"]
     assert "removed house-rules" in printed["plugins bundle remove"]

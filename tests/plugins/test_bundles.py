@@ -184,7 +184,9 @@ def test_a_bundle_comes_from_a_git_repository(house: House, tmp_path: Path) -> N
     found = BundleStore(places(house)).installed()["house-rules"]
 
     assert len(found.revision) == len("da39a3ee5e6b4b0d3255bfef95601890afd80709")
-    assert [each.name for each in read_bundles(places(house)).active] == ["house-rules"]
+    assert [each.name for each in read_bundles(places(house), house.project, {}).active] == [
+        "house-rules"
+    ]
     assert not (places(house).data / "bundles" / "house-rules" / ".git").exists()
     assert not house.sprung
 
@@ -197,7 +199,7 @@ def test_an_update_needs_trust_anew_and_keeps_the_storage(house: House, tmp_path
     BundleStore(places(house)).add(str(root))
 
     assert kept.exists()
-    assert read_bundles(places(house)).active == ()
+    assert read_bundles(places(house), house.project, {}).active == ()
 
 
 def _agent_plugin(root: Path, facts: object = PLUGIN, servers: object = None) -> Path:

@@ -233,6 +233,41 @@ def test_what_is_known_of_libraries_is_not_read_again(project: Environment) -> N
     assert done.stdout.splitlines() == ["1 True []", "False"], done.stderr
 
 
+FIRST_OPENED = """
+import sys
+from pathlib import Path
+from pegboard_plugins.skill import SkillSite, find_skills
+import pegboard_plugins.skill.libraries
+
+root = Path(sys.argv[1])
+opened = []
+sys.addaudithook(lambda name, args: opened.append(str(args[0])) if name == "open" else None)
+find_skills(SkillSite(directory=root, worktree=root, home=None, config_dir=None))
+inside = sorted(each for each in opened if each.startswith(str(root)))
+print("\\n".join(str(Path(each).relative_to(root)) for each in inside))
+"""
+
+
+def test_a_first_look_opens_one_file_of_each_direct_dependency(project: Environment) -> None:
+    project.install()
+    for n in range(20):
+        project.install(f"transitive{n}", name=f"other-{n}")
+
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_OPENED, str(project.root)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    site = project.site.relative_to(project.root).as_posix()
+    assert done.stdout.splitlines() == [
+        f"{site}/tea_shop-1.0.dist-info/RECORD",
+        f"{site}/tea_shop/.agents/skills/tea/SKILL.md",
+        "pyproject.toml",
+    ], done.stderr
+
+
 async def test_settings_of_claude_code_say_who_may_use_a_skill(tmp_path: Path) -> None:
     for name, setting in {
         "user": "disable-model-invocation: true",

@@ -39,6 +39,7 @@ from pegboard_fleet.journal import Began, Check, JobResult, Ready, Status
 from pegboard_fleet.money import Ledger, Meter
 from pegboard_fleet.results import DATA
 from pegboard_fleet.state import Attempt
+from pegboard_plugins.shared.frontend import RunRules
 
 _THROTTLES = (429, 503, 529)
 COMMAND_LIMIT_S = 1800.0
@@ -99,6 +100,8 @@ class Attempts:
         if self._sharing is not None:
             saved = Checkpoints(self._folders, self._sharing.remote, attempt, session_id, base)
         async with App.open(self._folders.of(attempt), self._options(saved)) as app:
+            for each in self._rules:
+                each.check(app)
             if attempt.base is None:
                 await self._set_up(app, attempt)
                 await self._ledger.note(Ready(base=base, **at))  # type: ignore[arg-type]
@@ -194,9 +197,15 @@ class Attempts:
             config["budget"] = {"usd": settings.job_budget_usd}
         options = AppOptions(config=config, data_dir=self._root / DATA)
         if saved is None or self._sharing is None:
-            return msgspec.structs.replace(options, plugins=(Meter(self._ledger),))
-        plugins = (*self._sharing.plugins, Meter(self._ledger, before=saved.save))
+            return msgspec.structs.replace(options, plugins=(*self._rules, Meter(self._ledger)))
+        plugins = (*self._sharing.plugins, *self._rules, Meter(self._ledger, before=saved.save))
         return msgspec.structs.replace(options, plugins=plugins, env=self._sharing.env)
+
+    @property
+    def _rules(self) -> tuple[RunRules, ...]:
+        settings = self._ledger.state.settings
+        rules = RunRules(allow=settings.allow, deny=settings.deny)
+        return (rules,) if settings.allow or settings.deny else ()
 
     def _result(
         self, attempt: Attempt, started: float, status: Status, **facts: object

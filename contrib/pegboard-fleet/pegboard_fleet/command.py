@@ -15,14 +15,13 @@ import click
 
 from pegboard.cli import Exit, Group, run_async
 from pegboard.errors import InvalidInputError
-from pegboard.unstable import refuse_within_tool
 from pegboard_fleet.batch import begin
 from pegboard_fleet.batch import resume as go_on
 from pegboard_fleet.jobs import read_jobs
-from pegboard_fleet.journal import JOURNAL, PID, Settings, Status
+from pegboard_fleet.journal import JOURNAL, PID, Status
 from pegboard_fleet.progress import Progress, summary
 from pegboard_fleet.results import NAMES, Form, write_results
-from pegboard_fleet.settings import exit_of, settings_options
+from pegboard_fleet.settings import exit_of, read_settings, settings_options
 from pegboard_fleet.state import BatchState
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -51,11 +50,10 @@ def run(ctx: click.Context, /, jobs: Path, out: Path, **settings: Any) -> None: 
     `setup`, `check`, `labels`, `meta` and `time_limit_s`. Without --auto whatever would be asked
     is denied.
     """
-    if settings["auto"]:
-        refuse_within_tool("pegboard batch run --auto")
+    chosen = read_settings("pegboard batch run", settings)
     found = read_jobs(jobs)
     progress = Progress(sys.stderr)
-    ctx.exit(_ended(out, begin(out, found, Settings(**settings), progress), progress))
+    ctx.exit(_ended(out, begin(out, found, chosen, progress), progress))
 
 
 @batch.command()

@@ -35,6 +35,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     pause_s: float = 60.0
     auto: bool = False
     sandbox: str | None = None
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,12 +1,16 @@
 """The settings of a batch as options of a command, and its state as an exit code."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from pegboard.cli import Exit
+from pegboard.unstable import refuse_within_tool
+from pegboard_fleet.journal import Settings
 from pegboard_fleet.state import BatchState
+from pegboard_plugins.shared import rule_options
+from pegboard_plugins.shared.frontend import RunRules
 
 BUDGET, INFRA = 3, 4
 """Exit codes: the money is spent; a provider or the machine has failed."""
@@ -37,6 +41,7 @@ _OPTIONS = (
     click.option(
         "--auto", is_flag=True, help="Allow whatever would be asked; denied stays denied."
     ),
+    rule_options,
     click.option("--sandbox", metavar="LEVEL", help="How strictly to sandbox the tools."),
 )
 
@@ -46,6 +51,17 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
+
+
+def read_settings(command: str, given: Mapping[str, Any]) -> Settings:
+    """Return the settings that the options of a command give.
+
+    :raises InvalidInputError: for a rule that is none, or within a call of a tool.
+    """
+    for option in filter(given.get, ("auto", "allow")):
+        refuse_within_tool(f"{command} --{option}")
+    RunRules(allow=given["allow"], deny=given["deny"])  # before anything runs
+    return Settings(**given)
 
 
 def exit_of(state: BatchState) -> int:

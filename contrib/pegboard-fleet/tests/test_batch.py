@@ -52,6 +52,28 @@ async def test_each_job_works_in_its_own_copy_and_has_a_result(
     assert "8 of 8: 4 done, 2 error_infra, 2 failed" in done.err
 
 
+async def test_a_batch_has_rules_of_its_own(line: CommandLine, jobs: Jobs, tmp_path: Path) -> None:
+    def tidying(body: dict[str, Any]) -> Answer:
+        step = step_of(body)
+        if step == 0:
+            return worker(body)
+        if step == 1:
+            return call("bash", {"command": "rm made.txt", "description": "Tidy"})
+        return say("Done.")
+
+    file = jobs({"id": "one", "prompt": "go", "check": "cat made.txt"})
+    rules = ("--allow", "edit, bash(ls)", "--deny", "Bash(rm *)")
+    async with ModelServer(tidying) as server:
+        line.use_model(server.url, **{**OK, "permission": {"edit": "ask"}})
+        done = await line("batch", "run", file, "--out", str(tmp_path / "out"), *rules)
+        wrong = await line("batch", "run", file, "--out", str(tmp_path / "no"), "--deny", "(")
+
+    (found,) = results_of(tmp_path / "out")
+    assert (done.code, found["status"], found["check"]["output_tail"]) == (0, "done", "apple\n")
+    assert "write a rule as" in wrong.err
+    assert not (tmp_path / "no" / "results.jsonl").exists()
+
+
 @pytest.mark.parametrize(
     ("check", "ended"),
     [

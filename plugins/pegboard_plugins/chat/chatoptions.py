@@ -21,6 +21,8 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None = None
     trust: bool = False
     sandbox: str | None = None
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
     replayed: int | None = 20
     prompt: str = ""
 

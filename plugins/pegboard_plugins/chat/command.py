@@ -13,6 +13,7 @@ from pegboard import InvalidInputError
 from pegboard.cli import run_async
 from pegboard.schema.config import SandboxLevel
 from pegboard.unstable import refuse_within_tool
+from pegboard_plugins.shared import rule_options
 from pegboard_plugins.shared.frontend import MODES
 from pegboard_plugins.shared.terminal import password_of
 
@@ -42,6 +43,7 @@ _INSTEAD = 'the chat needs a terminal; for one prompt: pegboard run "..."'
     metavar="N",
     help="Show the last N prompts of the session again.",
 )
+@rule_options
 @click.option("--trust", is_flag=True, help="Trust this project's code for this run.")
 @click.option(
     "--sandbox", type=click.Choice(get_args(SandboxLevel)), help="How strictly to sandbox tools."
@@ -59,8 +61,9 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
     """Talk with the agent in this terminal."""
     if said["continued"] and said["session_id"]:
         raise click.UsageError("--continue and --session exclude each other")
-    if said["attach"] and (said["trust"] or said["sandbox"]):
-        raise click.UsageError("--trust and --sandbox are the server's to decide, not --attach's")
+    own = [each for each in ("trust", "sandbox", "allow", "deny") if said[each]]
+    if said["attach"] and own:
+        raise click.UsageError(f"--{own[0]} is the server's to decide, not --attach's")
     password_file = said.pop("password_file")
     if password_file and not said["attach"]:
         raise click.UsageError("--password-file is for a server: it needs --attach")
@@ -108,7 +111,7 @@ async def open_feed(options: "StartOptions") -> "Feed":
     await asyncio.to_thread(importlib.import_module, "pegboard.app.application")
     from pegboard_plugins.chat.local import open_local
 
-    feed = await open_local(options.directory, trust=options.trust, level=options.sandbox)
+    feed = await open_local(options)
     _collect_garbage_often()
     return feed
 

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from pegboard import HookCalls
+from pegboard import HookCalls, InvalidInputError
 from pegboard.app import Subscription
 from pegboard.display import Block
 from pegboard.errors import ModelNotFoundError
@@ -30,10 +30,12 @@ from pegboard.schema.session import (
     Todo,
 )
 from pegboard.unstable import CallBlocks
+from pegboard_plugins.chat.chatoptions import StartOptions
 from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
 from pegboard_plugins.shared.frontend import (
     CommandOrder,
     PluginEntry,
+    RunRules,
     TraceEntry,
     begin_trace,
     branch,
@@ -64,13 +66,27 @@ FACTS_S = 1.0
 """The branch may be another by then."""
 
 
-async def open_local(directory: Path, *, trust: bool, level: str | None) -> "LocalFeed":
-    """Open an App for the directory, with a person who can be asked."""
+async def open_local(start: StartOptions) -> "LocalFeed":
+    """Open an App for the directory, with a person who can be asked.
+
+    :raises InvalidInputError: for a rule that is none.
+    """
     from pegboard import App, AppOptions
 
-    config = {} if level is None else {"sandbox": level}
-    options = AppOptions(interactive=True, trust=True if trust else None, config=config)
-    app = await App.open(directory, options)
+    rules = [RunRules(allow=start.allow, deny=start.deny)] * bool(start.allow or start.deny)
+    options = AppOptions(
+        interactive=True,
+        trust=True if start.trust else None,
+        config={} if start.sandbox is None else {"sandbox": start.sandbox},
+        plugins=rules,
+    )
+    app = await App.open(start.directory, options)
+    try:
+        for each in rules:
+            each.check(app)
+    except InvalidInputError:
+        await app.aclose()
+        raise
     begin_trace(app)
     return LocalFeed(app, await follow_folder(app))
 

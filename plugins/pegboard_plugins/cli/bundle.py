@@ -2,8 +2,6 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal
 
@@ -15,10 +13,14 @@ from pegboard.cli import Group
 from pegboard.display import escape_controls
 from pegboard.errors import TrustError
 from pegboard.unstable import refuse_within_tool
+from pegboard_plugins.cli.bundleview import show_bundle
 from pegboard_plugins.cli.jsontext import as_json, format_option
-from pegboard_plugins.commandhooks.hookfiles import HookFile, read_hooks
-from pegboard_plugins.foreignfiles.bundleparts import read_bundle_setup
-from pegboard_plugins.foreignfiles.findings import NEEDS_MCP
+from pegboard_plugins.cli.projectbundle import (
+    FoundBundle,
+    add_to_project,
+    find_bundle,
+    project_rows,
+)
 from pegboard_plugins.shared.frontend import Bundle, BundleStore, read_bundle
 
 YES = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -35,14 +37,19 @@ def bundle() -> None:
 @bundle.command()
 @click.argument("source")
 @click.option("--from", "market", default="", help="A folder or git URL that lists bundles.")
+@click.option("--project", "to_project", is_flag=True, help="Copy it to .pegboard/bundles.")
 @YES
-def add(source: str, *, market: str, yes: bool) -> None:
+@click.pass_obj
+def add(directory: Path, source: str, *, market: str, to_project: bool, yes: bool) -> None:
     """Install the bundle of a folder or a git URL, and ask for trust.
 
     `URL#NAME` is a branch or a tag. With --from, SOURCE is a name in the list of that marketplace.
     Nothing of a bundle acts before it is trusted.
     """
     refuse_within_tool("pegboard plugins bundle add")
+    if to_project:
+        add_to_project(directory, source, market=market, yes=yes)
+        return
     store = _store()
     added = store.add(source, market=market)
     click.echo(escape_controls(f"installed {added.name} {added.version}".rstrip()))
@@ -51,10 +58,11 @@ def add(source: str, *, market: str, yes: bool) -> None:
 
 @bundle.command("list")
 @format_option("text")
-def list_bundles(style: Literal["text", "json"]) -> None:
-    """List the installed bundles."""
+@click.pass_obj
+def list_bundles(directory: Path, style: Literal["text", "json"]) -> None:
+    """List the installed bundles and those of this project."""
     store = _store()
-    rows = [
+    rows: list[dict[str, object]] = [
         {
             "name": name,
             "version": _version(store, name),
@@ -62,16 +70,19 @@ def list_bundles(style: Literal["text", "json"]) -> None:
             "market": entry.market,
             "revision": entry.revision,
             "trusted": store.is_trusted(name, entry),
+            "place": "",
         }
         for name, entry in store.installed().items()
     ]
+    rows += project_rows(directory)
     if style == "json":
         click.echo(as_json(rows, indent=2))
         return
     for row in rows:
         mark = "trusted" if row["trusted"] else "not trusted"
         known = f"{row['name']} {row['version']}".rstrip()
-        place = _origin(str(row["source"]), str(row["market"]))
+        origin = _origin(str(row["source"]), str(row["market"]))
+        place = f"{row['place']} of this project" if row["place"] else origin
         click.echo(escape_controls(f"{known} ({mark}): {place}"))
     if not rows:
         click.echo("no bundles are installed; `pegboard plugins bundle add FOLDER` installs one")
@@ -79,12 +90,19 @@ def list_bundles(style: Literal["text", "json"]) -> None:
 
 @bundle.command()
 @click.argument("name")
-def info(name: str) -> None:
-    """Show the parts of the bundle NAME, and which have no effect."""
+@click.pass_obj
+def info(directory: Path, name: str) -> None:
+    """Show the parts of the bundle NAME, and which have no effect.
+
+    A bundle of this project can be named by its place as well.
+    """
     store = _store()
+    if found := _of_project(store, directory, name):
+        found.show()
+        return
     _check_installed(store, name)
     entry = store.installed()[name]
-    _show(store.bundle(name))
+    show_bundle(store.bundle(name))
     click.echo(escape_controls(f"from {_origin(entry.source, entry.market)}"))
     if store.is_trusted(name, entry):
         click.echo("trusted: its parts act")
@@ -96,10 +114,17 @@ def info(name: str) -> None:
 @bundle.command()
 @click.argument("name")
 @YES
-def trust(name: str, *, yes: bool) -> None:
-    """Trust the bundle NAME as it is now, with all of its files."""
+@click.pass_obj
+def trust(directory: Path, name: str, *, yes: bool) -> None:
+    """Trust the bundle NAME as it is now, with all of its files.
+
+    A bundle of this project can be named by its place as well.
+    """
     refuse_within_tool("pegboard plugins bundle trust")
     store = _store()
+    if found := _of_project(store, directory, name):
+        found.trust(yes=yes)
+        return
     _check_installed(store, name)
     _ask_for_trust(store, store.bundle(name), yes=yes)
 
@@ -127,10 +152,18 @@ def update(name: str, *, yes: bool) -> None:
 
 @bundle.command()
 @click.argument("name")
-def remove(name: str) -> None:
-    """Remove the bundle NAME and the files that it stores."""
+@click.option("-y", "--yes", is_flag=True, help="Do not ask, for a bundle of this project.")
+@click.pass_obj
+def remove(directory: Path, name: str, *, yes: bool) -> None:
+    """Remove the bundle NAME and the files that it stores.
+
+    Of a bundle of this project the folder is removed.
+    """
     refuse_within_tool("pegboard plugins bundle remove")
     store = _store()
+    if found := _of_project(store, directory, name):
+        found.remove(yes=yes)
+        return
     _check_installed(store, name)
     store.remove(name)
     click.echo(escape_controls(f"removed {name}"))
@@ -143,7 +176,7 @@ def check(folders: tuple[str, ...]) -> None:
     refused: list[InvalidInputError] = []
     for folder in map(Path, folders):
         try:
-            _show(read_bundle(folder, folder / "data"))
+            show_bundle(read_bundle(folder, folder / "data"))
         except InvalidInputError as error:
             refused.append(error)
     for each in refused[:-1]:
@@ -154,6 +187,11 @@ def check(folders: tuple[str, ...]) -> None:
 
 def _store() -> BundleStore:
     return BundleStore(UserFolders.of(os.environ))
+
+
+def _of_project(store: BundleStore, directory: Path, name: str) -> FoundBundle | None:
+    """Return the bundle of this project with a name that no installed one has."""
+    return None if name in store.installed() else find_bundle(directory, name)
 
 
 def _origin(source: str, market: str) -> str:
@@ -175,7 +213,7 @@ def _check_installed(store: BundleStore, name: str) -> None:
 
 def _ask_for_trust(store: BundleStore, added: Bundle, *, yes: bool) -> None:
     digest = store.digest(added.name)
-    _show(added)
+    show_bundle(added)
     click.echo(f"digest {digest[:16]}")
     if not yes and not sys.stdin.isatty():
         raise TrustError(
@@ -186,35 +224,3 @@ def _ask_for_trust(store: BundleStore, added: Bundle, *, yes: bool) -> None:
         click.confirm(escape_controls(f"Trust the bundle {added.name}?"), abort=True)
     store.trust(added.name, digest)
     click.echo(escape_controls(f"trusted {added.name}"))
-
-
-def _show(found: Bundle) -> None:
-    click.echo(escape_controls(f"{found.name} ({found.form}): {found.description}".rstrip(": ")))
-    kinds = (("skill", found.skills), ("agent", found.agents), ("command", found.commands))
-    for kind, places in kinds:
-        for path in _documents(places, "SKILL.md" if kind == "skill" else "*.md"):
-            click.echo(escape_controls(f"  {kind}: {path.relative_to(found.root)}"))
-    files = [read_hooks("claude", path, is_project=False) for path in found.hooks]
-    for hook in (hook for file in files if file for hook in file.hooks):
-        words = " ".join((hook.command, *(hook.args or ())))
-        click.echo(escape_controls(f"  hook: {hook.name} {hook.matcher or '*'}: {words}"))
-    for name, server in found.servers.items():
-        what = " ".join(server.get("command", [])) or server.get("url", "")
-        click.echo(escape_controls(f"  server: {name}: {what}"))
-    for note in _without_effect(found, [file for file in files if file]):
-        click.echo(escape_controls(f"  {note}"))
-
-
-def _without_effect(found: Bundle, files: list[HookFile]) -> Iterator[str]:
-    """Yield a line for each part that has no effect here, with the reason."""
-    for note in read_bundle_setup(found).notes:
-        yield note.removeprefix(f"bundle {found.name}: ").removeprefix(f"bundle {found.name}, ")
-    for file in files:
-        yield from (note.removeprefix(f"{found.root}/") for note in file.notes)
-    if found.servers and find_spec("pegboard_mcp") is None:
-        yield f"its servers do not start: Pegboard {NEEDS_MCP}"
-
-
-def _documents(places: tuple[Path, ...], pattern: str) -> Iterator[Path]:
-    for place in places:
-        yield from [place] if place.is_file() else sorted(place.rglob(pattern))

@@ -277,7 +277,7 @@ def _plugins(options: Options) -> Iterator[object]:
 
         yield ChosenTools(options.tools)
     if options.allow or options.deny:
-        from pegboard_plugins.cli.runrules import RunRules
+        from pegboard_plugins.shared.frontend import RunRules
 
         yield RunRules(allow=options.allow, deny=options.deny)
 
@@ -288,9 +288,9 @@ def _check(app: "pegboard.App", options: Options) -> None:
     if options.tape and "cassette" not in on:
         raise InvalidInputError("--record and --replay need the plugin cassette, which is off")
     if options.allow or options.deny:
-        from pegboard_plugins.cli.runrules import check_names
+        from pegboard_plugins.shared.frontend import RunRules
 
-        check_names(app, allow=options.allow, deny=options.deny)
+        RunRules(allow=options.allow, deny=options.deny).check(app)
 
 
 def _config(options: Options) -> dict[str, object]:

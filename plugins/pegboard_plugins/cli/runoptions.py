@@ -10,7 +10,7 @@ import msgspec
 from pegboard import InvalidInputError
 from pegboard.schema.config import SandboxLevel
 from pegboard_plugins.cli.message import Message
-from pegboard_plugins.shared import terminal
+from pegboard_plugins.shared import rule_options, terminal
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -160,18 +160,7 @@ _OPTIONS = (
         help="Offer only these tools: names separated by commas, wildcards allowed.",
         shell_complete=_live("tool"),
     ),
-    click.option(
-        "--allow",
-        multiple=True,
-        metavar="RULES",
-        help="Allow in this run what would be asked, such as `Bash(git *)`; repeatable.",
-    ),
-    click.option(
-        "--deny",
-        multiple=True,
-        metavar="RULES",
-        help="Deny this in this run, such as `Edit(docs/**)`; repeatable.",
-    ),
+    rule_options,
     click.option("--trust", is_flag=True, help="Trust this project's code for this run."),
     click.option(
         "--auto", is_flag=True, help="Allow whatever would be asked; denied calls stay denied."
@@ -244,8 +233,6 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
     *,
     password_file: Path | None,
     tools: str | None,
-    allow: Sequence[str],
-    deny: Sequence[str],
     record: Path | None,
     replay: Path | None,
     schema: str | None,
@@ -257,7 +244,6 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
     :raises InvalidInputError: when the file has no password, or the schema is not JSON.
     """
     _check(ctx, message, said)
-    said |= {"allow": _rules(allow), "deny": _rules(deny)}
     for option in filter(said.get, ("trust", "auto", "allow")):
         from pegboard.unstable import refuse_within_tool  # only a decision needs it
 
@@ -273,14 +259,6 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
         schema=_schema(schema) if schema is not None else None,
         **said,
     )
-
-
-def _rules(given: Sequence[str]) -> tuple[str, ...]:
-    if not given:
-        return ()
-    from pegboard_plugins.cli.runrules import split_rules  # most runs have none
-
-    return tuple(rule for each in given for rule in split_rules(each))
 
 
 def _schema(given: str) -> Mapping[str, Any]:

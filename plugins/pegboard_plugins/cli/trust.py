@@ -52,7 +52,7 @@ def _allow_code(directory: Path, *, yes: bool) -> None:
 
     places = _places()
     store = TrustStore(places.trust)
-    decision = run_async(_decision(directory, places))
+    decision = run_async(project_decision(directory, places))
     for warning in skipped_tool_files((decision.root, directory)):
         click.echo(escape_controls(f"warning: {warning}"), err=True)
     if decision.trusted_by_user:
@@ -85,7 +85,7 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
     refuse_within_tool("pegboard trust program")
     places = _places()
     store = TrustStore(places.trust)
-    decision = run_async(_decision(directory, places))
+    decision = run_async(project_decision(directory, places))
     if not decision.trusted_by_user:
         raise TrustError(f"{decision.root} is not trusted; `pegboard trust allow` comes first")
     digests = _program_digests(decision, directory, programs)
@@ -175,7 +175,7 @@ def lock(directory: Path, file: Path | None) -> None:
     from pegboard_plugins.cli.trustlock import write_lock
 
     refuse_within_tool("pegboard trust lock")
-    decision = run_async(_decision(directory, _places()))
+    decision = run_async(project_decision(directory, _places()))
     target = file or decision.root / LOCK
     target.parent.mkdir(parents=True, exist_ok=True)
     write_lock(decision, target)
@@ -214,7 +214,7 @@ def _note(places: "UserFolders", action: str, root: Path, **facts: object) -> No
     run_async(note())
 
 
-async def _decision(directory: Path, places: "UserFolders") -> "Decision":
+async def project_decision(directory: Path, places: "UserFolders") -> "Decision":
     """Return the project's code and whether the store knows it; nothing of it is run."""
     from pegboard.unstable import TrustStore, files_to_trust, load_config, open_workspace
 

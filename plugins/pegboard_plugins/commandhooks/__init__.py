@@ -19,6 +19,7 @@ from pegboard.schema.config import Command
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Part
 from pegboard.schema.session import PermissionRequest, Verdict
+from pegboard_plugins.shared import BUNDLE_PLACES
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat import SlashCommand
@@ -72,9 +73,10 @@ def _has_files(session: SessionView) -> bool:
 
 @lru_cache(maxsize=64)
 def _paths(home: Path, worktree: Path, directory: Path, state: Path | None) -> tuple[str, ...]:
-    """Return where the hook files of a session may be, and the list of bundles that have more."""
+    """Return where the hook files of a session may be, and the bundles that have more."""
     folders = dict.fromkeys((home, worktree, directory))
     paths = [folder / name for folder in folders for _, name in FILES]
+    paths += [worktree / name for name in BUNDLE_PLACES]
     return tuple(map(str, (*paths, state / "bundles.json") if state is not None else paths))
 
 

@@ -21,6 +21,7 @@ from pegboard_plugins.commandhooks.foundhooks import (
     is_waiting,
 )
 from pegboard_plugins.commandhooks.hookfiles import HookFile, places
+from pegboard_plugins.shared import has_project_bundles
 
 
 @click.group(cls=Group)
@@ -63,7 +64,8 @@ async def trust_found_hooks(directory: Path, *, yes: bool) -> None:
     """Show the hooks of a project that do not run, and trust them; nothing where there are none."""
     place = open_workspace(directory)
     found = places(FILES, Path.home(), place)
-    if not any(is_project and path.exists() for _, path, is_project in found):
+    own = any(is_project and path.exists() for _, path, is_project in found)
+    if not own and not has_project_bundles(place.worktree):
         return
     async with open_app(directory) as app:
         is_on = any(each.name == "commandhooks" and not each.blocked for each in app.plugins.infos)

@@ -18,14 +18,15 @@ from pegboard_plugins.commandhooks.hookfiles import (
 
 def found_files(app: App, files: ForeignFiles, home: Path | None = None) -> list[HookFile]:
     """Return the hook files of the user, of the project and of bundles; it blocks."""
-    return [*files_of(app, files, home), *bundle_hooks(app.places)]
+    return [*files_of(app, files, home)]
 
 
 def files_of(app: App, files: ForeignFiles, home: Path | None = None) -> Iterator[HookFile]:
-    """Yield the hook files of the user and of the project; it blocks."""
+    """Yield the hook files of the user, of the project and of bundles; it blocks."""
     for product, path, is_project in places(files, home or Path.home(), app.workspace):
         if (file := read_hooks(product, path, is_project=is_project)) is not None:
             yield file
+    yield from bundle_hooks(app.places, app.workspace.worktree, app.trust)
 
 
 def is_of_project(app: App, file: HookFile) -> bool:

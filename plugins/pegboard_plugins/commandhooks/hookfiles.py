@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import shlex
+import stat
 import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -13,7 +14,7 @@ from typing import Any
 import msgspec
 
 from pegboard import SessionView, Workspace
-from pegboard.app import UserFolders
+from pegboard.app import Decision, UserFolders
 from pegboard.unstable import ProgramSearch, read_bounded
 from pegboard_plugins.commandhooks.honoured import FIRING, never_reason
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, ForeignFiles, Product
@@ -28,6 +29,20 @@ _VARIABLE = re.compile(r"\$\{?\w+\}?")
 _WORD = re.compile(r"[\w./@%+~-]+")
 _WRITTEN = re.compile(r"""(?:\d|&)?>[>|]?\s*(?:"[^"`]*"|'[^']*'|[^\s;|&<>()"'`])+""")
 """A redirection with the file that it writes, which is not run by that."""
+_TEE = re.compile(
+    r"""(?:^|[|;&(\n])\s*tee\b(?:\s+-\S+|\s+(?:"[^"`]*"|'[^']*'|[^\s;|&<>()"'`])+)+"""
+)
+"""The program `tee` with the files that it writes."""
+_LOG = re.compile(
+    r"(?:.+\.(?:log|jsonl|out|err)|(?:.*[-_.])?logs?(?:[-_][\w-]*)?(?:\.(?:txt|json|csv|md))?)(?:\.\d+)?",
+    re.IGNORECASE,
+)
+_LISTING = re.compile(
+    r"/\*|(?:^|\s)\*(?:\s|$)"
+    r"|\b(?:find|ls|xargs|run-parts|listdir|scandir|walk|iterdir|r?glob|readdir\w*)\b"
+)
+"""A sign that files are taken as a folder has them, whatever their names are."""
+_LOOKED_AT_BYTES = 64 * 1024
 
 
 class HookFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,11 +89,12 @@ def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | 
     return HookFile(path=path, digest=digest, hooks=hooks, notes=tuple(reader.notes))
 
 
-def bundle_hooks(places: UserFolders) -> Iterator[HookFile]:
+def bundle_hooks(places: UserFolders, worktree: Path, trust: Decision) -> Iterator[HookFile]:
     """Yield the hook files of the bundles that are as the user trusts them."""
-    for bundle in read_bundles(places).active:
+    for bundle in read_bundles(places, worktree, trust.files if trust.trusted else {}).active:
+        is_project = bundle.root.is_relative_to(worktree)
         for path in bundle.hooks:
-            if (file := read_hooks("claude", path, is_project=False)) is not None:
+            if (file := read_hooks("claude", path, is_project=is_project)) is not None:
                 own = {"root": bundle.root, "storage": bundle.storage}
                 hooks = tuple(msgspec.structs.replace(each, **own) for each in file.hooks)
                 yield msgspec.structs.replace(file, hooks=hooks)
@@ -167,13 +183,15 @@ def named_files(hook: CommandHook, directory: Path, root: Path) -> tuple[str, ..
     """Return the files of the project that a hook's words name, however they are quoted.
 
     A word is looked at from the directory, the root and the folders of the hook file, and as what
-    stands behind a variable. A file that a redirection writes, such as a log, is not named. All
-    files of the folder `hooks` next to the hook file belong to it, since scripts load each other
-    from there; what they load from elsewhere is not looked at.
+    stands behind a variable. A file that a redirection or `tee` writes, such as a log, is not
+    named. The files of the folder `hooks` next to the hook file belong to it, since scripts load
+    each other from there, but for logs; what they load from elsewhere is not looked at.
     """
     own = hook.file.parent
-    found = dict.fromkeys(map(str, _files_below(own / "hooks", root)))
-    line = hook.command if hook.args else _WRITTEN.sub(_without_target, hook.command)
+    found = dict.fromkeys(map(str, _code_below(own / "hooks", root, hook.command)))
+    line = hook.command
+    if not hook.args:
+        line = _TEE.sub(_without_target, _WRITTEN.sub(_without_target, line))
     for text in (line, *(hook.args or ())):
         for word in (text, *_shell_words(text), *_WORD.findall(text)):
             for base in (directory, root, own, own / "hooks"):
@@ -201,6 +219,28 @@ def wanted_digests(hook: CommandHook, digest: str, search: ProgramSearch) -> dic
             content, _ = read_bounded(Path(path))
             found[os.path.relpath(path, root)] = hashlib.sha256(content).hexdigest()
     return found
+
+
+def _code_below(folder: Path, root: Path, line: str) -> list[Path]:
+    """Return the files of a folder of scripts without their logs.
+
+    Logs belong to it where the line or a script takes files as the folder has them.
+    """
+    files = _files_below(folder, root)
+    code = [path for path in files if not _is_log(path)]
+    if len(code) == len(files) or _LISTING.search(line):
+        return files
+    texts = (read_bounded(path)[0][:_LOOKED_AT_BYTES].decode(errors="replace") for path in code)
+    return files if any(map(_LISTING.search, texts)) else code
+
+
+def _is_log(path: Path) -> bool:
+    """Return whether a file is a log by its name, and neither a link nor a program."""
+    if not _LOG.fullmatch(path.name):
+        return False
+    facts = path.lstat()
+    is_plain = stat.S_ISREG(facts.st_mode) and not facts.st_mode & 0o111
+    return is_plain and not read_bounded(path)[0].startswith(b"#!")
 
 
 def _files_below(folder: Path, root: Path) -> list[Path]:

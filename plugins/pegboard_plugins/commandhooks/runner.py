@@ -277,7 +277,9 @@ class HookRunner:
             if (file := self._files[path][1]) is not None:
                 found.append(file)
         if session.places is not None:
-            found += bundle_hooks(session.places)
+            bundled = [*bundle_hooks(session.places, session.worktree, session.trust)]
+            self._files |= {file.path: (None, file) for file in bundled}
+            found += bundled
         return found
 
     async def _opened(self) -> Host:

@@ -15,6 +15,7 @@ import msgspec
 from pegboard import Plugin, Workspace, evolve, hookimpl
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.session import Rule
+from pegboard_plugins.shared import has_bundles, has_project_bundles
 
 if TYPE_CHECKING:
     from pegboard.app import UserFolders
@@ -38,18 +39,25 @@ _SETUPS: "WeakKeyDictionary[Plugin, ClaudeSetup]" = WeakKeyDictionary()
 
 @hookimpl
 async def trusted_files(workspace: Workspace) -> Sequence[Path]:
-    """Return the project's agents and commands."""
+    """Return the project's agents and commands, and the files of its bundles."""
+    bundled: tuple[Path, ...] = ()
+    if has_project_bundles(workspace.worktree):
+        from pegboard_plugins.shared.frontend import project_bundles  # where there are some
+
+        found = await asyncio.to_thread(lambda: [*project_bundles(workspace.worktree)])
+        bundled = tuple(path for each in found for path in each.files)
     folders = [each for each in _project_folders(workspace) if each != Path.home()]
     if not any((each / ".claude").is_dir() for each in folders):
-        return ()
+        return bundled
     from pegboard_plugins.foreignfiles.claudefolder import (  # where there are some
         FOLDER,
         definition_files,
     )
 
     root = workspace.worktree
-    return tuple(
-        file.path for each in folders for file in definition_files(each / FOLDER, within=root)
+    return (
+        *bundled,
+        *(file.path for each in folders for file in definition_files(each / FOLDER, within=root)),
     )
 
 
@@ -65,12 +73,12 @@ async def config_load(  # noqa: PLR0913, PLR0917 - the arguments of the hook
     """Read folders and bundles, and return the configuration with their rules and servers."""
     _SETUPS.pop(plugin, None)
     changed = await _with_folders(config, workspace, home, trusted, plugin)
-    if not places.bundles.exists():
+    if not has_bundles(places, workspace.worktree):
         return changed
     from pegboard_plugins.foreignfiles.bundleparts import read_parts  # where there are some
     from pegboard_plugins.foreignfiles.claudefolder import ClaudeSetup
 
-    parts = await asyncio.to_thread(read_parts, places)
+    parts = await asyncio.to_thread(read_parts, places, workspace.worktree, trusted)
     own = _SETUPS.get(plugin, ClaudeSetup())
     _SETUPS[plugin] = ClaudeSetup(
         agents=(*parts.setup.agents, *own.agents), commands=(*parts.setup.commands, *own.commands)

@@ -1,6 +1,7 @@
 """Agents, slash commands and MCP servers of the bundles that the user trusts."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,11 +20,16 @@ class BundleParts(msgspec.Struct, frozen=True, kw_only=True):
     servers: Mapping[str, dict[str, Any]]
 
 
-def read_parts(places: UserFolders) -> BundleParts:
-    """Return the parts of the bundles that are as the user trusts them; it blocks."""
-    bundles = read_bundles(places)
+def read_parts(places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes]) -> BundleParts:
+    """Return the parts of the bundles that are as the user trusts them; it blocks.
+
+    Of two servers with one name that of the earlier bundle counts.
+    """
+    bundles = read_bundles(places, worktree, trusted)
     setups = [read_bundle_setup(bundle) for bundle in bundles.active]
-    servers = {name: server for bundle in bundles.active for name, server in bundle.servers.items()}
+    servers: dict[str, dict[str, Any]] = {}
+    for bundle in bundles.active:
+        servers = {**bundle.servers, **servers}
     setup = ClaudeSetup(
         agents=tuple(agent for each in setups for agent in each.agents),
         commands=tuple(command for each in setups for command in each.commands),

@@ -7,7 +7,7 @@ Markdown. Reading one runs nothing and allows nothing, whatever its `allowed-too
 import asyncio
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,6 +32,7 @@ from pegboard.permissions import judge_rules
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Command, Config
 from pegboard.schema.part import Completed, Part, TextPart, ToolPart
+from pegboard_plugins.shared import ENVIRONMENTS, has_bundles
 
 if TYPE_CHECKING:
     from pegboard.app import UserFolders
@@ -94,6 +95,7 @@ class SkillSite(msgspec.Struct, frozen=True, kw_only=True):
     config_dir: Path | None
     libraries: bool = True
     places: "UserFolders | None" = None
+    trusted: Mapping[Path, bytes] = {}
 
 
 async def _may_read(context: PermissionContext, name: str) -> Skill:
@@ -158,6 +160,7 @@ def _site(session: SessionView) -> SkillSite:
         config_dir=session.places.config if session.places else None,
         libraries=_with_libraries(session.config),
         places=session.places,
+        trusted=session.trust.files if session.trust.trusted else {},
     )
 
 
@@ -170,12 +173,11 @@ def _with_libraries(config: Config) -> bool:
 def find_skills(site: SkillSite) -> dict[str, Skill]:
     """Return the skills by name: a nearer one wins, a library's loses, links stay inside."""
     found: dict[str, Skill] = {}
-    if site.libraries and any((site.worktree / name).is_dir() for name in (".venv", "venv")):
+    if site.libraries and any((site.worktree / name).is_dir() for name in ENVIRONMENTS):
         from pegboard_plugins.skill.libraries import library_skills  # where there are libraries
 
         for each in library_skills(site.worktree):
-            skill = _skill(each.path, each.text)
-            if skill is not None:
+            if (skill := _skill(each.path, each.text)) is not None:
                 found[skill.name] = replace(skill, library=each.library)
     for root in _users_folders(site):
         found |= {skill.name: skill for skill in _skills_below(root, within=None)}
@@ -185,10 +187,11 @@ def find_skills(site: SkillSite) -> dict[str, Skill]:
 
 
 def _users_folders(site: SkillSite) -> Iterator[Path]:
-    if site.places is not None and (site.places.state / "bundles.json").exists():
+    if site.places is not None and has_bundles(site.places, site.worktree):
         from pegboard_plugins.shared.frontend import read_bundles  # where there are some
 
-        yield from (each for found in read_bundles(site.places).active for each in found.skills)
+        bundles = read_bundles(site.places, site.worktree, site.trusted)
+        yield from (each for found in bundles.active for each in found.skills)
     if site.home is not None:
         yield from (site.home / name for name in IN_HOME)
     if site.config_dir is not None:

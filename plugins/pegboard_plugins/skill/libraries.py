@@ -16,16 +16,16 @@ from typing import Any
 import msgspec
 
 from pegboard.unstable import read_bounded
+from pegboard_plugins.shared import ENVIRONMENTS
 
 LIMIT_BYTES = 256 * 1024
 MOST_LIBRARIES = 300
-ENVIRONMENTS = (".venv", "venv")
-"""Where a project has the libraries that it uses."""
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _ENTRY = re.compile(
     r"^\"?((?:[^/,\"\n]+/)+\.agents/skills/[^/,\"\n]+/SKILL\.md)\"?,sha256=([\w-]+)=?,\d*\r?$",
     re.MULTILINE,
 )
+_PLACE = b".agents/skills/"
 _Stamp = tuple[int, int, int, int]
 
 
@@ -109,8 +109,10 @@ def _entries(
         is_wanted = every or canonical(library) in wanted
         if not is_wanted or len(found) >= MOST_LIBRARIES:
             continue
-        record = read_bounded(site / name / "RECORD")[0].decode("utf-8", "replace")
-        for entry, digest in _ENTRY.findall(record):
+        record = read_bounded(site / name / "RECORD")[0]
+        if _PLACE not in record:  # few libraries have skills, and a pattern is slow on long files
+            continue
+        for entry, digest in _ENTRY.findall(record.decode("utf-8", "replace")):
             path = Path(os.path.realpath(site / entry))
             if ".." not in entry.split("/") and path.is_relative_to(real):
                 found.append((path, digest, f"{library} {version}"))

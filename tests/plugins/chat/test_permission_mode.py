@@ -144,3 +144,26 @@ async def test_a_chat_without_a_chosen_mode_asks(pegboard: CommandLine) -> None:
         assert "· ask ·" in terminal.status
         await terminal.say("write it")
         await terminal.see_dialog("mode ask")
+
+
+async def test_a_chat_has_rules_of_its_own(pegboard: CommandLine) -> None:
+    line = {"command": "rm -rf kept", "description": "Clean"}
+    steps = [*WRITE, {"calls": [{"tool": "bash", "input": line}]}, {"text": "Said: {{result.1}}"}]
+    scripts(pegboard, go=steps, settings={"permission_mode": "ask"})
+    (pegboard.project / "kept").mkdir()
+    words = ("--allow", "edit", "--deny", "Bash(rm *)")
+    async with chat(pegboard, *words, columns=120) as terminal:
+        await terminal.say("go")
+        await terminal.see("Said: ")
+
+    assert (pegboard.project / "new.txt").exists()
+    assert (pegboard.project / "kept").exists()
+
+
+async def test_a_chat_refuses_a_rule_about_nothing(pegboard: CommandLine) -> None:
+    prepared(pegboard)
+    words = ("--deny", "shel(rm *)")
+    async with chat(pegboard, *words, columns=120, ready="the chat cannot start") as terminal:
+        seen = terminal.everything
+
+    assert "no tool asks for the permission shel" in seen

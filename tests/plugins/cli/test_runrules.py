@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from model_server import Answer, ModelServer, by_step, call, say
-from pegboard_plugins.cli.runrules import split_rules
+from pegboard_plugins.chat.command import chat
+from pegboard_plugins.shared.frontend.runrules import split_rules
 from plugins.cli.commands import CommandLine, Done
 
 ASK = {"bash": "ask", "edit": "ask"}
@@ -162,3 +164,12 @@ async def test_a_rule_that_is_none_is_refused_before_anything_runs(
 
     assert (done.code, server.requests) == (2, [])
     assert said in done.err
+
+
+def test_a_chat_of_a_server_takes_no_rules(pegboard: CommandLine) -> None:
+    runner = CliRunner()
+    said = ["--attach", "http://127.0.0.1:1", "--allow", "edit"]
+    done = runner.invoke(chat, said, obj=pegboard.project)
+
+    assert done.exit_code == 2
+    assert "--allow is the server's to decide" in done.output

@@ -127,6 +127,59 @@ async def test_a_script_that_a_trusted_one_loads_may_not_change(house: House) ->
     assert not await _sprung(house)
 
 
+@pytest.mark.parametrize(
+    ("command", "script", "log"),
+    [
+        ("cat .claude/hooks/* | sh", "exit 0\n", "run.log"),
+        ("cd .claude/hooks && cat * | sh", "exit 0\n", "run.log"),
+        ("ls .claude/hooks/run.log | xargs sh", "exit 0\n", "run.log"),
+        ("sh .claude/hooks/run.log", "exit 0\n", "run.log"),
+        ("sh .claude/hooks/check.sh", 'for f in "$(dirname "$0")"/*; do . "$f"; done\n', "a.log"),
+        ("sh .claude/hooks/check.sh", '. "$(dirname "$0")"/log.sh\n', "log.sh"),
+        ("sh .claude/hooks/check.sh", '. "$(dirname "$0")"/blog.txt\n', "blog.txt"),
+        ("echo x | ./tee .claude/check.txt", "exit 0\n", "../check.txt"),
+        ("tee .claude/x < /dev/null; sh .claude/check.sh", "exit 0\n", "../check.sh"),
+        ("tee $(sh .claude/check.sh)", "exit 0\n", "../check.sh"),
+    ],
+)
+async def test_a_log_that_can_run_is_a_script(
+    house: House, command: str, script: str, log: str
+) -> None:
+    folder = house.project / ".claude/hooks"
+    folder.mkdir(parents=True)
+    (folder / log).write_text("true\n")
+    tee = house.project / "tee"
+    tee.write_text('#!/bin/sh\nsh "$1"\n')
+    tee.chmod(0o755)
+    path = _trusted(house, command, ".claude/hooks/check.sh")
+    path.write_text(script)
+    house.trust()
+    (folder / log).write_text(f"touch {house.trap}\n")
+
+    assert not await _sprung(house)
+
+
+@pytest.mark.parametrize("change", ["program", "shebang", "link"])
+async def test_a_log_that_becomes_a_program_is_one(house: House, change: str) -> None:
+    log = house.project / ".claude/hooks/run.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("true\n")
+    call = 'n=run; exec "$(dirname "$0")/$n".log\n'
+    _trusted(house, "sh .claude/hooks/check.sh", ".claude/hooks/check.sh").write_text(call)
+    house.trust()
+    trap = f"#!/bin/sh\ntouch {house.trap}\n"
+    if change == "link":
+        log.unlink()
+        (house.project / "trap.sh").write_text(trap)
+        (house.project / "trap.sh").chmod(0o755)
+        log.symlink_to("../../trap.sh")
+    else:
+        log.write_text(trap if change == "shebang" else trap.removeprefix("#!/bin/sh\n"))
+        log.chmod(0o755 if change == "program" else 0o644)
+
+    assert not await _sprung(house)
+
+
 async def test_a_file_that_changes_while_the_project_is_open_does_not_run(house: House) -> None:
     _trusted(house, "true ")
     file = house.project / CLAUDE

@@ -90,6 +90,9 @@ async def test_a_trusted_hook_of_a_project_runs_until_its_script_changes(
         'echo ran >> "$CLAUDE_PROJECT_DIR"/log.txt',
         "echo ran>>log.txt 2>&1",
         "python3 .claude/hooks/main.py > 'log.txt'",
+        "python3 .claude/hooks/main.py | tee log.txt",
+        'python3 .claude/hooks/main.py | tee -a "$CLAUDE_PROJECT_DIR"/log.txt >&2',
+        "python3 .claude/hooks/main.py | tee .claude/hooks/run.log log.txt",
     ],
 )
 async def test_a_hook_that_writes_a_log_runs_each_time(house: House, command: str) -> None:
@@ -97,7 +100,9 @@ async def test_a_hook_that_writes_a_log_runs_each_time(house: House, command: st
     folder = house.project / ".claude" / "hooks"
     folder.mkdir()
     (folder / "words.py").write_text("WORD = 'ran'\n")
+    (folder / "audit-log.json").write_text("")
     program = (
+        "open('.claude/hooks/audit-log.json', 'a').write('x')\n"
         "import words, pathlib\npathlib.Path('runs').open('a').write('x')\nprint(words.WORD)\n"
     )
     (folder / "main.py").write_text(program)

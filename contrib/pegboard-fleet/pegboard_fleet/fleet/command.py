@@ -16,12 +16,11 @@ import msgspec
 
 from pegboard.cli import Exit, Group, run_async
 from pegboard.errors import ConfigError, NotFoundError
-from pegboard.unstable import refuse_within_tool
 from pegboard_fleet.jobs import Job, read_jobs
 from pegboard_fleet.journal import Settings
 from pegboard_fleet.progress import Progress, summary
 from pegboard_fleet.results import NAMES, Form, write_results
-from pegboard_fleet.settings import exit_of, settings_options
+from pegboard_fleet.settings import exit_of, read_settings, settings_options
 
 if TYPE_CHECKING:
     from pegboard_fleet.fleet.database import FleetDatabase
@@ -99,10 +98,9 @@ def submit(jobs: Path, name: str | None, pool: str, **settings: Any) -> None:  #
     The file is that of `pegboard batch run`. Said again with the name of a batch, it queues what a
     first time that was cut off has left.
     """
-    if settings["auto"]:
-        refuse_within_tool("pegboard fleet submit --auto")
+    chosen = read_settings("pegboard fleet submit", settings)
     found = read_jobs(jobs)
-    click.echo(run_async(_submit(found, name or secrets.token_hex(6), pool, Settings(**settings))))
+    click.echo(run_async(_submit(found, name or secrets.token_hex(6), pool, chosen)))
 
 
 async def _submit(jobs: tuple[Job, ...], name: str, pool: str, settings: Settings) -> str:

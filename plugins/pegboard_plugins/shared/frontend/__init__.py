@@ -47,12 +47,19 @@ __getattr__, __dir__ = late_names(
         ),
         "pegboard_plugins.shared.frontend.bundlemanifest": (
             "Bundle",
+            "BundleError",
             "read_bundle",
         ),
         "pegboard_plugins.shared.frontend.bundlestore": (
             "BundleStore",
+            "copy_bundle",
             "read_bundles",
         ),
+        "pegboard_plugins.shared.frontend.projectbundles": (
+            "ProjectBundle",
+            "project_bundles",
+        ),
+        "pegboard_plugins.shared.frontend.runrules": ("RunRules", "split_rules"),
         "pegboard_plugins.shared.frontend.codescan": (
             "ScanReport",
             "scans_of",

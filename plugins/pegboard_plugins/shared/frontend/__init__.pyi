@@ -34,9 +34,15 @@ from pegboard_plugins.shared.frontend.bodies import Submatch as Submatch
 from pegboard_plugins.shared.frontend.bodies import SummarizeBody as SummarizeBody
 from pegboard_plugins.shared.frontend.bodies import TraceEntry as TraceEntry
 from pegboard_plugins.shared.frontend.bundlemanifest import Bundle as Bundle
+from pegboard_plugins.shared.frontend.bundlemanifest import BundleError as BundleError
 from pegboard_plugins.shared.frontend.bundlemanifest import read_bundle as read_bundle
 from pegboard_plugins.shared.frontend.bundlestore import BundleStore as BundleStore
+from pegboard_plugins.shared.frontend.bundlestore import copy_bundle as copy_bundle
 from pegboard_plugins.shared.frontend.bundlestore import read_bundles as read_bundles
+from pegboard_plugins.shared.frontend.projectbundles import ProjectBundle as ProjectBundle
+from pegboard_plugins.shared.frontend.projectbundles import project_bundles as project_bundles
+from pegboard_plugins.shared.frontend.runrules import RunRules as RunRules
+from pegboard_plugins.shared.frontend.runrules import split_rules as split_rules
 from pegboard_plugins.shared.frontend.codescan import ScanReport as ScanReport
 from pegboard_plugins.shared.frontend.codescan import scans_of as scans_of
 from pegboard_plugins.shared.frontend.configedit import update_user_config as update_user_config

@@ -5,7 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from pegboard.app import UserFolders
 from pegboard.processes import find_program
 from pegboard_plugins.shared.frontend.bundlemanifest import Bundle, BundleError, read_bundle
 from pegboard_plugins.shared.frontend.marketplace import listed_source
+from pegboard_plugins.shared.frontend.projectbundles import active_bundles
 
 MOST_FILES = 5000
 MOST_BYTES = 64 << 20
@@ -86,14 +87,7 @@ class BundleStore:
 
         :raises BundleError: when there is no bundle that can be used.
         """
-        fetched = _fetched_from(market, source) if market else _fetched(source)
-        with fetched as (folder, revision):
-            bundle = read_bundle(folder, self._storage)
-            digest_of(folder)
-            self._root.mkdir(parents=True, exist_ok=True, mode=0o700)
-            target = self._root / bundle.name
-            shutil.rmtree(target, ignore_errors=True)
-            shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".git"))
+        bundle, revision = copy_bundle(source, self._root, market=market)
         (self._storage / bundle.name).mkdir(parents=True, exist_ok=True, mode=0o700)
         where, listed = (source, _whole(market)) if market else (_whole(source), "")
         entry = Installed(source=where, market=listed, revision=revision)
@@ -129,14 +123,38 @@ class Bundles(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[str, ...] = ()
 
 
-def read_bundles(places: UserFolders) -> Bundles:
-    """Return the installed bundles; it blocks."""
-    if not places.bundles.exists():
-        return Bundles()
+def copy_bundle(source: str, root: Path, *, market: str = "") -> tuple[Bundle, str]:
+    """Copy a bundle to the folder of its name below `root`; return it and its revision.
+
+    `source` and `market` are those of `BundleStore.add`.
+
+    :raises BundleError: when there is no bundle that can be used.
+    """
+    fetched = _fetched_from(market, source) if market else _fetched(source)
+    with fetched as (folder, revision):
+        bundle = read_bundle(folder, root)
+        digest_of(folder)
+        root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        target = root / bundle.name
+        if target.is_symlink():
+            raise BundleError(f"{target} is a link; remove it first")
+        shutil.rmtree(target, ignore_errors=True)
+        shutil.copytree(folder, target, ignore=shutil.ignore_patterns(".git"))
+    return bundle, revision
+
+
+def read_bundles(places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes]) -> Bundles:
+    """Return the bundles of the user, and then those of the project at this root; it blocks.
+
+    `trusted` are the files of the project that the user trusts, as in the hook `config_load`.
+    """
     store = BundleStore(places)
-    active, problems = [], []
+    active: list[Bundle] = []
+    problems: list[str] = []
+    taken: set[str] = set()
     try:
         for name, entry in store.installed().items():
+            taken.add(name)
             if store.is_trusted(name, entry):
                 active.append(store.bundle(name))
             else:
@@ -144,7 +162,8 @@ def read_bundles(places: UserFolders) -> Bundles:
                 problems.append(f"the bundle {name} is not trusted as it is; {advice}")
     except BundleError as error:
         problems.append(str(error))
-    return Bundles(active=tuple(active), problems=tuple(problems))
+    own, others = active_bundles(places, worktree, trusted, taken=taken)
+    return Bundles(active=(*active, *own), problems=(*problems, *others))
 
 
 def digest_of(folder: Path) -> str:

@@ -1,4 +1,4 @@
-"""`--allow` and `--deny`: permission rules of one run, which no file contains."""
+"""`--allow` and `--deny`: permission rules of one run, chat or batch, which no file contains."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -39,13 +39,14 @@ class RunRules:
     """A plugin with the rules of the command line, such as `Bash(git *)`, `edit` or `task(x)`.
 
     Those that allow answer what would be asked, and nothing else. Those that deny are a source of
-    their own, which no other rule loosens.
+    their own, which no other rule loosens. `split_rules` reads the texts.
 
     :raises InvalidInputError: for a text that is not a rule.
     """
 
     def __init__(self, *, allow: Sequence[str], deny: Sequence[str]) -> None:
-        self._allow, self._deny = allow, deny
+        self._allow = tuple(rule for each in allow for rule in split_rules(each))
+        self._deny = tuple(rule for each in deny for rule in split_rules(each))
         nowhere = Path("/")
         self._rules(
             Workspace(directory=nowhere, worktree=nowhere, project_id="", git_dir=None), nowhere
@@ -60,6 +61,28 @@ class RunRules:
             approvals=(*config.approvals, *allowed),
             rulesets=(*config.rulesets, Ruleset(source="--deny", rules=denied)),
         )
+
+    def check(self, app: "App") -> None:
+        """Check that each permission that a rule names is one that a tool asks for.
+
+        A rule about a server of tools is not checked: the server may not run here.
+
+        :raises InvalidInputError: for a permission that no tool has.
+        """
+        known = {tool.permission for tool in app.tools.values()} | {*_WITHOUT_TOOL}
+        given = [("--allow", text) for text in self._allow]
+        given += [("--deny", text) for text in self._deny]
+        for option, text in given:
+            name = text.partition("(")[0]
+            if not _OWN.fullmatch(text) or name.startswith("mcp__"):
+                continue
+            if not any(matches_pattern(name, each) for each in known):
+                tool = app.tools.get(name)
+                near = [tool.permission] if tool else nearest_names(name, known)
+                hint = (
+                    f"did you mean {near[0]}?" if near else "`pegboard tool list` shows the tools"
+                )
+                raise InvalidInputError(f"{option}: no tool asks for the permission {name}; {hint}")
 
     def _rules(self, workspace: Workspace, home: Path) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
         anchors = Anchors(
@@ -89,23 +112,3 @@ def _parse(text: str, action: Action, anchors: Anchors) -> tuple[Rule, ...]:
             " `WebFetch(domain:example.org)` or `NAME` of a tool"
         )
     return tuple(evolve(rule, by=f"--{action}") for rule in found.rules)
-
-
-def check_names(app: "App", *, allow: Sequence[str], deny: Sequence[str]) -> None:
-    """Check that each permission that a rule of the run names is one that a tool asks for.
-
-    A rule about a server of tools is not checked: the server may not run here.
-
-    :raises InvalidInputError: for a permission that no tool has.
-    """
-    known = {tool.permission for tool in app.tools.values()} | {*_WITHOUT_TOOL}
-    given = [("--allow", text) for text in allow] + [("--deny", text) for text in deny]
-    for option, text in given:
-        name = text.partition("(")[0]
-        if not _OWN.fullmatch(text) or name.startswith("mcp__"):
-            continue
-        if not any(matches_pattern(name, each) for each in known):
-            tool = app.tools.get(name)
-            near = [tool.permission] if tool else nearest_names(name, known)
-            hint = f"did you mean {near[0]}?" if near else "`pegboard tool list` shows the tools"
-            raise InvalidInputError(f"{option}: no tool asks for the permission {name}; {hint}")
