@@ -28,7 +28,7 @@ _NAME_WORDS = 5
 _UNKNOWN_BOOT = "unknown"
 _ABANDONED = """
 SELECT id, owner FROM session WHERE owner IS NOT NULL
-UNION SELECT id, owner FROM session WHERE owner IS NULL AND id IN (
+UNION ALL SELECT id, owner FROM session WHERE owner IS NULL AND id IN (
     SELECT session_id FROM part WHERE state IS NOT NULL
     UNION SELECT session_id FROM message WHERE unfinished
 )
@@ -269,4 +269,4 @@ def release_all(db: apsw.Connection, owner: str) -> tuple[None, tuple[Event, ...
 
 def _abandoned_sessions(db: apsw.Connection, is_alive: Callable[[str], bool]) -> list[str]:
     rows = list(db.execute(_ABANDONED))
-    return [session for session, owner in rows if owner is None or not is_alive(owner)]
+    return sorted(session for session, owner in rows if owner is None or not is_alive(owner))

@@ -25,6 +25,11 @@ from pegboard.storage import (
 from pegboard_plugins.sqlite import pieces
 
 _SESSION = "SELECT data, id, project_id, directory, updated FROM session"
+_OF_LAST = (
+    "AND message_id IN (SELECT id FROM message WHERE session_id = ?1 AND ordinal < ?3 "
+    "ORDER BY ordinal DESC LIMIT ?2)"
+)
+"""The condition that a part is of the last ?2 messages before the row ?3."""
 _EVERYTHING = -1  # SQLite's LIMIT for no limit
 _END = (1 << 63) - 1
 """No ordinal is greater (SQLite, `INTEGER`)."""
@@ -104,11 +109,11 @@ def turns(
                 last,
             )
         )
+        where, values = ("", last[:1]) if limit is None else (_OF_LAST, last)
         for message_id, part_id, *row in db.execute(
-            "SELECT message_id, id, data, ordinal, state, streamed FROM part WHERE session_id = ?1 "
-            "AND (?2 < 0 OR message_id IN (SELECT id FROM message WHERE session_id = ?1 "
-            "AND ordinal < ?3 ORDER BY ordinal DESC LIMIT ?2)) ORDER BY message_id, ordinal",
-            last,
+            "SELECT message_id, id, data, ordinal, state, streamed FROM part "  # noqa: S608 - ours
+            f"WHERE session_id = ?1 {where} ORDER BY message_id, ordinal",
+            values,
         ):
             parts[message_id].append((part_id, pieces.whole(db, *row)))
     return TurnRows(session_id, messages[::-1], parts)

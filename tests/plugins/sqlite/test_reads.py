@@ -1,7 +1,12 @@
 import json
-from collections.abc import AsyncIterator
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
 import rows
@@ -13,6 +18,7 @@ from pegboard.schema.session import Approval, Project, ProjectTime, Rule, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage import LastIds
 from pegboard.storage.changes import (
+    Change,
     CreateSession,
     DropApproval,
     DropSession,
@@ -23,6 +29,7 @@ from pegboard.storage.changes import (
     PutState,
     PutTodos,
 )
+from pegboard_plugins.sqlite import owners, reads
 from pegboard_plugins.sqlite.storage import SqliteStorage
 
 PROJECT = Project(
@@ -140,6 +147,87 @@ async def test_sessions_are_found_by_index(storage: SqliteStorage) -> None:
     steps = [str(row[-1]) for row in plan]
 
     assert steps == ["SEARCH session USING INDEX session_recent_of_project (project_id=?)"]
+
+
+def operations(db: apsw.Connection, read: Callable[[], object]) -> int:
+    """How many steps of the database's machine a read takes."""
+    counts: Counter[str] = Counter()
+
+    def count() -> bool:
+        counts["steps"] += 1
+        return False
+
+    db.set_progress_handler(count, 1)
+    read()
+    db.set_progress_handler(None)
+    return counts["steps"]
+
+
+async def filled(storage: SqliteStorage, messages: int) -> apsw.Connection:
+    """A session of so many messages with two parts each, and as many other sessions."""
+    changes: list[Change] = [CreateSession(rows.session())]
+    for number in range(messages):
+        message_id = f"msg_{number:06}"
+        changes.append(CreateSession(rows.session(f"ses_x{number:06}", updated=number)))
+        changes.append(PutMessage(rows.question(message_id)))
+        changes += [
+            PutPart(rows.text(f"prt_{number:06}{part}", message_id=message_id)) for part in "ab"
+        ]
+    await storage.commit(*changes)
+    return storage._writer._db
+
+
+async def test_the_last_messages_are_read_without_those_before(tmp_path: Path) -> None:
+    found = []
+    for messages in (40, 2_000):
+        path = tmp_path / f"{messages}.db"
+        storage = await SqliteStorage.open(path, ids=IdSource())
+        db = await filled(storage, messages)
+        found.append(operations(db, partial(reads.turns, db, "ses_1", limit=10)))
+        await storage.aclose()
+
+    few, many = found
+    assert many < 1.2 * few
+
+
+async def test_no_read_of_some_rows_scans_or_sorts_all_of_them(storage: SqliteStorage) -> None:
+    db = await filled(storage, 200)
+    queries: list[tuple[str, Any]] = []
+
+    def note(_: object, sql: str, bindings: Any) -> bool:
+        queries.append((sql, bindings))
+        return True
+
+    db.exec_trace = note
+    reads.session(db, "ses_1")
+    reads.owner(db, "ses_1")
+    for project in ("project", None):
+        reads.sessions(db, project, {"limit": 9})
+        reads.sessions(db, project, {"since": 190})
+    reads.children(db, "ses_1")
+    reads.turns(db, "ses_1", limit=None)
+    reads.turns(db, "ses_1", limit=9, before="msg_000100")
+    reads.turn(db, "ses_1", "msg_000100")
+    reads.todos(db, "ses_1")
+    reads.state(db, "ses_1", "k")
+    reads.events(db, 90, 10)
+    reads.last_ids(db, "ses_1")
+    owners.recover(db, lambda _: True)
+    owners.interrupt(db, "ses_1")
+    db.execute("DELETE FROM message WHERE session_id = 'ses_1' AND id = 'msg_000100'")
+    db.exec_trace = None
+
+    plans = {
+        sql: [str(row[-1]) for row in db.execute(f"EXPLAIN QUERY PLAN {sql}", bindings)]
+        for sql, bindings in queries
+        if sql.split()[0] in {"SELECT", "UPDATE", "DELETE"}
+    }
+    # All sessions by their time, and indexes that have only the rows that are asked for.
+    whole = "session_recent|session_owned|message_unfinished|part_running"
+    scan = rf"SCAN (session|message|part|part_text|event)\b(?! USING (COVERING )?INDEX ({whole})$)"
+    odd = re.compile(rf"{scan}|TEMP B-TREE FOR ORDER")
+    assert {sql: plan for sql, plan in plans.items() if any(map(odd.search, plan))} == {}
+    assert len(plans) > 15
 
 
 async def test_todos_are_replaced(storage: SqliteStorage, talk: None) -> None:
