@@ -90,12 +90,12 @@ async function start() {
 function begin(root) {
   const draw = () => {
     end();
+    render(html`<${App} />`, root); // its data first
     watchRequests().catch(() => {});
-    render(html`<${App} />`, root);
   };
   const end = onConnection(draw);
-  follow();
   if (newest !== null) draw();
+  follow();
 }
 
 start();
