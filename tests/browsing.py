@@ -42,7 +42,7 @@ class Seen:
     console: list[str] = field(default_factory=list)
 
     def sign_in(self, server: Served, *, approve: bool = False, path: str = "") -> None:
-        """Open the page with a new key, and wait until it follows the events."""
+        """Open the page with a new key, and wait for its pages; it misses no event from then on."""
         self.page.goto(address(server, approve=approve))
         self.page.wait_for_selector("header.top nav")
         if path:
