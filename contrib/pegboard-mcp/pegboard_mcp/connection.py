@@ -25,6 +25,7 @@ from pegboard_mcp.failure import (
     ConnectionLostError,
     RequestError,
     StaleDefinitionError,
+    lacking_authorization,
     reason_of,
 )
 from pegboard_mcp.listing import (
@@ -36,7 +37,7 @@ from pegboard_mcp.listing import (
     read_resources,
     read_tools,
 )
-from pegboard_mcp.traffic import OUTCOME, RequestOutcome, Traffic
+from pegboard_mcp.traffic import OUTCOME, RAW, RequestOutcome, Traffic
 
 ROUNDS = 10
 """The most rounds of questions within one call (SEP-2322)."""
@@ -73,6 +74,13 @@ class Wishes(NamedTuple):
     on_change: Callable[[], None]
 
 
+class _List(NamedTuple):
+    """A list as the server sent it, and how long it may be used, None without its word."""
+
+    items: list[object]
+    lifetime_s: float | None
+
+
 class ServerConnection:
     """A server that has answered the handshake."""
 
@@ -81,7 +89,6 @@ class ServerConnection:
         self.traffic = traffic
         self._client = client
         self._inbox = inbox
-        self._listing = asyncio.Lock()
 
     @property
     def is_alive(self) -> bool:
@@ -96,15 +103,15 @@ class ServerConnection:
         client, can = self._client, self._client.server_capabilities
         prompts, resources, templates = list[object](), list[object](), list[object]()
         failed: list[str] = []
-        async with self._listing:
-            tools = await self._pages("tools", client.list_tools) if can.tools else []
-            if can.prompts:
-                prompts = await self._extra("prompts", client.list_prompts, failed)
-            if can.resources:
-                listing, templated = client.list_resources, client.list_resource_templates
-                resources = await self._extra("resources", listing, failed)
-                templates = await self._extra("resourceTemplates", templated, failed)
-        checked = read_tools(tools)
+        nothing = _List([], None)
+        tools = await self._pages("tools", client.list_tools) if can.tools else nothing
+        if can.prompts:
+            prompts = await self._extra("prompts", client.list_prompts, failed)
+        if can.resources:
+            listing, templated = client.list_resources, client.list_resource_templates
+            resources = await self._extra("resources", listing, failed)
+            templates = await self._extra("resourceTemplates", templated, failed)
+        checked = read_tools(tools.items)
         info = client.server_info
         discovered = client.session.discover_result
         return Catalogue(
@@ -119,7 +126,7 @@ class ServerConnection:
             prompts=read_prompts(prompts),
             resources=read_resources(resources),
             templates=read_resources(templates, "uriTemplate"),
-            fresh_s=self.traffic.lifetimes_s.get("tools"),
+            fresh_s=tools.lifetime_s,
         )
 
     async def _extra(
@@ -127,23 +134,25 @@ class ServerConnection:
     ) -> list[object]:
         """Return a list, empty where the server fails to give it: the tools are there without."""
         try:
-            return await self._pages(key, fetch)
+            return (await self._pages(key, fetch)).items
         except (ConnectionLostError, AuthorizationError):
             raise
         except RequestError as error:
             failed.append(str(error))
             return []
 
-    async def _pages(self, key: str, fetch: Callable[..., Awaitable[Any]]) -> list[object]:
-        found: list[object] = []
+    async def _pages(self, key: str, fetch: Callable[..., Awaitable[Any]]) -> "_List":
+        """Return the items of all pages, and how long the last one lets them be used."""
+        found, lifetime_s = list[object](), None
         cursor: str | None = None
         for _ in range(LIST_PAGES):
             page = await self._asked(fetch(cursor=cursor), what=f"list its {key}")
-            found += self.traffic.raw.get(key, [])
+            raw, lifetime_s = (page.meta or {}).get(RAW, ([], None))
+            found += raw
             before, cursor = cursor, page.next_cursor
             if not cursor or cursor == before or len(found) > LIST_TOOLS:
                 break
-        return found
+        return _List(found, lifetime_s)
 
     async def call(
         self,
@@ -270,7 +279,6 @@ class ServerConnection:
 
     async def _asked(self, request: Awaitable[_T], *, what: str) -> _T:
         """Return the answer to a request, with the SDK's errors as ours."""
-        sent = self.traffic.sent
         outcome = RequestOutcome()
         token = OUTCOME.set(outcome)
         try:
@@ -279,14 +287,14 @@ class ServerConnection:
             if error.code == types.HEADER_MISMATCH:
                 raise StaleDefinitionError(str(error)) from error
             if not self.is_alive:
-                raise self._lost(was_sent=self.traffic.sent > sent) from error
+                raise self._lost(was_sent=outcome.was_sent) from error
             raise refusal(self.name, outcome, error, what=what) from error
         except ValidationError as error:
             text = f"the MCP server {self.name} answered with what the protocol does not have"
             raise RequestError(f"{text}: {error.errors()[0]['msg']}") from error
         except (OSError, RuntimeError) as error:
             if not self.is_alive:
-                raise self._lost(was_sent=self.traffic.sent > sent) from error
+                raise self._lost(was_sent=outcome.was_sent) from error
             raise RequestError(f"the MCP server {self.name} cannot {what}: {error}") from error
         finally:
             OUTCOME.reset(token)
@@ -300,6 +308,8 @@ def refusal(
     name: str, outcome: RequestOutcome, error: Exception, what: str = "answer"
 ) -> RequestError:
     """Return the error of a request that was answered with one, or not at all."""
+    if (lacking := lacking_authorization(error)) is not None:
+        return lacking
     if outcome.is_unauthorized:
         text = f"the MCP server {name} wants you to sign in; `pegboard mcp auth {name}` does"
         return AuthorizationError(text)

@@ -4,6 +4,7 @@ This module is imported at the first start of a server, since it imports the SDK
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -39,48 +40,55 @@ class Inbox:
 
     def __init__(self, server: str) -> None:
         self._server = server
-        self._asked: asyncio.Queue[
-            tuple[types.ElicitRequestParams, asyncio.Future[types.ElicitResult]]
-        ] = asyncio.Queue()
-        self._calls = 0
+        self._asked = deque[tuple[types.ElicitRequestParams, asyncio.Future[types.ElicitResult]]]()
+        self._calls = set[asyncio.Event]()
+        """One for each call under way, set when a question or the answer to the call arrives."""
 
     async def put(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         """Return the answer to a question, a refusal while no call is under way."""
         del context
-        if not self._calls or self._asked.qsize() >= QUESTIONS_PER_ROUND:
+        if not self._calls or len(self._asked) >= QUESTIONS_PER_ROUND:
             return types.ElicitResult(action="decline")
         answer: asyncio.Future[types.ElicitResult] = asyncio.get_running_loop().create_future()
-        self._asked.put_nowait((params, answer))
+        self._asked.append((params, answer))
+        for news in self._calls:
+            news.set()
         return await answer
 
     async def attend(self, request: Awaitable[_T], ask_user: AskUser | None) -> _T:
         """Return the answer to a request, and answer the server's questions until it comes."""
         if ask_user is None:
             return await request
-        task = asyncio.ensure_future(request)
-        self._calls += 1
+        task, news = asyncio.ensure_future(request), asyncio.Event()
+        task.add_done_callback(lambda _: news.set())
+        self._calls.add(news)
         try:
             while not task.done():
-                asked = asyncio.ensure_future(self._asked.get())
-                await asyncio.wait({task, asked}, return_when=asyncio.FIRST_COMPLETED)
-                if not asked.done():
-                    asked.cancel()
-                    break
-                params, answer = asked.result()
-                result = await answer_elicitation(self._server, params, ask_user)
-                if not answer.done():
-                    answer.set_result(result)
+                news.clear()
+                if self._asked:
+                    await self._answer_next(ask_user)
+                else:
+                    await news.wait()
             return await task
         finally:
-            self._calls -= 1
+            self._calls.remove(news)
             if not task.done():
                 task.cancel()
                 await asyncio.wait({task})
-            while not self._calls and not self._asked.empty():
-                _, answer = self._asked.get_nowait()
-                answer.cancel()
+            while not self._calls and self._asked:
+                await self._answer_next(None)
+
+    async def _answer_next(self, ask_user: AskUser | None) -> None:
+        """Answer the oldest question, as cancelled when the call that asks the user is."""
+        params, answer = self._asked.popleft()
+        result = types.ElicitResult(action="cancel")
+        try:
+            result = await answer_elicitation(self._server, params, ask_user)
+        finally:
+            if not answer.done():
+                answer.set_result(result)
 
 
 async def answer_elicitation(

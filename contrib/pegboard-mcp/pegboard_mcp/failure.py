@@ -25,6 +25,13 @@ class RegistrationError(AuthorizationError):
     """A server whose authorization server takes no client that Pegboard could register."""
 
 
+def lacking_authorization(error: BaseException) -> AuthorizationError | None:
+    """Return the want of authorization among the errors of a group."""
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(lacking_authorization, error.exceptions)), None)
+    return error if isinstance(error, AuthorizationError) else None
+
+
 def reason_of(error: BaseException) -> str:
     """Return what an error says, of a group the first one, without a full stop."""
     while isinstance(error, BaseExceptionGroup):

@@ -10,14 +10,14 @@ from typing import Self
 
 import anyio
 import httpx2
-from mcp.client._transport import ReadStream, TransportStreams, WriteStream
+from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from pegboard_mcp.configuration import ServerConfig
 from pegboard_mcp.httpclient import READ_S, LimitedClient
-from pegboard_mcp.traffic import LINE_BYTES, Traffic
+from pegboard_mcp.traffic import LINE_BYTES, NotedStream, Traffic
 
 
 @asynccontextmanager
@@ -44,7 +44,7 @@ async def http_streams(
             )
         inbound, outbound = await leaving.enter_async_context(transport)
         try:
-            yield _Screened(inbound, traffic), _Noted(outbound, traffic)
+            yield _Screened(inbound, traffic), NotedStream(outbound, traffic)
         finally:
             traffic.end()
 
@@ -79,32 +79,6 @@ class _Screened:
         except anyio.EndOfStream:
             self._traffic.end("closed the connection")
             raise StopAsyncIteration from None
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self.aclose()
-
-
-class _Noted:
-    """The messages to a server, of which the traffic takes note."""
-
-    def __init__(self, inner: WriteStream[SessionMessage], traffic: Traffic) -> None:
-        self._inner = inner
-        self._traffic = traffic
-
-    async def send(self, item: SessionMessage, /) -> None:
-        self._traffic.note_sent(item.message)
-        await self._inner.send(item)
-
-    async def aclose(self) -> None:
-        await self._inner.aclose()
 
     async def __aenter__(self) -> Self:
         return self

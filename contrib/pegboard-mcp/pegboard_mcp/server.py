@@ -24,6 +24,7 @@ from pegboard_mcp.failure import (
     ConnectionLostError,
     RegistrationError,
     RequestError,
+    lacking_authorization,
     reason_of,
 )
 from pegboard_mcp.files import ServerFiles
@@ -99,6 +100,13 @@ class Server:
                 return "failed"
 
     @property
+    def _is_ending(self) -> bool:
+        """Return whether the server still runs, and takes no more requests."""
+        if self._owner is None or self._owner.done() or self._ready is None:
+            return False
+        return self._ready.done() and (self._stop.is_set() or not _is_alive(self._ready))
+
+    @property
     def is_missing(self) -> bool:
         """Return whether prompts need the server, which has never listed its tools."""
         return self.config.enabled and self.config.required and self.catalogue is None
@@ -154,7 +162,7 @@ class Server:
                 except ConnectionLostError as error:
                     if error.was_sent or is_last:
                         text = f"{error} during the call, which may have had an effect"
-                        raise ToolError(f"{text}. {self._log_advice()}") from error
+                        raise ToolError(f"{text}. Its log: {self._log.path}") from error
                 except RequestError as error:
                     raise ToolError(str(error)) from error
         raise AssertionError
@@ -192,10 +200,9 @@ class Server:
         if not self.config.enabled:
             name = self.config.name
             raise ToolError(f"the MCP server {name} is off; `mcp.{name}.enabled` switches it on")
-        ready = self._ready
-        if ready is not None and ready.done() and not _is_alive(ready):
+        while self._is_ending:
             await self._ended()
-            ready = None
+        ready = self._ready
         if ready is None or self._owner is None or self._owner.done():
             ready = self._start(can_ask=can_ask)
         try:
@@ -217,6 +224,12 @@ class Server:
         self._owner = asyncio.get_running_loop().create_task(
             self._own(ready, can_ask=can_ask), name=f"mcp {self.config.name}", context=Context()
         )
+
+        def fail(_: object) -> None:
+            if not ready.done():  # it may have been cancelled before its first step
+                ready.set_exception(RequestError(self._start_failure("it was ended")))
+
+        self._owner.add_done_callback(fail)
         return ready
 
     async def _own(self, ready: "asyncio.Future[ServerConnection]", *, can_ask: bool) -> None:
@@ -242,12 +255,13 @@ class Server:
         except AuthorizationError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - the SDK's and the server's errors
-            failure = _authorization(error) or RequestError(self._start_failure(reason_of(error)))
+            text = self._start_failure(reason_of(error))
+            failure = lacking_authorization(error) or RequestError(text)
         finally:
             if failure is not None:
                 self._note(failure, lived_s=time.monotonic() - began)
-            if not ready.done():
-                ready.set_exception(failure or RequestError(self._start_failure("it was ended")))
+                if not ready.done():
+                    ready.set_exception(failure)
 
     @asynccontextmanager
     async def _opened(self, can_ask: bool) -> AsyncIterator["ServerConnection"]:  # noqa: FBT001 - inner
@@ -277,6 +291,7 @@ class Server:
                 idle_s = time.monotonic() - self._used_at if not self._users else 0.0
                 left_s = self.config.idle_s - idle_s
                 if left_s <= 0 and self.config.start == "lazy":
+                    self._stop.set()
                     return
                 await asyncio.wait(
                     {*ends, refreshing},
@@ -337,8 +352,10 @@ class Server:
         tail = f" Its last words: {words}" if words else ""
         return f"the MCP server {self.config.name} did not start: {reason}.{tail}"
 
-    def _log_advice(self) -> str:
-        return f"Its log: {self._log.path}"
+    async def rest(self) -> None:
+        """End the server, unless a request to it is under way."""
+        if not self._users:
+            await self.aclose()
 
     async def aclose(self) -> None:
         """End the server and wait until it has ended."""
@@ -346,14 +363,15 @@ class Server:
         await self._ended()
 
     async def _ended(self) -> None:
-        if self._owner is None or self._owner.done():
+        owner = self._owner  # meanwhile another call may start the server again
+        if owner is None or owner.done():
             return
         if self._ready is not None and not self._ready.done():
-            self._owner.cancel()  # a start does not look at `_stop`
-        await asyncio.wait({self._owner}, timeout=END_LIMIT_S)
-        if not self._owner.done():
-            self._owner.cancel()
-            await asyncio.wait({self._owner})
+            owner.cancel()  # a start does not look at `_stop`
+        await asyncio.wait({owner}, timeout=END_LIMIT_S)
+        if not owner.done():
+            owner.cancel()
+            await asyncio.wait({owner})
 
 
 async def _imported(name: str) -> Any:  # noqa: ANN401 - a module that imports the SDK
@@ -379,10 +397,3 @@ def _retrieve(ready: "asyncio.Future[ServerConnection]") -> None:
 
 def _passed(names: tuple[str, ...]) -> dict[str, str]:
     return {name: os.environ[name] for name in names if name in os.environ}
-
-
-def _authorization(error: BaseException) -> AuthorizationError | None:
-    """Return the want of authorization among the errors of a group."""
-    if isinstance(error, BaseExceptionGroup):
-        return next(filter(None, map(_authorization, error.exceptions)), None)
-    return error if isinstance(error, AuthorizationError) else None

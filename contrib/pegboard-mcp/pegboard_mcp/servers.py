@@ -51,12 +51,13 @@ class Servers:
         self._starting: dict[str, asyncio.Task[None]] = {}
         self._sign_ins: dict[str, tuple[SignIn, asyncio.Task[None]]] = {}
         self._digests: dict[str, tuple[str, ...]] = {}
+        self._refreshing = asyncio.Lock()
         for each in configs:
             self._put(each)
         KNOWN.pop(plugin, None)
 
     def __iter__(self) -> Iterator[Server]:
-        return iter(self._servers.values())
+        return iter(tuple(self._servers.values()))
 
     def _put(self, config: ServerConfig) -> Server:
         files = files_of(self._plugin, config)
@@ -165,7 +166,7 @@ class Servers:
         except ToolError:
             return  # the server's state says why
         if server.config.start == "lazy":
-            await server.aclose()
+            await server.rest()
 
     async def approve(self, name: str, tool: str) -> None:
         """Note that the user has let a tool be called, as it is pinned.
@@ -229,6 +230,10 @@ class Servers:
 
     async def refresh(self) -> None:
         """Offer what all servers have now; a turn that runs keeps its own tools."""
+        async with self._refreshing:  # an older state would replace a newer one
+            await self._refresh()
+
+    async def _refresh(self) -> None:
         known = [it.catalogue for it in self if it.config.enabled and it.catalogue is not None]
         tools: list[Tool] = [*resource_tools(known)]
         commands: list[Command] = []

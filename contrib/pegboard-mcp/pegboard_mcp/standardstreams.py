@@ -12,16 +12,16 @@ from contextlib import asynccontextmanager, suppress
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
 from pegboard.errors import InvalidInputError
-from pegboard_mcp.stdio import Streams
 from pegboard_mcp.traffic import LINE_BYTES
 
 
 @asynccontextmanager
-async def standard_streams() -> AsyncIterator[Streams]:
+async def standard_streams() -> AsyncIterator[TransportStreams]:
     """Yield the streams of messages on standard input and output, which nothing else uses then.
 
     What anything else prints goes to standard error.

@@ -14,25 +14,23 @@ from pathlib import Path
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client._transport import TransportStreams
 from mcp.shared.message import SessionMessage
 
 from pegboard_mcp.messages import parse, read_head
-from pegboard_mcp.traffic import Traffic, TrafficError
+from pegboard_mcp.traffic import NotedStream, Traffic, TrafficError
 
 CHUNK_BYTES = 1 << 16
 EOF_WAIT_S = 1.5
 TERM_WAIT_S = 1.0
 DRAIN_WAIT_S = 1.0
 """For a process that has left the server's group, and still has its output open."""
-Streams = tuple[
-    MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
-]
 
 
 @asynccontextmanager
 async def process_streams(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], traffic: Traffic
-) -> AsyncIterator[Streams]:
+) -> AsyncIterator[TransportStreams]:
     """Run a server and yield the streams of its messages; at the end no process of it is left.
 
     :raises OSError: when the program cannot be started.
@@ -44,11 +42,11 @@ async def process_streams(
     outbound, outbound_out = anyio.create_memory_object_stream[SessionMessage](0)
     tasks = (
         asyncio.create_task(_read(process, inbound_in, traffic)),
-        asyncio.create_task(_write(process, outbound_out, traffic)),
+        asyncio.create_task(_write(process, outbound_out)),
         asyncio.create_task(_log(process, traffic)),
     )
     try:
-        yield inbound, outbound
+        yield inbound, NotedStream(outbound, traffic)
     finally:
         with anyio.CancelScope(shield=True):
             traffic.end()
@@ -105,12 +103,9 @@ async def _deliver(
     await inbound.send(SessionMessage(traffic.screened(message)))
 
 
-async def _write(
-    process: Process, outbound: MemoryObjectReceiveStream[SessionMessage], traffic: Traffic
-) -> None:
+async def _write(process: Process, outbound: MemoryObjectReceiveStream[SessionMessage]) -> None:
     assert process.stdin is not None
     async for each in outbound:
-        traffic.note_sent(each.message)
         line = each.message.model_dump_json(by_alias=True, exclude_unset=True)
         try:
             process.stdin.write(line.encode("utf-8", "replace") + b"\n")

@@ -5,8 +5,11 @@ import secrets
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
+from mcp.client._transport import WriteStream
+from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCMessage, JSONRPCRequest, JSONRPCResponse
 
 from pegboard_mcp.listing import LIST_TOOLS, read_tools, time_to_live_s
@@ -24,6 +27,8 @@ _LISTS = {
     "resources/templates/list": "resourceTemplates",
 }
 _PARSED = "parsed"
+RAW = "pegboard.dev/raw"
+"""The key of the `_meta` of a list for its items as the server sent them, and their lifetime."""
 _ITEMS_PER_PAGE = 4 * LIST_TOOLS
 
 
@@ -32,9 +37,10 @@ class TrafficError(Exception):
 
 
 class RequestOutcome:
-    """The fate of one request over HTTP: what it was refused for, and why it did not arrive."""
+    """The fate of one request: whether it left, and over HTTP what it was refused for."""
 
     def __init__(self) -> None:
+        self.was_sent = False
         self.is_unauthorized = False
         self.missing_scope: str | None = None
         self.unreachable = ""
@@ -45,17 +51,11 @@ OUTCOME: ContextVar[RequestOutcome] = ContextVar("pegboard_mcp_outcome")
 
 
 class Traffic:
-    """The messages of one connection; `ended` is set when no more can come.
-
-    `raw` has the items of the newest page of each list as the server sent them.
-    """
+    """The messages of one connection; `ended` is set when no more can come."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self.ended = asyncio.Event()
         self.reason = ""
-        self.sent = 0
-        self.raw: dict[str, list[object]] = {}
-        self.lifetimes_s: dict[str, float | None] = {}
         self.log = log
         self._pending: dict[int | str, str] = {}
         self._parsed: dict[str, JSONRPCResponse] = {}
@@ -72,7 +72,6 @@ class Traffic:
     def note_sent(self, message: JSONRPCMessage) -> None:
         """Note a message that goes to the server."""
         if isinstance(message, JSONRPCRequest):
-            self.sent += 1
             self._pending[message.id] = message.method
 
     def check_line(self, size: int) -> None:
@@ -144,13 +143,44 @@ class Traffic:
 
     def _screen(self, key: str, result: dict[str, Any]) -> None:
         items = result.get(key)
-        self.raw[key] = items[:_ITEMS_PER_PAGE] if isinstance(items, list) else []
-        self.lifetimes_s[key] = time_to_live_s(result.get("ttlMs"))
-        result["ttlMs"] = int((self.lifetimes_s[key] or 0) * 1000)
+        raw = items[:_ITEMS_PER_PAGE] if isinstance(items, list) else []
+        lifetime_s = time_to_live_s(result.get("ttlMs"))
+        result["_meta"] = {RAW: (raw, lifetime_s)}
+        result["ttlMs"] = int((lifetime_s or 0) * 1000)
         result["cacheScope"] = "private"
         if not isinstance(result.get("nextCursor"), str):
             result.pop("nextCursor", None)
         result[key] = []
         if key == "tools":
-            usable = read_tools(self.raw[key]).tools
+            usable = read_tools(raw).tools
             result[key] = [{"name": it.name, "inputSchema": it.parameters} for it in usable]
+
+
+class NotedStream:
+    """The messages to a server, of which the traffic takes note."""
+
+    def __init__(self, inner: WriteStream[SessionMessage], traffic: Traffic) -> None:
+        self._inner = inner
+        self._traffic = traffic
+
+    async def send(self, item: SessionMessage, /) -> None:
+        """Send a message."""
+        self._traffic.note_sent(item.message)
+        await self._inner.send(item)
+        if isinstance(item.message, JSONRPCRequest):
+            OUTCOME.get(RequestOutcome()).was_sent = True
+
+    async def aclose(self) -> None:
+        """Close the stream."""
+        await self._inner.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()

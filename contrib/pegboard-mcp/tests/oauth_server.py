@@ -126,7 +126,8 @@ def tools(address: str) -> Starlette:
             path = HERE / "tokens"
             known = path.read_text().split() if path.exists() else []
             body = await request.body()
-            is_open = (HERE / "open").exists() and b'"initialize"' in body
+            is_opening = request.method != "POST" or b"initialize" in body  # and "initialized"
+            is_open = (HERE / "open").exists() and is_opening
             if token in known and b'"tools/call"' in body and lacks_rights():
                 note("refused a call")
                 headers = {"WWW-Authenticate": MORE_RIGHTS, "Content-Type": "application/json"}
