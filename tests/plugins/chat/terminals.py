@@ -14,6 +14,8 @@ OF_CLOCKS = 5
 """Wake-ups in that time which a chat at rest has: a timer for each of its parts."""
 WAITING = "Ctrl+X to answer"
 RULE = "──────────"
+HEADS = ("Allow ", "Question", "Get started")
+"""The head of a dialog: a call that is asked for stands on the screen before its dialog."""
 KEYS = {
     "enter": "\r",
     "escape": "\x1b",
@@ -134,9 +136,10 @@ class AnyTerminal(ABC):
 
     @property
     def dialog(self) -> str:
-        """The rows from the head of a dialog on; all of them where it has none."""
-        rows = "\n".join(self.shown)
-        return rows[max(0, rows.rfind("Allow "), rows.rfind("Question")) :]
+        """The rows from the head of the last dialog on, "" where there is none."""
+        rows = self.shown
+        heads = [number for number, row in enumerate(rows) if row.startswith(HEADS)]
+        return "\n".join(rows[heads[-1] :]) if heads else ""
 
     async def gone(self, text: str) -> None:
         """Wait until this is no longer on the screen."""
