@@ -61,7 +61,7 @@ class Stalls:
         """Return a block in which what the current task does is the holder's."""
         task = asyncio.current_task()
         assert task is not None
-        return _Running(self, task, holder)
+        return _RunningCall(self, task, holder)
 
     def begin(self, task: asyncio.Task[object], holder: Holder) -> Holder | None:
         """From here on what the task does is the holder's; whose it was, None if nobody's."""
@@ -147,7 +147,7 @@ class Stalls:
         return None, f"{text} while there ran {', '.join(names)}, at {place}"
 
 
-class _Running:
+class _RunningCall:
     """A block whose code is a holder's; as a generator it would cost each hook eight calls more."""
 
     def __init__(self, stalls: Stalls, task: asyncio.Task[object], holder: Holder) -> None:
