@@ -85,7 +85,7 @@ class FoundBundle:
 
 def project_rows(directory: Path) -> Iterator[dict[str, object]]:
     """Yield the bundles of the project for `list`."""
-    for each in _found(directory):
+    for each in _bundles(directory):
         try:
             bundle, problem = each.read(), ""
         except BundleError as error:
@@ -103,7 +103,7 @@ def project_rows(directory: Path) -> Iterator[dict[str, object]]:
 
 def find_bundle(directory: Path, name: str) -> FoundBundle | None:
     """Return the bundle of the project at a place, or else the first with a name."""
-    found = list(_found(directory))
+    found = list(_bundles(directory))
     for each in found:
         if each.own.place == name.rstrip("/"):
             return each
@@ -133,7 +133,7 @@ def add_to_project(directory: Path, source: str, *, market: str, yes: bool) -> N
         found.trust(yes=yes)
 
 
-def _found(directory: Path) -> Iterator[FoundBundle]:
+def _bundles(directory: Path) -> Iterator[FoundBundle]:
     if not has_project_bundles(open_workspace(directory).worktree):
         return
     places = UserFolders.of(os.environ)
