@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 from batches import Jobs, words_of
-from fleets import REQUEST_USD, Fleet, answer, bash, facts_of, napping, until, waiting_for
+from fleets import (
+    REQUEST_USD,
+    Fleet,
+    answer,
+    bash,
+    facts_of,
+    napping,
+    steps_of,
+    until,
+    waiting_for,
+)
 from pegboard_fleet import webpages
 from postgres_server import PostgresServer
 
@@ -110,6 +120,37 @@ async def test_the_queue_has_the_names_of_jobs_and_nothing_else(fleet: Fleet, jo
     stored = "".join(row for rows in every for (row,) in rows)
     assert "b/one/1" in stored
     assert "secret" not in stored
+
+
+async def test_no_tool_reads_a_secret_in_the_environment_of_its_worker(
+    fleet: Fleet, jobs: Jobs, tmp_path: Path
+) -> None:
+    seen = tmp_path / "seen"
+    (password := tmp_path / "pgpass").write_text("*:*:*:*:hidden-word\n")
+    password.chmod(0o600)
+    fleet.line.env["PEGBOARD_DATABASE"] += f"&passfile={password}"
+    # The tool finds its worker among the processes that have started it.
+    look = (
+        f"env > {seen}; p=$PPID; while [ $p -gt 1 ] && ! grep -qz worker /proc/$p/cmdline; do "
+        "p=$(sed -n 's/PPid:.//p' /proc/$p/status); done; "
+        f"tr '\\0' '\\n' < /proc/$p/environ >> {seen}; echo of $p >> {seen}"
+    )
+    (tmp_path / "look.sh").write_text(look)
+
+    def script(body: dict[str, Any]) -> Answer:
+        return answer("Read.") if steps_of(body) else bash(f"bash {tmp_path}/look.sh")
+
+    async with ModelServer(script) as model:
+        await fleet.ready(model)
+        await fleet.submit(jobs({"id": "one", "prompt": "go"}), "--auto")
+        worker = await fleet.work()
+        (result,) = await fleet.ended(1)
+    environment = seen.read_text()
+
+    assert result["status"] == "done"
+    assert f"of {worker.pid}" in environment
+    assert "hidden-word" not in environment
+    assert "key" not in [line.partition("=")[2] for line in environment.splitlines()]
 
 
 async def test_a_fleet_says_what_is_missing_and_how_it_is_made(
