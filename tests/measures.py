@@ -136,14 +136,15 @@ def _not_imperative() -> int:
     return done.stdout.count(" D401 ")
 
 
-def _same_bodies(files: Iterable[Source]) -> int:
-    found = defaultdict[str, int](int)
+def same_bodies(files: Iterable[Source], least: int = 2) -> list[list[str]]:
+    """Return the names of functions with the same body, of so many statements at `least`."""
+    found = defaultdict[str, list[str]](list)
     for each in files:
         for node in each.functions:
             body = node.body[1:] if ast.get_docstring(node) else node.body
-            if len(body) > 1:
-                found["\n".join(map(ast.dump, body))] += 1
-    return sum(number > 1 for number in found.values())
+            if len(body) >= least:
+                found["\n".join(map(ast.dump, body))].append(f"{each.path}: {node.name}")
+    return [names for names in found.values() if len(names) > 1]
 
 
 def classes(files: Iterable[Source]) -> Counter[str]:
@@ -181,7 +182,7 @@ def measures() -> Iterator[tuple[str, str]]:
     support = (each.name for each in (ROOT / "tests").glob("*.py"))
     flat = sum(not name.startswith("test_") for name in support)
     yield "files of support in tests/ itself", f"{flat}"
-    yield "bodies of functions that occur twice", f"{_same_bodies(every)}"
+    yield "bodies of functions that occur twice", f"{len(same_bodies(every))}"
 
 
 if __name__ == "__main__":

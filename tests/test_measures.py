@@ -2,7 +2,17 @@
 
 from pathlib import Path
 
-from measures import CORE, PARTICIPLES, PLUGINS, ROOT, Source, circles, classes, sources
+from measures import (
+    CORE,
+    PARTICIPLES,
+    PLUGINS,
+    ROOT,
+    Source,
+    circles,
+    classes,
+    same_bodies,
+    sources,
+)
 
 _CHAT = (
     *("chat", "choosing", "firstrun", "guestcontext", "keyboard", "keys", "looking"),
@@ -75,6 +85,10 @@ def test_a_class_name_occurs_once() -> None:
     named = classes(sources(CORE, PLUGINS, ROOT / "contrib"))
 
     assert {name for name, count in named.items() if count > 1} == set()
+
+
+def test_no_function_has_the_body_of_another() -> None:
+    assert same_bodies(sources(CORE, PLUGINS, ROOT / "contrib"), least=3) == []
 
 
 def test_no_function_is_named_by_a_bare_participle() -> None:

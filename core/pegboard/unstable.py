@@ -16,6 +16,7 @@ __getattr__, __dir__ = late_names(
         ),
         "pegboard.cli.main": ("complain",),
         "pegboard.cli.namedoutput": ("named_output",),
+        "pegboard.cli.programloop": ("end_within",),
         "pegboard.config.configuration": (
             "check_config",
             "load_config",

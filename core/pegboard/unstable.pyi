@@ -5,6 +5,7 @@ from pegboard.cli.exits import exit_of as exit_of
 from pegboard.cli.exits import fault_of as fault_of
 from pegboard.cli.main import complain as complain
 from pegboard.cli.namedoutput import named_output as named_output
+from pegboard.cli.programloop import end_within as end_within
 from pegboard.config.configuration import check_config as check_config
 from pegboard.config.configuration import load_config as load_config
 from pegboard.config.layer import config_text as config_text

@@ -16,7 +16,7 @@ from pegboard.plugins import StashKey
 from pegboard.schema.config import Agent, AgentWork, Config
 from pegboard.schema.event import Event, MessageUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
-from pegboard.schema.part import CompactionPart, ModelChoice, SubtaskPart, TextPart
+from pegboard.schema.part import CompactionPart, ModelChoice, SubtaskPart
 from pegboard.schema.session import Session, is_untitled, title_from
 
 LIMIT_S = 60.0
@@ -160,9 +160,8 @@ def _prompt(session: Session, turns: tuple[Turn, ...], answered: str) -> str:
     first = next((turn for turn in turns if _is_prompt(turn)), None)
     if first is None or first.info.id != answered:
         return ""
-    typed = [part.text for part in first.parts if isinstance(part, TextPart) and not part.synthetic]
     given = [part.prompt for part in first.parts if isinstance(part, SubtaskPart)]
-    text = "\n".join(typed or given)
+    text = "\n".join(first.own_texts or given)
     return text if is_untitled(session) or session.title == title_from(text) else ""
 
 

@@ -2,13 +2,12 @@
 
 import asyncio
 import logging
-import os
 import signal
 import sys
 from pathlib import Path
 
 from pegboard import AppOptions
-from pegboard.unstable import named_output
+from pegboard.unstable import end_within, named_output
 from pegboard_acp.agent import EditorAgent
 from pegboard_acp.jsonrpc import Peer
 from pegboard_acp.link import Link
@@ -39,11 +38,5 @@ async def serve(directory: Path, options: AppOptions) -> None:
         try:
             await serving
         finally:
-            signal.signal(signal.SIGALRM, _leave_at_once)
-            signal.setitimer(signal.ITIMER_REAL, END_WITHIN_S)
+            end_within(END_WITHIN_S, _log)
             await agent.aclose()
-
-
-def _leave_at_once(*_: object) -> None:
-    _log.error("not all has ended within %.0f s, and it is left behind", END_WITHIN_S)
-    os._exit(1)

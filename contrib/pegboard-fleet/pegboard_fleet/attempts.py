@@ -25,7 +25,6 @@ from pegboard.schema.message import (
     Turn,
     UnknownFailure,
 )
-from pegboard.schema.part import TextPart
 from pegboard.schema.session import Session
 from pegboard_fleet.checkpoints import Checkpoints
 from pegboard_fleet.folders import (
@@ -129,7 +128,7 @@ class Attempts:
             refused=_status_of(turn),
             patch=patch,
             check=check,
-            answer="" if turn is None else _answer_text(turn),
+            answer="" if turn is None else "\n".join(turn.own_texts),
             cost_usd=None if after.estimate and after.estimate.requests else after.cost,
             tokens=total_of(after),
             steps=sum(isinstance(each.info, AssistantMessage) for each in turns),
@@ -279,8 +278,3 @@ def _status_of(turn: Turn | None) -> int:
             return data.status_code or 0
         case _:
             return 0
-
-
-def _answer_text(turn: Turn) -> str:
-    texts = (part for part in turn.parts if isinstance(part, TextPart) and not part.synthetic)
-    return "\n".join(part.text for part in texts)

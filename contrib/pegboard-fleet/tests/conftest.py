@@ -35,12 +35,9 @@ def line(tmp_path: Path) -> CommandLine:
 @pytest.fixture(scope="session")
 def server() -> "Iterator[PostgresServer]":
     """Start a server on this machine."""
-    import postgres_server
+    from postgres_server import server_for_tests
 
-    if reason := postgres_server.missing():
-        pytest.skip(reason)
-    with postgres_server.postgres_server() as found:
-        yield found
+    yield from server_for_tests()
 
 
 @pytest.fixture

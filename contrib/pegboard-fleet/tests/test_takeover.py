@@ -9,7 +9,7 @@ import pytest
 from batches import Jobs
 from fleets import REQUEST_USD, Fleet, answer, facts_of, fleet_of, napping, numbered, until
 from killing import Round, play
-from postgres_server import PostgresServer, postgres_server
+from postgres_server import PostgresServer, server_for_tests
 
 from model_server import ModelServer
 from plugins.cli.commands import CommandLine
@@ -43,12 +43,7 @@ async def test_sessions_of_one_of_four_workers_go_on_elsewhere(
 @pytest.fixture
 def own_server() -> Iterator[PostgresServer]:
     """Start a server that a test may stop."""
-    import postgres_server as servers
-
-    if reason := servers.missing():
-        pytest.skip(reason)
-    with postgres_server() as found:
-        yield found
+    yield from server_for_tests()
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from pegboard.schema.event import (
 )
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextPart
-from pegboard.schema.session import Approval, Project, Rule, Session, Todo
+from pegboard.schema.session import Approval, Project, Session, Todo
 from pegboard.schema.wire import encode
 from pegboard.storage import (
     LastIds,
@@ -30,6 +30,7 @@ from pegboard.storage import (
     TurnRows,
     damage_of,
     join_sessions,
+    read_approval,
     read_json,
     read_message,
     read_part,
@@ -230,20 +231,14 @@ async def state(db: Connection, session_id: str, key: str) -> object:
 async def approvals(db: Connection, keys: Sequence[str]) -> tuple[Approval, ...]:
     """Return what the user approved for these keys, in the order of approval."""
     found = await fetch(db, f"{_APPROVAL} WHERE key = ANY(%s) ORDER BY ordinal", list(keys))
-    return tuple(map(_approval, found))
+    return tuple(map(read_approval, found))
 
 
 async def session_approvals(db: Connection, project_id: str) -> tuple[Approval, ...]:
     """Return what the user approved for single sessions of a project."""
     own = "(SELECT id FROM session WHERE project_id = %s)"
     found = await fetch(db, f"{_APPROVAL} WHERE key IN {own} ORDER BY ordinal", project_id)
-    return tuple(map(_approval, found))
-
-
-def _approval(row: Sequence[Any]) -> Approval:
-    number, key, permission, pattern, action, agent, at = row
-    rule = Rule(permission=permission, pattern=pattern, action=action)
-    return Approval(id=number, key=key, rule=rule, agent=agent or None, at=at)
+    return tuple(map(read_approval, found))
 
 
 async def events(db: Connection, after: int, limit: int, base: int) -> tuple[Event, ...]:

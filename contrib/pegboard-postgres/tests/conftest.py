@@ -23,12 +23,9 @@ if find_spec("psycopg") is None:
 @pytest.fixture(scope="session")
 def server() -> "Iterator[PostgresServer]":
     """Start a server on this machine for the tests of a session."""
-    import postgres_server
+    from postgres_server import server_for_tests
 
-    if reason := postgres_server.missing():
-        pytest.skip(reason)
-    with postgres_server.postgres_server() as found:
-        yield found
+    yield from server_for_tests()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
+import pytest
 
 USER = "postgres"
 LIMIT_S = 60.0
@@ -47,6 +48,14 @@ def missing() -> str:
     if os.getuid() == 0 and not any(each.pw_name == USER for each in pwd.getpwall()):
         return f"PostgreSQL does not run as root, and there is no user {USER}"
     return ""
+
+
+def server_for_tests() -> Iterator["PostgresServer"]:
+    """Start a server for a fixture; skip its tests where none can be started."""
+    if reason := missing():
+        pytest.skip(reason)
+    with postgres_server() as server:
+        yield server
 
 
 class PostgresServer:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from pegboard_postgres import open_postgres
-from postgres_server import PostgresServer, postgres_server
+from postgres_server import PostgresServer, server_for_tests
 
 import rows
 from forks import environment
@@ -49,12 +49,7 @@ async def opened(url: str) -> AsyncIterator[Storage]:
 @pytest.fixture
 def own_server() -> Iterator[PostgresServer]:
     """Start a server that a test may stop."""
-    import postgres_server as servers
-
-    if reason := servers.missing():
-        pytest.skip(reason)
-    with postgres_server() as found:
-        yield found
+    yield from server_for_tests()
 
 
 async def adding(storage: Storage, session_id: str, fence: Fence, until: asyncio.Event) -> int:

@@ -5,6 +5,8 @@ Of a part that dies for lack of memory nobody ends the work.
 
 import asyncio
 import logging
+import os
+import signal
 import sys
 import threading
 import time
@@ -149,3 +151,14 @@ def run_async(main: Coroutine[Any, Any, _T]) -> _T:
         asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
     with MemoryWatch() as watch:
         return asyncio.run(watch.watched(main))
+
+
+def end_within(limit_s: float, log: logging.Logger) -> None:
+    """End the process with status 1 after so many seconds, although a thread or plugin hangs."""
+
+    def leave(*_: object) -> None:
+        log.error("not all has ended within %.0f s, and it is left behind", limit_s)
+        os._exit(1)
+
+    signal.signal(signal.SIGALRM, leave)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)

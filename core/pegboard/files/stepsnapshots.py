@@ -24,7 +24,6 @@ from pegboard.schema.part import (
     Staged,
     StepFinishPart,
     StepStartPart,
-    TextPart,
     ToolPart,
 )
 from pegboard.schema.session import FileDiff, SessionSummary, title_from
@@ -175,7 +174,7 @@ class StepSnapshots:
                 continue
             own = total(part for prompt_id, part in patches.values() if prompt_id == turn.info.id)
             changed = diffs if own == ways else await self._diffs(own)
-            summary = UserSummary(diffs=changed, title=title_from(_words(turn)))
+            summary = UserSummary(diffs=changed, title=title_from("\n".join(turn.own_texts)))
             if summary != turn.info.summary:
                 run.change(PutMessage(replace(turn.info, summary=summary)))
 
@@ -270,12 +269,6 @@ _P = TypeVar("_P", StepStartPart, StepFinishPart)
 
 def _part(step: StepParts, kind: type[_P]) -> _P | None:
     return next((part for part in step.parts.values() if isinstance(part, kind)), None)
-
-
-def _words(turn: Turn) -> str:
-    """Return what the user typed of a prompt."""
-    texts = (part for part in turn.parts if isinstance(part, TextPart) and not part.synthetic)
-    return "\n".join(part.text for part in texts)
 
 
 def ways_of(patch: PatchPart) -> dict[str, RestoreWay]:

@@ -297,6 +297,12 @@ class Turn(Rest, frozen=True, weakref=True):
         return "".join(part.text for part in self.parts if isinstance(part, TextPart))
 
     @property
+    def own_texts(self) -> tuple[str, ...]:
+        """The texts that the user typed or the model wrote, without those that Pegboard added."""
+        texts = (part for part in self.parts if isinstance(part, TextPart))
+        return tuple(part.text for part in texts if not part.synthetic)
+
+    @property
     def output(self) -> Any:  # noqa: ANN401 - JSON, or a value of `Prompt.output`
         """The value of the final answer, None if the prompt asks for no form.
 

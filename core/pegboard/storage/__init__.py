@@ -39,6 +39,7 @@ from pegboard.storage.rows import damage_of as damage_of
 from pegboard.storage.rows import end_unfinished as end_unfinished
 from pegboard.storage.rows import is_unfinished as is_unfinished
 from pegboard.storage.rows import join_sessions as join_sessions
+from pegboard.storage.rows import read_approval as read_approval
 from pegboard.storage.rows import read_json as read_json
 from pegboard.storage.rows import read_message as read_message
 from pegboard.storage.rows import read_part as read_part

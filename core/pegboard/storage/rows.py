@@ -7,7 +7,7 @@ has died, or could not write its end, ends with an error.
 import codecs
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -43,9 +43,11 @@ from pegboard.schema.part import (
     ToolPart,
 )
 from pegboard.schema.session import (
+    Approval,
     Idle,
     PermissionRequest,
     Project,
+    Rule,
     Session,
     SessionTime,
     Todo,
@@ -122,6 +124,13 @@ def join_sessions(rows: Sequence[SessionRow]) -> bytes:
     if all(data.startswith(_BEGINNING) for data, *_ in rows) and _is_json(joined):
         return joined
     return encode(tuple(read_session(*row) for row in rows))
+
+
+def read_approval(row: Sequence[Any]) -> Approval:
+    """Return the approval of a row of its number, key, permission, pattern, action, agent, time."""
+    number, key, permission, pattern, action, agent, at = row
+    rule = Rule(permission=permission, pattern=pattern, action=action)
+    return Approval(id=number, key=key, rule=rule, agent=agent or None, at=at)
 
 
 def read_message(data: bytes, session_id: str, id_: str, role: str) -> Message:

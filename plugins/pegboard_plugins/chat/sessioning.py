@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from pegboard import InvalidInputError
 from pegboard.schema.message import Turn, UserMessage
-from pegboard.schema.part import TextPart
 from pegboard.schema.session import Session, is_untitled
 from pegboard.unstable import counted, one_line
 from pegboard_plugins.chat.modes import Item
@@ -82,14 +81,11 @@ async def rename(chat: "Chat", argument: str) -> None:
 
 def _prompts(turns: "list[Turn]") -> list[tuple[str, str]]:
     """Return the ids and texts of the person's prompts, the newest last."""
-    found = []
-    for turn in turns:
-        texts = [
-            part.text for part in turn.parts if isinstance(part, TextPart) and not part.synthetic
-        ]
-        if isinstance(turn.info, UserMessage) and texts:
-            found.append((turn.info.id, "\n".join(texts)))
-    return found
+    return [
+        (turn.info.id, "\n".join(texts))
+        for turn in turns
+        if isinstance(turn.info, UserMessage) and (texts := turn.own_texts)
+    ]
 
 
 async def _before(chat: "Chat") -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ from pegboard.schema.event import (
     QuestionReplied,
 )
 from pegboard.schema.message import AssistantMessage, Turn
-from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
+from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import PermissionRequest, QuestionRequest
 from pegboard.unstable import complain
 from pegboard_plugins.cli.backend import Backend, PromptRequest
@@ -327,9 +327,7 @@ def _stop_on(stop: Stop, limit_s: float | None) -> Iterator[None]:
 
 def _result(turn: Turn, tally: Tally, stopped: Exit | None) -> RunResult:
     exit_code = stopped or exit_of_answer(turn.info, denied=bool(tally.denial))
-    text = "\n".join(
-        part.text for part in turn.parts if isinstance(part, TextPart) and not part.synthetic
-    )
+    text = "\n".join(turn.own_texts)
     value = turn.info.structured if isinstance(turn.info, AssistantMessage) else UNSET
     error = _error(turn, tally, exit_code)
     return RunResult(exit=exit_code, text=text, error=error, structured=value)

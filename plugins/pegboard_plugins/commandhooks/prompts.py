@@ -21,7 +21,7 @@ async def before_prompt(runner: HookRunner, session: SessionView, message: Turn)
     runner.sessions[session.id] = session
     runner.continuing.discard(session.id)
     await runner.watch(session, listen)
-    typed = _typed(message.parts)
+    typed = "".join(message.own_texts)
     if typed and not is_child:
         found = await runner.run("UserPromptSubmit", session, body={"prompt": typed})
         if found.decision == "deny" or found.stops:
@@ -68,7 +68,9 @@ async def before_command(
         "expansion_type": "mcp_prompt" if command.source == "mcp" else "slash_command",
         "command_name": command.name,
         "command_args": "",
-        "prompt": _typed(parts),
+        "prompt": "".join(
+            part.text for part in parts if isinstance(part, TextPart) and not part.synthetic
+        ),
     }
     found = await runner.run("UserPromptExpansion", session, body=body, names=(command.name,))
     if found.decision == "deny" or found.stops:
@@ -91,7 +93,7 @@ async def at_end(runner: HookRunner, session: SessionView, answer: Turn) -> str 
     else:
         event = "Stop"
         users = (turn for turn in reversed(session.turns) if isinstance(turn.info, UserMessage))
-        prompt = next((_typed(turn.parts) for turn in users), "")
+        prompt = next(("".join(turn.own_texts) for turn in users), "")
         body |= {"prompt": prompt, "prompt_response": answer.text}
     found = await runner.run(event, session, body=body, names=names)
     if found.stops or not found.texts:
@@ -112,10 +114,6 @@ async def before_summary(runner: HookRunner, session: SessionView, prompt: str) 
     body = {"trigger": trigger, "custom_instructions": ""}
     found = await runner.run("PreCompact", session, body=body, names=(trigger,))
     return "\n\n".join((prompt, *found.context)) if found.context else None
-
-
-def _typed(parts: tuple[Part, ...]) -> str:
-    return "".join(part.text for part in parts if isinstance(part, TextPart) and not part.synthetic)
 
 
 def _refused(found: HookOutcome) -> PromptRefusedError:

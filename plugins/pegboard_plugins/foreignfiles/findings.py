@@ -117,15 +117,13 @@ def hooks_of(home: Home, product: Product, file: Path, *, is_project: bool) -> l
     return found + [home.row("hooks", file, None, "cannot", reason) for reason in reasons]
 
 
-def servers_of(
-    home: Home, file: Path, table: Mapping[str, Any], *, is_project: bool
-) -> list[ForeignFinding]:
+def servers_of(home: Home, file: Path, table: object, *, is_project: bool) -> list[ForeignFinding]:
     """Return a finding for each MCP server of a table, which an import writes.
 
     Values of variables and headers are left out: they may be secrets.
     """
     found: list[ForeignFinding] = []
-    for name, entry in table.items():
+    for name, entry in table.items() if isinstance(table, Mapping) else ():
         if not isinstance(entry, Mapping):
             continue
         server, left_out = _server(entry)

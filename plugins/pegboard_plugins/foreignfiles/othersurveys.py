@@ -98,10 +98,7 @@ def _codex_settings(
         else:
             reason = "it names no model"
             yield home.row(f"profile {name}", path, None, state="cannot", reason=reason)
-    servers = table.get("mcp_servers")
-    yield from servers_of(
-        home, path, servers if isinstance(servers, Mapping) else {}, is_project=is_project
-    )
+    yield from servers_of(home, path, table.get("mcp_servers"), is_project=is_project)
     yield from hooks_of(home, "codex", path, is_project=is_project)
     yield from keys_of(home, path, table, _CODEX_REASONS, _CODEX_KNOWN)
 
@@ -121,10 +118,8 @@ def gemini_findings(home: Home) -> Found:
         top = folder / ".gemini"
         if is_project and (folder / "GEMINI.md").is_file():
             reason = "counts where no AGENTS.md or CLAUDE.md does"
-            found.append(home.row("instructions", folder / "GEMINI.md", "instructions"))
-            found[-1] = home.row(
-                "instructions", folder / "GEMINI.md", "instructions", reason=reason
-            )
+            path = folder / "GEMINI.md"
+            found.append(home.row("instructions", path, "instructions", reason=reason))
         if not is_project:
             found += _instructions(home, top / "GEMINI.md")
         commands = top / "commands"
@@ -159,10 +154,7 @@ def _gemini_settings(
             is_project=is_project,
             settings=((("instructions",), entries),),
         )
-    servers = table.get("mcpServers")
-    yield from servers_of(
-        home, path, servers if isinstance(servers, Mapping) else {}, is_project=is_project
-    )
+    yield from servers_of(home, path, table.get("mcpServers"), is_project=is_project)
     yield from hooks_of(home, "gemini", path, is_project=is_project)
     yield from keys_of(home, path, table, _GEMINI_REASONS, _GEMINI_KNOWN)
 

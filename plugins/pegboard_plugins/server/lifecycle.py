@@ -21,6 +21,7 @@ import uvicorn
 from pegboard import AppOptions, InvalidInputError
 from pegboard.app import UserFolders
 from pegboard.http import is_loopback
+from pegboard.unstable import end_within
 from pegboard_plugins.server.auth import Credentials, credentials_from
 from pegboard_plugins.server.browserdoor import BrowserDoor
 from pegboard_plugins.server.connection import (
@@ -216,14 +217,8 @@ class _Server(uvicorn.Server):
         self._state.feed.close()
         self._state.running.end()
         self._state.orders.close()
-        signal.signal(signal.SIGALRM, _leave_at_once)
-        signal.setitimer(signal.ITIMER_REAL, END_WITHIN_S)
+        end_within(END_WITHIN_S, _log)
         super().handle_exit(sig, frame)
-
-
-def _leave_at_once(*_: object) -> None:
-    _log.error("not all has ended within %.0f s, and it is left behind", END_WITHIN_S)
-    os._exit(1)
 
 
 def _write_runtime_file(file: Path, facts: Mapping[str, object]) -> RuntimeFile:

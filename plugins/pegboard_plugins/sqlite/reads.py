@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import apsw
 import msgspec
@@ -10,13 +9,14 @@ import msgspec
 from pegboard.errors import NotFoundError
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
-from pegboard.schema.session import Approval, Project, Rule, Session, Todo
+from pegboard.schema.session import Approval, Project, Session, Todo
 from pegboard.storage import (
     LastIds,
     SessionFilters,
     SessionRow,
     TurnRows,
     join_sessions,
+    read_approval,
     read_json,
     read_properties,
     read_session,
@@ -168,7 +168,7 @@ def approvals(db: apsw.Connection, keys: Sequence[str]) -> tuple[Approval, ...]:
         "WHERE key IN (SELECT value FROM json_each(?)) ORDER BY ordinal",
         (msgspec.json.encode(keys).decode(),),
     )
-    return tuple(_approval(row) for row in rows)
+    return tuple(read_approval(row) for row in rows)
 
 
 def session_approvals(db: apsw.Connection, project_id: str) -> tuple[Approval, ...]:
@@ -178,13 +178,7 @@ def session_approvals(db: apsw.Connection, project_id: str) -> tuple[Approval, .
         "WHERE key IN (SELECT id FROM session WHERE project_id = ?) ORDER BY ordinal",
         (project_id,),
     )
-    return tuple(_approval(row) for row in rows)
-
-
-def _approval(row: Sequence[Any]) -> Approval:
-    number, key, permission, pattern, action, agent, at = row
-    rule = Rule(permission=permission, pattern=pattern, action=action)
-    return Approval(id=number, key=key, rule=rule, agent=agent or None, at=at)
+    return tuple(read_approval(row) for row in rows)
 
 
 def events(db: apsw.Connection, after: int, limit: int) -> tuple[Event, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import App, ToolContext, hookimpl, tool
+from pegboard import App, Tool, ToolContext, hookimpl, tool
 from pegboard.errors import AbortedError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.event import SessionIdle
@@ -27,8 +27,8 @@ async def until_turns(app: App, session_id: str, number: int) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_prompt_that_comes_while_an_abort_goes_on_is_answered(tmp_path: Path) -> None:
-    started, ending, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+def slow_tool(started: asyncio.Event, ending: asyncio.Event, go: asyncio.Event) -> Tool:
+    """Return a tool `ends_slowly`, whose cancellation waits for `go`."""
 
     @tool
     async def ends_slowly() -> str:
@@ -41,8 +41,14 @@ async def test_a_prompt_that_comes_while_an_abort_goes_on_is_answered(tmp_path: 
             await go.wait()
         return "never"
 
+    return ends_slowly
+
+
+async def test_a_prompt_that_comes_while_an_abort_goes_on_is_answered(tmp_path: Path) -> None:
+    started, ending, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
     provider = Played(calls(call("ends_slowly", "{}")), text("again"))
-    async with opened(tmp_path, provider, ToolsPlugin(ends_slowly)) as app:
+    async with opened(tmp_path, provider, ToolsPlugin(slow_tool(started, ending, go))) as app:
         session = await app.create_session()
         first = asyncio.create_task(app.prompt(session.id, HI))
         await asyncio.wait_for(started.wait(), LIMIT_S)
@@ -89,17 +95,6 @@ async def test_a_stale_abort_does_not_end_a_newer_run(tmp_path: Path) -> None:
     started, ending, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
     running, finish = asyncio.Event(), asyncio.Event()
 
-    @tool
-    async def ends_slowly() -> str:
-        """Wait."""
-        started.set()
-        try:
-            await asyncio.sleep(LIMIT_S)
-        finally:
-            ending.set()
-            await go.wait()
-        return "never"
-
     async def newer(_: ModelRequest) -> AsyncIterator[StreamEvent]:
         running.set()
         await finish.wait()
@@ -107,7 +102,7 @@ async def test_a_stale_abort_does_not_end_a_newer_run(tmp_path: Path) -> None:
         yield StreamFinish("stop")
 
     provider = Played(calls(call("ends_slowly", "{}")), newer)
-    async with opened(tmp_path, provider, ToolsPlugin(ends_slowly)) as app:
+    async with opened(tmp_path, provider, ToolsPlugin(slow_tool(started, ending, go))) as app:
         session = await app.create_session()
         first = asyncio.create_task(app.prompt(session.id, HI))
         await asyncio.wait_for(started.wait(), LIMIT_S)

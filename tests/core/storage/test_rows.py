@@ -107,3 +107,10 @@ def test_json_of_sound_rows_is_that_of_their_values() -> None:
 def test_the_damage_of_a_row_is_a_sentence_that_names_it() -> None:
     assert damage_of("part", "prt_1", encode(TEXT)) is None
     assert (damage_of("part", "prt_2", b"{") or "").startswith("part prt_2 cannot be read: ")
+
+
+def test_the_own_texts_of_a_message_lack_those_that_pegboard_added() -> None:
+    turn = Turn(info=QUESTION, parts=(TEXT, LOST))
+
+    assert turn.own_texts == ("one",)
+    assert turn.text == "onedamaged part prt_2"

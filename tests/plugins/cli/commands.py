@@ -19,6 +19,7 @@ from typing import Any
 from beside import VARIABLE as DISABLING
 from beside import without_others
 from forks import DEVNULL, PEGBOARD, PIPE, READ_AT_START, Running, begin, environment
+from model_server import Answer, Pause, text
 from pegboard.ids import IdSource
 from pegboard.schema.session import Rule
 from pegboard.storage.changes import PutApproval
@@ -122,6 +123,18 @@ class CommandLine:
                 process.kill()
             await terminal.end()
             os.close(ours)
+
+
+class HalfAnswer:
+    """The script of a model that answers half and then waits; `asked` is set by the request."""
+
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    def __call__(self, _: dict[str, Any]) -> Answer:
+        """Begin to answer a request."""
+        self.asked.set()
+        return [*text("half an answer"), Pause()]
 
 
 async def finished(process: Process, stdin: str | None = None) -> Done:

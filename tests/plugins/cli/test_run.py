@@ -21,7 +21,7 @@ from model_server import (
     usage,
 )
 from pegboard.cli import Exit
-from plugins.cli.commands import COMMAND, CommandLine, Done, finished
+from plugins.cli.commands import COMMAND, CommandLine, Done, HalfAnswer, finished
 
 ALLOW_ALL = {"*": "allow"}
 
@@ -295,16 +295,11 @@ async def test_the_time_limit_stops_the_turn(pegboard: CommandLine) -> None:
 async def test_a_signal_stops_the_turn_and_keeps_the_session(
     pegboard: CommandLine, number: signal.Signals
 ) -> None:
-    asked = asyncio.Event()
-
-    def script(body: dict[str, object]) -> Answer:
-        asked.set()
-        return [*text("half an answer"), Pause()]
-
+    script = HalfAnswer()
     async with ModelServer(script) as server:
         pegboard.use_model(server.url)
         process = await pegboard.start("run", "hi")
-        await asyncio.wait_for(asked.wait(), 60)
+        await asyncio.wait_for(script.asked.wait(), 60)
         process.send_signal(number)
         done = await finished(process)
         shown = await pegboard("session", "show", "--format", "json")

@@ -11,7 +11,6 @@ import pytest
 from model_server import (
     Answer,
     ModelServer,
-    Pause,
     Piece,
     by_step,
     call,
@@ -22,7 +21,7 @@ from model_server import (
     say,
     text,
 )
-from plugins.cli.commands import CommandLine, Done, finished
+from plugins.cli.commands import CommandLine, Done, HalfAnswer, finished
 
 DONE = b"data: [DONE]\n\n"
 DENY = {"*": "allow", "bash": {"*": "allow", "touch *": "deny"}}
@@ -180,16 +179,11 @@ async def test_the_text_of_the_last_attempt_is_shown_once(pegboard: CommandLine)
 async def test_a_hangup_that_a_shell_repeats_until_the_end_does_not_cut_the_saving_short(
     pegboard: CommandLine,
 ) -> None:
-    asked = asyncio.Event()
-
-    def script(body: dict[str, object]) -> Answer:
-        asked.set()
-        return [*text("half an answer"), Pause()]
-
+    script = HalfAnswer()
     async with ModelServer(script) as server:
         pegboard.use_model(server.url)
         process = await pegboard.start("run", "hi")
-        await asyncio.wait_for(asked.wait(), 60)
+        await asyncio.wait_for(script.asked.wait(), 60)
         ending = asyncio.create_task(finished(process))
         while not ending.done():
             with suppress(ProcessLookupError):

@@ -110,9 +110,7 @@ def stored(
     ids.note(turn)
     if prompt.output is not None:
         engine.expected[info.id] = prompt.output
-    typed = prompt.typed or "\n".join(
-        part.text for part in parts if isinstance(part, TextPart) and not part.synthetic
-    )
+    typed = prompt.typed or "\n".join(turn.own_texts)
     lasting = agent if agent in engine.agents else session.agent  # a misspelt one is gone with it
     return turn, ChangeSession(
         session_id=session.id,
