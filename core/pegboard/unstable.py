@@ -182,7 +182,7 @@ __getattr__, __dir__ = late_names(
         "pegboard.storage.rows": ("INTERRUPTED_CALLS",),
         "pegboard.trust.decisions": ("TrustStore",),
         "pegboard.trust.projectcode": (
-            "imported",
+            "imported_modules",
             "imports_pegboard",
             "read_bounded",
             "way_down",

@@ -118,7 +118,7 @@ from pegboard.providers.spending import tokens_of as tokens_of
 from pegboard.providers.spending import total_tokens as total_tokens
 from pegboard.storage.rows import INTERRUPTED_CALLS as INTERRUPTED_CALLS
 from pegboard.trust.decisions import TrustStore as TrustStore
-from pegboard.trust.projectcode import imported as imported
+from pegboard.trust.projectcode import imported_modules as imported_modules
 from pegboard.trust.projectcode import imports_pegboard as imports_pegboard
 from pegboard.trust.projectcode import read_bounded as read_bounded
 from pegboard.trust.projectcode import way_down as way_down

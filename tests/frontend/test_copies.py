@@ -11,8 +11,8 @@ from pegboard import App
 from pegboard.schema.message import UserMessage
 from pegboard_plugins.cli.export.sessionfile import (
     exported_lines,
-    imported,
     read_conversations,
+    store_session,
 )
 from pegboard_plugins.shared.frontend import forked, reverted, session_diff, unreverted
 from written import ask, full_repository, played, shell, state, written
@@ -80,7 +80,7 @@ async def test_an_import_is_reverted_where_its_snapshots_are(tmp_path: Path, pro
     async with played(tmp_path, written("a.txt", "new")) as (app, session):
         await ask(app, session)
         lines = [*exported_lines(await read_conversations(app, session))]
-        copy = await imported(app, lines)
+        copy = await store_session(app, lines)
         await app.delete_session(session)
 
         back = await reverted(app, copy.id, await first_prompt(app, copy.id))
@@ -104,7 +104,7 @@ async def test_an_import_from_elsewhere_changes_no_file(tmp_path: Path, hostile:
     before = state(there)
 
     async with played(there) as (app, _):
-        copy = await imported(app, lines)
+        copy = await store_session(app, lines)
         back = await reverted(app, copy.id, await first_prompt(app, copy.id))
         diff = await session_diff(app, copy.id)
 
@@ -130,7 +130,7 @@ async def test_the_export_of_an_import_has_the_bytes_of_the_first(
     async with played(tmp_path, written("a.txt", "new"), shell("rm src/b.txt")) as (app, session):
         await ask(app, session)
         first = [*exported_lines(await read_conversations(app, session))]
-        copy = await imported(app, first)
+        copy = await store_session(app, first)
         again = [*exported_lines(await read_conversations(app, copy.id))]
 
     assert placeless(again) == placeless(first)

@@ -17,7 +17,7 @@ from pegboard.engine.bus import Subscription
 from pegboard.engine.engine import Engine
 from pegboard.engine.input.usermessage import UserCall, send_prompt
 from pegboard.engine.runs import Runs
-from pegboard.engine.sessions import change_session, held, new_session, unstored_view
+from pegboard.engine.sessions import change_session, claim_session, new_session, unstored_view
 from pegboard.hooks.callers import Hooks
 from pegboard.loading.register import Register
 from pegboard.opening.assembly import assemble, close
@@ -353,7 +353,7 @@ class App:
 
         :raises NotFoundError: when the session does not exist, SessionBusyError while it runs.
         """
-        async with self._runs.at_rest(session_id), held(self.storage, session_id) as fence:
+        async with self._runs.at_rest(session_id), claim_session(self.storage, session_id) as fence:
             yield fence
 
     async def abort(self, session_id: str) -> bool:

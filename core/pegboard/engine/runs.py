@@ -20,8 +20,8 @@ from pegboard.engine.sessions import (
     SessionIds,
     ancestors_of,
     change_session,
+    claim_session,
     end_tasks,
-    held,
     imposed_rulesets,
     refuse_claimed,
     settled,
@@ -353,7 +353,7 @@ class Runs:
         """Begin the session's own run, which ends with the stack; no prompt is stored meanwhile."""
         ids = await self._session_ids(session_id)
         async with ids.changing:
-            fence = await stack.enter_async_context(held(self._storage, session_id))
+            fence = await stack.enter_async_context(claim_session(self._storage, session_id))
             ids.catch_up(await self._storage.last_ids(session_id))
             self._heard.pop(session_id, None)
             run = await stack.enter_async_context(self._opened(session_id, fence=fence))

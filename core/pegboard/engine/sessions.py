@@ -150,7 +150,7 @@ async def change_session(storage: Storage, *changes: Change, fence: Fence | None
 
 
 @asynccontextmanager
-async def held(storage: Storage, session_id: str) -> AsyncIterator[Fence]:
+async def claim_session(storage: Storage, session_id: str) -> AsyncIterator[Fence]:
     """Hold the right to a session that no process runs.
 
     :raises NotFoundError: when the id is unknown.
@@ -174,7 +174,7 @@ async def settled(storage: Storage, session_id: str) -> Session:
     session = await storage.session(session_id)
     if session.revert is None:
         return session
-    async with held(storage, session_id) as fence:
+    async with claim_session(storage, session_id) as fence:
         session = await storage.session(session_id)
         if session.revert is None:
             return session

@@ -75,7 +75,7 @@ _UNKNOWN = "\ufffd"
 Pieces = Callable[[], Iterable[bytes]]
 
 
-def told(pieces: Pieces, *, whole: bool = True) -> str:
+def detect_encoding(pieces: Pieces, *, whole: bool = True) -> str:
     """Python's name of the encoding; empty for a text of more than one, or of none we know.
 
     `pieces` gives the text's bytes from the start whenever it is called, each piece a MiB of

@@ -25,9 +25,11 @@ _MARKS = (
 def _guess(pieces: Callable[[], Iterable[bytes]], *, whole: bool) -> str:
     if _is_utf_8(pieces(), whole=whole):
         return "utf-8"
-    from pegboard.files.charset import told  # 2 ms that only a text in another encoding pays
+    from pegboard.files.charset import (
+        detect_encoding,  # 2 ms that only a text in another encoding pays
+    )
 
-    return told(pieces, whole=whole)
+    return detect_encoding(pieces, whole=whole)
 
 
 def marked_encoding(start: bytes) -> str:

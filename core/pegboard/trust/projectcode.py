@@ -92,10 +92,10 @@ def imports_pegboard(source: bytes) -> bool:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return re.search(_IMPORTS_US, source) is not None
-    return any(module.partition(".")[0] == "pegboard" for module in imported(tree))
+    return any(module.partition(".")[0] == "pegboard" for module in imported_modules(tree))
 
 
-def imported(tree: ast.AST) -> Iterator[str]:
+def imported_modules(tree: ast.AST) -> Iterator[str]:
     """Yield the dotted modules that absolute import statements name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -15,7 +15,7 @@ _OK = 200
 _REFUSED = (401, 403)
 
 
-async def checked(provider: "Provider | None", key: str) -> str:
+async def try_key(provider: "Provider | None", key: str) -> str:
     """Return which call was made, and what came back; no word of it is the key's.
 
     :raises ProviderAuthError: when the key is refused.

@@ -188,9 +188,9 @@ def _typed(provider_id: str) -> str:
 
 
 async def _tried(app: "App", provider_id: str, key: str) -> str:
-    from pegboard_plugins.auth.check import checked
+    from pegboard_plugins.auth.check import try_key
 
-    return await checked(app.providers.get(provider_id), key)
+    return await try_key(app.providers.get(provider_id), key)
 
 
 async def _signed_in(app: "App", provider_id: str, way: str) -> Any:  # noqa: ANN401 - JSON of the plugin's

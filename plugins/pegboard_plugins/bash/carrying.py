@@ -21,7 +21,7 @@ from pegboard_plugins.bash.programs import (
 from pegboard_plugins.bash.source import DEVICE
 from pegboard_plugins.bash.syntax import ANYTHING, Statement, Word, lone
 from pegboard_plugins.bash.tables import pattern, words
-from pegboard_plugins.bash.values import ARGUMENTS, told
+from pegboard_plugins.bash.values import ARGUMENTS, piped_text
 
 _ASSIGNS = re.compile(r"([A-Za-z_]\w*)=")
 _SHELL_NAMES = words("shell", "words", "named")
@@ -166,7 +166,7 @@ def _code_fed(call: CommandCall) -> Word | None:
     is_pipe = fed is not None and fed.kind == "pipe"
     if fed is None or fed.kind == "file" or (is_pipe and _shows_script(fed.parts)):
         return None
-    word = told(fed.parts) if is_pipe else fed.word
+    word = piped_text(fed.parts) if is_pipe else fed.word
     if word is None:
         raise call.no("code-on-stdin")
     return word

@@ -48,7 +48,7 @@ from pegboard_plugins.bash.syntax import (
     Word,
 )
 from pegboard_plugins.bash.tables import words
-from pegboard_plugins.bash.values import ARGUMENTS, NUMBERS, Values, counts, told
+from pegboard_plugins.bash.values import ARGUMENTS, NUMBERS, Values, counts, piped_text
 from pegboard_plugins.bash.walking import walk
 
 _RUNNING = frozenset({".git", ".pegboard", ".opencode"})
@@ -361,7 +361,7 @@ def _refuse_input(call: CommandCall) -> None:
     is_asked = call.program not in ("make", "gmake", "gcc", "cc", "g++", "clang") or "-" in texts
     if fed is None or not is_asked or fed.kind == "file":
         return
-    word = told(fed.parts) if fed.kind == "pipe" else fed.word
+    word = piped_text(fed.parts) if fed.kind == "pipe" else fed.word
     if word is None or word.literal is None or CODE_ON_STDIN.search(word.literal):
         raise call.no("code-on-stdin")
 

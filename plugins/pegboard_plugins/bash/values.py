@@ -188,7 +188,7 @@ class Values:
             return (MADE_UP,)
         if found := put_out(piece.body, self._folders(), self._spread):
             return found
-        word = told(piece.body)
+        word = piped_text(piece.body)
         if word is not None and word.literal is not None:
             return (marked(plain(self._spread(word)[0]).rstrip("\n")), ANYTHING)
         if is_count(piece.body):
@@ -319,7 +319,7 @@ class Values:
         return tuple("".join(each) for each in islice(product(*parts), MOST_TEXTS))
 
 
-def told(parts: Sequence[Statement]) -> Word | None:
+def piped_text(parts: Sequence[Statement]) -> Word | None:
     """Return what a lone `echo TEXT`, or a `cat` with a here-document, writes to a pipe."""
     one = lone(parts)
     if one is None:

@@ -107,11 +107,13 @@ class Backend(Protocol):
         """Return the models that can be asked."""
         ...
 
-    async def found_here(self) -> Sequence[str]:
+    async def list_keys_and_servers(self) -> Sequence[str]:
         """Return a line for each key and each server of models on this machine."""
         ...
 
-    async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
+    async def name_model(
+        self, chosen: str | None, agent: str | None, session: Session | None
+    ) -> str:
         """Return the name of the model that answers, empty where nothing names one."""
         ...
 
@@ -254,20 +256,24 @@ class LocalBackend:
         """Return the models of the App."""
         return await self._app.models()
 
-    async def found_here(self) -> Sequence[str]:
+    async def list_keys_and_servers(self) -> Sequence[str]:
         """Keys and servers, as the App would use them."""
-        from pegboard_plugins.cli.firstrun import found_here  # only where no model is chosen
+        from pegboard_plugins.cli.firstrun import (
+            list_keys_and_servers,  # only where no model is chosen
+        )
 
-        return await found_here(self._app)
+        return await list_keys_and_servers(self._app)
 
-    async def named(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
+    async def name_model(
+        self, chosen: str | None, agent: str | None, session: Session | None
+    ) -> str:
         """Return the name of the model that answers."""
         named = agent or (session and session.agent) or self._app.default_agent().name
         return model_name(chosen, self._app.agents.get(named), session, self._app.config.model)
 
     async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
         """Return the model that answers."""
-        return await self._app.resolve_model(await self.named(chosen, agent, session))
+        return await self._app.resolve_model(await self.name_model(chosen, agent, session))
 
     async def session(self, session_id: str) -> Session:
         """Return the session."""

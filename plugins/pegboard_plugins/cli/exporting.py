@@ -94,11 +94,11 @@ def import_session(directory: Path, file: BinaryIO) -> None:
 
 
 async def _import(directory: Path, file: BinaryIO) -> "Session":
-    from pegboard_plugins.cli.export.sessionfile import LINE_LIMIT_BYTES, imported
+    from pegboard_plugins.cli.export.sessionfile import LINE_LIMIT_BYTES, store_session
 
     lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
     async with open_app(directory) as app:
-        return await imported(app, lines)
+        return await store_session(app, lines)
 
 
 COMMANDS = (export_session, import_session)

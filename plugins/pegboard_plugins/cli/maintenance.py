@@ -83,7 +83,7 @@ def gc(directory: Path) -> None:
     """
     freed = run_async(_collect(directory, _places()))
     for name, size in freed.items():
-        click.echo(f"{shown(size):>10}  {name}")
+        click.echo(f"{format_bytes(size):>10}  {name}")
 
 
 async def _collect(directory: Path, places: "UserFolders") -> dict[str, int]:
@@ -125,10 +125,12 @@ def du(style: Literal["table", "json"]) -> None:
         click.echo(schema_json({**totals, "sessions": sizes}))
         return
     projects = [
-        (shown(size), str(count), where) for where, (size, count) in _projects(sizes).items()
+        (format_bytes(size), str(count), where) for where, (size, count) in _projects(sizes).items()
     ]
-    largest = [(shown(each.size_bytes), each.session_id, each.title) for each in sizes[:LARGEST]]
-    everything = [(shown(size), name.replace("_", " ")) for name, size in totals.items()]
+    largest = [
+        (format_bytes(each.size_bytes), each.session_id, each.title) for each in sizes[:LARGEST]
+    ]
+    everything = [(format_bytes(size), name.replace("_", " ")) for name, size in totals.items()]
     tables = (
         table(("size", "sessions", "project"), projects),
         table(("size", "session", "title"), largest),
@@ -161,7 +163,7 @@ def _projects(sizes: "tuple[SessionSize, ...]") -> dict[str, tuple[int, int]]:
     return dict(sorted(found.items(), key=lambda item: -item[1][0]))
 
 
-def shown(size: float) -> str:
+def format_bytes(size: float) -> str:
     """Format a number of bytes for people."""
     for unit in _UNITS[:-1]:
         if abs(size) < _UNIT:

@@ -103,7 +103,7 @@ class JsonView:
         """No: a record cannot be taken back."""
         return False
 
-    def drawn(self, part_id: str, block: Block) -> None:
+    def take_block(self, part_id: str, block: Block) -> None:
         """Ignore the block: a program reads none."""
 
     def show(self, event: Event) -> None:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Collection
 from pathlib import Path
 
-from pegboard.unstable import imported, read_bounded
+from pegboard.unstable import imported_modules, read_bounded
 
 FOLDER = "tool"
 MOST_NAMED = 5
@@ -23,7 +23,7 @@ def skipped_tool_files(folders: Collection[Path]) -> tuple[str, ...]:
 def _imports_pegboard(file: Path) -> bool:
     source = read_bounded(file)[0]
     try:
-        modules = [*imported(ast.parse(source))]
+        modules = [*imported_modules(ast.parse(source))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return b"pegboard" in source
     return any(module.partition(".")[0] == "pegboard" for module in modules)

@@ -92,7 +92,7 @@ def call(  # noqa: PLR0913, PLR0917 - a command's options
     """
     args = _object(arguments)
     ordered = _Call(directory, name, args, agent, keep=keep)
-    found, code = run_async(ordered.explained() if dry_run else ordered.made())
+    found, code = run_async(ordered.explain() if dry_run else ordered.make_call())
     shown = found.get("output", found.get("error", "")) if style == "text" else None
     click.echo(as_json(found, indent=2) if shown is None or dry_run else shown)
     if code is not Exit.DONE:
@@ -177,23 +177,23 @@ class _Call:
         self._directory, self._name, self._args, self._agent = directory, name, args, agent
         self._keep = keep
 
-    async def explained(self) -> tuple[dict[str, Any], Exit]:
+    async def explain(self) -> tuple[dict[str, Any], Exit]:
         """Return the questions of the call, with the verdict for a run without a user."""
         from pegboard_plugins.cli.explain import facts
         from pegboard_plugins.shared.frontend import explain
 
         async with open_app(self._directory) as app:
-            own = self._checked(app)
+            own = self._own_arguments(app)
             found = await explain(app, self._name, own, agent=self._agent)
             told = {"arguments": own, **facts(found)}
             return told, Exit.DENIED if found.headless.action == "deny" else Exit.DONE
 
-    async def made(self) -> tuple[dict[str, Any], Exit]:
+    async def make_call(self) -> tuple[dict[str, Any], Exit]:
         """Make the call, and return its result."""
         from pegboard_plugins.shared.frontend import explain
 
         async with self._opened() as app:
-            own = self._checked(app)
+            own = self._own_arguments(app)
             found = await explain(app, self._name, own, agent=self._agent)
             if found.verdict.action == "deny":
                 denied = {"error": found.verdict.reason, "denied": True}
@@ -206,7 +206,7 @@ class _Call:
                     await app.delete_session(session.id)
         return _call_result(part, session.id if self._keep else None)
 
-    def _checked(self, app: "App") -> dict[str, Any]:
+    def _own_arguments(self, app: "App") -> dict[str, Any]:
         """Return the arguments under the tool's own names, once they fit it.
 
         :raises click.UsageError: when they do not.

@@ -254,7 +254,7 @@ class _Drawing:
             case PartUpdated(part=ToolPart(state=Completed() | Failed()) as part):
                 if self.view.width:
                     block = await self._backend.block(part, self.view.width)
-                    self.view.drawn(part.id, block)
+                    self.view.take_block(part.id, block)
             case _:
                 pass
         self.view.show(event)

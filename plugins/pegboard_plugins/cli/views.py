@@ -81,7 +81,7 @@ class View(Protocol):
         """Whether the reader sees an answer while the model writes it, and its end."""
         ...
 
-    def drawn(self, part_id: str, block: Block) -> None:
+    def take_block(self, part_id: str, block: Block) -> None:
         """Take the block of a call that has ended, before the event of its end."""
         ...
 
@@ -135,10 +135,10 @@ class TextView:
         """On a terminal."""
         return self.screen.is_terminal
 
-    def drawn(self, part_id: str, block: Block) -> None:
+    def take_block(self, part_id: str, block: Block) -> None:
         """Keep the block for the event."""
         if self._viewer:
-            self._viewer.drawn(part_id, block)
+            self._viewer.take_block(part_id, block)
 
     def show(self, event: Event) -> None:
         """Show the event."""
@@ -243,7 +243,7 @@ class Viewer:
         self._blocks: dict[str, Block] = {}
         self.last_detail = ""
 
-    def drawn(self, part_id: str, block: Block) -> None:
+    def take_block(self, part_id: str, block: Block) -> None:
         """Take the block of a call that has ended; its event comes next."""
         self._blocks[part_id] = block
 

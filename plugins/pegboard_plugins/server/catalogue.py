@@ -12,7 +12,7 @@ from pegboard import App
 from pegboard.schema.config import Agent, Command, Service
 from pegboard.schema.wire import Rest
 from pegboard_plugins.server import services
-from pegboard_plugins.server.configuration import masked
+from pegboard_plugins.server.configuration import mask
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import without_keys
 from pegboard_plugins.server.responses import answer
@@ -56,7 +56,7 @@ async def agents(app: Here) -> Response:
 
 def _as_known(agent: Agent) -> Agent:
     own = {each.name: each.default for each in fields(Agent) if each.name not in _OF_THE_PROTOCOL}
-    return replace(agent, **own, options=masked(agent.options))
+    return replace(agent, **own, options=mask(agent.options))
 
 
 @routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))

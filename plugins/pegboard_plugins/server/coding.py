@@ -36,7 +36,7 @@ def _parse_weight(entry: str) -> tuple[str, float]:
         return name, 0.0
 
 
-async def gzipped(frames: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+async def compress(frames: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
     """Compress the frames into one gzip stream; each can be read as soon as it is sent."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS + _GZIP, _MEMORY_LEVEL)
     async with aclosing(frames):

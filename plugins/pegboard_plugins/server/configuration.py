@@ -36,13 +36,13 @@ routes = APIRouter()
 @routes.get("/config", **operation("config.get", gives=dict[str, Any]))
 async def config(app: Here) -> Response:
     """Return the configuration of the directory, with all keys of the terminal interface."""
-    return answer(shown(app))
+    return answer(configuration_of(app))
 
 
 @routes.get("/global/config", **operation("global.config.get", gives=dict[str, Any]))
 async def global_config(state: Served) -> Response:
     """Return the configuration of the server's own directory."""
-    return answer(shown(await state.pool.app(state.directory)))
+    return answer(configuration_of(await state.pool.app(state.directory)))
 
 
 @routes.patch("/config", **operation("config.update", gives=dict[str, Any], takes=dict[str, Any]))
@@ -76,13 +76,13 @@ async def _update(request: Request, state: ServerState, directory: Path) -> dict
         )
         await state.pool.renew()
         try:
-            return shown(await state.pool.app(directory))
+            return configuration_of(await state.pool.app(directory))
         except PegboardError:
             await asyncio.to_thread(edit.undo)
             raise
 
 
-def shown(app: App) -> dict[str, Any]:
+def configuration_of(app: App) -> dict[str, Any]:
     """Return the configuration in the protocol's keys; unset ones are absent."""
     said = app.config
     values: dict[str, Any] = {
@@ -110,18 +110,18 @@ def _provider(said: ProviderConfig) -> dict[str, Any]:
     if said.api:
         values["api"] = mask_address(said.api)
     models = {name: _model(each) for name, each in said.models.items()}
-    return {**values, "options": masked(said.options), "models": models}
+    return {**values, "options": mask(said.options), "models": models}
 
 
 def _model(said: Mapping[str, Any]) -> dict[str, Any]:
     """Mask a model's own settings: apart from options and headers they have names and numbers."""
-    return {name: masked(value, name) for name, value in said.items()}
+    return {name: mask(value, name) for name, value in said.items()}
 
 
 def _agent(said: AgentConfig) -> dict[str, Any]:
     values: dict[str, Any] = to_json(said)
     values.pop("project_permission", None)
-    values["options"] = masked(said.options)
+    values["options"] = mask(said.options)
     if said.permission:
         values["permission"] = permission_table(said.permission)
     return values
@@ -143,17 +143,17 @@ def permission_table(rules: Iterable[Rule]) -> dict[str, str | dict[str, str]]:
     }
 
 
-def masked(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any shape
+def mask(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any shape
     """Mask each text whose key, or a key around it, names a secret.
 
     Of an address it masks the part that is secret.
     """
     if isinstance(value, dict):
         return {
-            key: masked(each, name if _is_secret(name) else str(key)) for key, each in value.items()
+            key: mask(each, name if _is_secret(name) else str(key)) for key, each in value.items()
         }
     if isinstance(value, list | tuple):
-        return [masked(each, name) for each in value]
+        return [mask(each, name) for each in value]
     if not isinstance(value, str):
         return value
     return MASK if value and _is_secret(name) else mask_address(value)

@@ -36,13 +36,13 @@ Count = Annotated[int, Query(ge=1, le=MOST_NAMES)]
 @routes.get("/file", **operation("file.list", gives=tuple[FileNode, ...]))
 async def listing(app: Here, path: Text) -> Response:
     """List the entries of a folder, folders first."""
-    return answer(await asyncio.to_thread(_nodes, app.workspace.directory, resolved(app, path)))
+    return answer(await asyncio.to_thread(_nodes, app.workspace.directory, resolve_path(app, path)))
 
 
 @routes.get("/file/content", **operation("file.read", gives=FileContent))
 async def content(app: Here, path: Text) -> Response:
     """Return the content of a file, empty for one that does not exist."""
-    return answer(await asyncio.to_thread(_content, resolved(app, path)))
+    return answer(await asyncio.to_thread(_content, resolve_path(app, path)))
 
 
 @routes.get("/file/status", **operation("file.status", gives=tuple[FileChange, ...]))
@@ -97,7 +97,7 @@ async def find_symbol(_app: Here, query: Text) -> Response:  # noqa: ARG001 - th
     return answer([])
 
 
-def resolved(app: App, path: str) -> Path:
+def resolve_path(app: App, path: str) -> Path:
     """Return the path in the worktree, with all symlinks followed.
 
     :raises PermissionDeniedError: when it is outside, or not one of a project's files.

@@ -15,7 +15,7 @@ from pegboard.storage import DropMessage, DropPart, PutPart
 from pegboard.unstable import check_id
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import answer, as_json, body_of
-from pegboard_plugins.server.serverstate import AtSession, OpenSession, checked
+from pegboard_plugins.server.serverstate import AtSession, OpenSession, valid_id
 from pegboard_plugins.server.wireviews import UNPRICED, wire_part, wire_turn
 from pegboard_plugins.shared.frontend import edit_turn
 
@@ -90,7 +90,7 @@ async def message(opened: AtSession, messageID: str) -> Response:
 @routes.delete(_MESSAGE, **operation("session.deleteMessage", gives=bool))
 async def delete_message(opened: AtSession, messageID: str) -> Response:
     """Delete the message."""
-    message_id = checked("message", messageID)
+    message_id = valid_id("message", messageID)
     await edit_turn(opened.app, opened.session.id, DropMessage(opened.session.id, message_id))
     return answer(value=True)
 
@@ -98,7 +98,7 @@ async def delete_message(opened: AtSession, messageID: str) -> Response:
 @routes.post(f"{_MESSAGE}/withdraw", **operation("session.withdraw", gives=bool))
 async def withdraw(opened: AtSession, messageID: str) -> Response:
     """Drop a prompt that no model has read; return whether it is gone."""
-    message_id = checked("message", messageID)
+    message_id = valid_id("message", messageID)
     return answer(await opened.app.withdraw(opened.session.id, message_id))
 
 
@@ -115,12 +115,12 @@ async def update_part(request: Request, opened: AtSession, messageID: str, partI
 @routes.delete(_PART, **operation("part.delete", gives=bool))
 async def delete_part(opened: AtSession, messageID: str, partID: str) -> Response:
     """Delete the part."""
-    message_id = checked("message", messageID)
-    part_id = checked("part", partID)
+    message_id = valid_id("message", messageID)
+    part_id = valid_id("part", partID)
     await edit_turn(opened.app, opened.session.id, DropPart(opened.session.id, message_id, part_id))
     return answer(value=True)
 
 
 async def _turn(opened: OpenSession, message_id: str) -> Turn:
     await opened.app.store_text(opened.session.id)
-    return await opened.app.storage.turn(opened.session.id, checked("message", message_id))
+    return await opened.app.storage.turn(opened.session.id, valid_id("message", message_id))

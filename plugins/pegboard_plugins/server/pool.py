@@ -78,7 +78,7 @@ class Pool:
         :raises PermissionDeniedError: when it is the system's.
         :raises ConfigError: when its configuration cannot be used.
         """
-        place = no_system(await asyncio.to_thread(_resolved, directory))
+        place = no_system(await asyncio.to_thread(_resolve, directory))
         await self._let_go(place)
         task = self._opening.get(place)
         if task is None:
@@ -104,7 +104,7 @@ class Pool:
         return next(member for member in self.members() if member.app is app)
 
     @contextmanager
-    def held(self, app: App) -> Iterator[None]:
+    def hold(self, app: App) -> Iterator[None]:
         """Have an App stay open meanwhile, unless its directory is closed on purpose."""
         member = next((member for member in self.members() if member.app is app), None)
         if member is None:
@@ -253,7 +253,7 @@ async def _ended(member: Member) -> None:
     await member.relay  # it ends with the App, which closes its subscriptions
 
 
-def _resolved(directory: Path) -> Path:
+def _resolve(directory: Path) -> Path:
     try:
         return directory.expanduser().resolve()
     except (OSError, ValueError, RuntimeError):

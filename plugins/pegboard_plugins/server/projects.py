@@ -89,7 +89,7 @@ async def init_git(app: Here, state: Served) -> Response:
     await make_repository(directory)
     await state.pool.close(directory)  # it is opened again as what it is now
     opened = await state.pool.app(directory)
-    with state.pool.held(opened):
+    with state.pool.hold(opened):
         for each in await opened.storage.sessions(app.workspace.project_id, roots=True):
             if each.directory == str(directory):
                 await moved_here(opened, each.id)

@@ -14,7 +14,7 @@ from pegboard.errors import ModelNotFoundError
 from pegboard.providers import Provider
 from pegboard.schema.model import Model
 from pegboard.schema.wire import Rest, to_json
-from pegboard_plugins.server.configuration import mask_address, masked
+from pegboard_plugins.server.configuration import mask, mask_address
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.keymask import without_keys
 from pegboard_plugins.server.responses import UnsupportedError, answer, body_of
@@ -120,7 +120,7 @@ def _listing(app: App, provider: Provider, models: dict[str, Model]) -> Provider
         source="config" if said is not None else "env",
         env=tuple(provider.env),
         models={name: _without_secrets(model) for name, model in models.items()},
-        options=masked(said.options) if said is not None else {},
+        options=mask(said.options) if said is not None else {},
     )
 
 
@@ -128,9 +128,9 @@ def _without_secrets(model: Model) -> Model:
     return replace(
         model,
         api=replace(model.api, url=mask_address(model.api.url)),
-        headers=masked(model.headers, "headers"),
-        options=masked(model.options),
-        variants=masked(model.variants),
+        headers=mask(model.headers, "headers"),
+        options=mask(model.options),
+        variants=mask(model.variants),
     )
 
 

@@ -15,8 +15,8 @@ from pegboard_plugins.server.serverstate import (
     OpenSession,
     Served,
     ServerState,
-    checked,
     named_directory,
+    valid_id,
 )
 from pegboard_plugins.server.waiting import wait_while_connected
 from pegboard_plugins.shared.frontend import AnswersBody, QuestionsBody, ReplyBody, ResponseBody
@@ -37,7 +37,7 @@ async def permissions(app: Here) -> Response:
 async def reply(request: Request, requestID: str, app: Here, state: Served) -> Response:
     """Answer the request."""
     body = await body_of(request, ReplyBody)
-    request_id = checked("permission", requestID)
+    request_id = valid_id("permission", requestID)
     asked_in = _permission_app(_apps(request, state, app), request_id)
     if body.reply == "always":
         if body.scope != "session":
@@ -59,7 +59,7 @@ async def reply(request: Request, requestID: str, app: Here, state: Served) -> R
 async def respond(request: Request, opened: AtSession, permissionID: str) -> Response:
     """Answer the request, in the form of older clients."""
     body = await body_of(request, ResponseBody)
-    request_id = checked("permission", permissionID)
+    request_id = valid_id("permission", permissionID)
     waiting = opened.app.permissions.pending(opened.session.id)
     if not any(each.id == request_id for each in waiting):
         raise NotFoundError("Permission", request_id)
@@ -90,7 +90,7 @@ async def ask(request: Request, opened: AtSession, state: Served) -> Response:
 async def _ask(
     state: ServerState, opened: OpenSession, questions: tuple[Question, ...]
 ) -> Answers | None:
-    with state.pool.held(opened.app):
+    with state.pool.hold(opened.app):
         return await opened.app.ask_user(opened.session.id, questions)
 
 
@@ -101,7 +101,7 @@ async def _ask(
 async def answer_question(request: Request, requestID: str, app: Here, state: Served) -> Response:
     """Answer the questions."""
     body = await body_of(request, AnswersBody)
-    request_id = checked("question", requestID)
+    request_id = valid_id("question", requestID)
     asked_in = _question_app(_apps(request, state, app), request_id)
     await asked_in.answer_question(request_id, body.answers)
     return answer(value=True)
@@ -110,7 +110,7 @@ async def answer_question(request: Request, requestID: str, app: Here, state: Se
 @routes.post("/question/{requestID}/reject", **operation("question.reject", gives=bool))
 async def reject_question(request: Request, requestID: str, app: Here, state: Served) -> Response:
     """Decline the questions."""
-    request_id = checked("question", requestID)
+    request_id = valid_id("question", requestID)
     await _question_app(_apps(request, state, app), request_id).reject_question(request_id)
     return answer(value=True)
 

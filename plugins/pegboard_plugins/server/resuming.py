@@ -25,7 +25,7 @@ async def _resume(state: ServerState, session_id: str, directory: Path) -> None:
         session = await app.session(session_id)
         if session.parent_id is None and app.config.resume_on_restart:
             _log.info("going on with session %s of %s", session_id, directory)
-            with state.pool.held(app):
+            with state.pool.hold(app):
                 await app.resume(session_id)
             return
     except (SessionBusyError, AbortedError):

@@ -127,12 +127,12 @@ async def app_of(connection: HTTPConnection, state: Served) -> App:
     return await state.pool.app(asked_directory(connection, state))
 
 
-async def _held(app: Annotated[App, Depends(app_of)], state: Served) -> AsyncIterator[App]:
-    with state.pool.held(app):
+async def _hold_app(app: Annotated[App, Depends(app_of)], state: Served) -> AsyncIterator[App]:
+    with state.pool.hold(app):
         yield app
 
 
-Here = Annotated[App, Depends(_held)]
+Here = Annotated[App, Depends(_hold_app)]
 """The App of the directory that the request means; it stays open until the answer is sent."""
 Followed = Annotated[App, Depends(app_of)]
 """The App of the directory that the request means, for what lasts longer than an App may."""
@@ -151,7 +151,7 @@ async def session_of(app: App, session_id: str) -> Session:
 
     :raises NotFoundError: when there is none, or it is another project's.
     """
-    session = await app.session(checked("session", session_id))
+    session = await app.session(valid_id("session", session_id))
     if session.project_id != app.workspace.project_id:
         raise NotFoundError("Session", session_id)
     return session
@@ -162,7 +162,7 @@ async def _place(sessionID: str, app: Here, state: Served) -> AsyncIterator[Open
     directory = Path(session.directory)
     if directory != app.workspace.directory and await asyncio.to_thread(directory.is_dir):
         app = await state.pool.app(directory)
-    with state.pool.held(app):
+    with state.pool.hold(app):
         yield OpenSession(app, session)
 
 
@@ -189,7 +189,7 @@ def known_agent(app: App, name: str | None) -> str | None:
     return name
 
 
-def checked(kind: "str", text: str) -> str:
+def valid_id(kind: "str", text: str) -> str:
     """`text` if it can be an id of this kind.
 
     :raises NotFoundError: otherwise, for nothing can have it.

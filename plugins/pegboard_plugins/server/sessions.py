@@ -24,9 +24,9 @@ from pegboard_plugins.server.serverstate import (
     Here,
     Served,
     ServerState,
-    checked,
     known_agent,
     session_of,
+    valid_id,
 )
 from pegboard_plugins.shared.frontend import (
     ForkBody,
@@ -238,7 +238,7 @@ async def fork(request: Request, opened: AtSession) -> Response:
 async def abort(sessionID: str, app: Here, state: Served) -> Response:
     """Stop what runs in the session; an unknown session counts as stopped, as in OpenCode."""
     try:
-        found = await app.session(checked("session", sessionID))
+        found = await app.session(valid_id("session", sessionID))
     except NotFoundError:
         return answer(value=True)
     if found.project_id != app.workspace.project_id:

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from pegboard_plugins.server.coding import gzipped, takes_gzip
+from pegboard_plugins.server.coding import compress, takes_gzip
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.feed import EventFeed, EventFrame
 from pegboard_plugins.server.serverstate import Followed, Served
@@ -67,7 +67,7 @@ class _EventStream(StreamingResponse):
         self.body_iterator = shown
         if coded:
             self.headers["content-encoding"] = "gzip"
-            self.body_iterator = gzipped(shown)
+            self.body_iterator = compress(shown)
         async with aclosing(frames):
             await super().__call__(scope, receive, send)
 

@@ -219,7 +219,7 @@ async def _hold(state: ServerState, opened: OpenSession, work: Work) -> Turn:
     The terminal interfaces read no answer, and a prompt that runs by itself has none.
     """
     try:
-        with state.pool.held(opened.app):
+        with state.pool.hold(opened.app):
             return await work
     except PegboardError as error:
         # Of an abort, the answer that it ended tells.

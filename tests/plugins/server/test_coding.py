@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from long_text import TEXTS
-from pegboard_plugins.server.coding import SLICE_BYTES, gzipped, takes_gzip
+from pegboard_plugins.server.coding import SLICE_BYTES, compress, takes_gzip
 from served import Served
 from stream_bytes import Counted, counting
 
@@ -155,7 +155,7 @@ async def test_a_large_frame_is_compressed_piece_by_piece_and_whole_at_its_end()
         yield b"next"
 
     unpack = zlib.decompressobj(31)
-    pieces = [piece async for piece in gzipped(frames())]
+    pieces = [piece async for piece in compress(frames())]
     heard = [unpack.decompress(piece) for piece in pieces]
 
     *of_the_frame, after, _end = heard

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from pegboard.schema.session import Rule
-from pegboard_plugins.server.configuration import masked, permission_table
+from pegboard_plugins.server.configuration import mask, permission_table
 from pegboard_plugins.server.filesearch import best_names
 from pegboard_plugins.server.keymask import MASK
 from served import Served, served
@@ -380,7 +380,7 @@ def test_secrets_are_masked_wherever_they_stand() -> None:
         "plain": "n",
     }
 
-    assert masked(value) == {
+    assert mask(value) == {
         "apiKey": MASK,
         "headers": {"X-Any": MASK},
         "nested": [{"token": MASK}],

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pegboard.engine.history import as_seen, is_compaction
 from pegboard.engine.run import Run
-from pegboard.engine.sessions import SessionIds, held, refuse_claimed
+from pegboard.engine.sessions import SessionIds, claim_session, refuse_claimed
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.storage import Storage
@@ -61,7 +61,7 @@ class Withdrawal:
     async def _drop(self, run: Run | None, drop: DropMessage) -> None:
         try:
             if run is None:
-                async with held(self.storage, drop.session_id) as fence:
+                async with claim_session(self.storage, drop.session_id) as fence:
                     await self.storage.commit(drop, fence=fence)
                 return
             run.history.drop(drop.message_id)

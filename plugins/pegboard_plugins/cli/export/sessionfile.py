@@ -120,7 +120,7 @@ class _StoredSession:
         return Conversation(info=self.info, turns=tuple(self.turns), todos=self.todos)
 
 
-async def imported(app: App, lines: Iterable[bytes]) -> Session:
+async def store_session(app: App, lines: Iterable[bytes]) -> Session:
     """Store the session of the lines with new ids as one of this project, and return it.
 
     :raises InvalidInputError: with the number of the line, when anything in them is not as

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard.app import Decision
-from pegboard.unstable import imported
+from pegboard.unstable import imported_modules
 
 _BUILTINS = {
     "eval": "runs code from text",
@@ -130,7 +130,7 @@ def scan(source: bytes) -> ScanReport:
         for called, does in _effects(node, names)
     }
     found |= set(_mentions(tree, names))
-    imports = tuple(sorted(set(imported(tree))))
+    imports = tuple(sorted(set(imported_modules(tree))))
     return ScanReport(imports=imports, findings=tuple(sorted(found)))
 
 

@@ -13,7 +13,7 @@ from pegboard.schema.part import FilePart
 from pegboard.storage.changes import PutPart
 from pegboard_plugins import auth, task
 from pegboard_plugins.cli.export.exporting import Form, Wanted, export_session
-from pegboard_plugins.cli.export.sessionfile import imported
+from pegboard_plugins.cli.export.sessionfile import store_session
 from pegboard_plugins.shared.frontend import KeyFile
 from played import Played, opened, text
 
@@ -111,7 +111,7 @@ async def test_the_lines_come_back_as_the_session_without_its_secrets(home: Path
     async with opened(home, Played(text("x")), env=env) as app:
         session = await session_with(app, f"a comet, {NAMED['MY_TOKEN']}, {home}/x")
         content, _ = await exported(app, session.id, "jsonl")
-        copy = await imported(app, content.encode().splitlines(keepends=True))
+        copy = await store_session(app, content.encode().splitlines(keepends=True))
         before, after = await app.list_turns(session.id), await app.list_turns(copy.id)
 
     clean = shape(before[:1]).replace(NAMED["MY_TOKEN"], "[secret]").replace(str(home), "~")
@@ -123,7 +123,7 @@ async def test_as_it_is_the_session_comes_back_whole(home: Path) -> None:
     async with opened(home, provider(), task) as app:
         session = await converse(app)
         content, _ = await exported(app, session.id, "jsonl", redacted=False)
-        copy = await imported(app, content.encode().splitlines(keepends=True))
+        copy = await store_session(app, content.encode().splitlines(keepends=True))
 
         assert shape(await app.list_turns(copy.id)) == shape(await app.list_turns(session.id))
 

@@ -14,8 +14,8 @@ from pegboard.storage.changes import PutPart
 from pegboard_plugins import task
 from pegboard_plugins.cli.export.sessionfile import (
     exported_lines,
-    imported,
     read_conversations,
+    store_session,
 )
 from played import Played, opened, text
 
@@ -37,8 +37,8 @@ async def test_an_export_comes_back_as_the_same_conversation_of_this_project(
         [child] = await app.children(session.id)
         inner = await app.list_turns(child.id)
     async with opened(there, Played(text("on we go"))) as app:
-        info = await imported(app, lines)
-        again = await imported(app, lines)
+        info = await store_session(app, lines)
+        again = await store_session(app, lines)
         after = await app.list_turns(info.id)
         [copy] = await app.children(info.id)
         todos = await app.storage.todos(info.id)
@@ -108,7 +108,7 @@ async def test_a_bad_file_is_refused_whole_with_the_line(
         session = await converse(app)
         lines = await written(app, session.id)
         with pytest.raises(InvalidInputError, match=where):
-            await imported(app, spoil(lines))
+            await store_session(app, spoil(lines))
 
         assert len(await app.sessions()) == 1
 
@@ -126,7 +126,7 @@ async def test_what_ran_at_the_export_is_interrupted_in_the_import(tmp_path: Pat
             state=Running(input={"command": "sleep"}, time=TimeSpan(start=1)),
         )
         await app.storage.commit(PutPart(running))
-        info = await imported(app, await written(app, session.id))
+        info = await store_session(app, await written(app, session.id))
         [_, copy, *_] = await app.list_turns(info.id)
 
     assert isinstance(copy.parts[-1].state, Failed)
