@@ -36,14 +36,14 @@ from pathlib import Path
 from typing import Any
 
 SHOWN_CHARACTERS = 200
-"""Of a name that nothing has; the rest of a longer one helps nobody."""
+"""The most characters of an unknown name that an error message repeats."""
 _PASSING_STATUSES = (408, 409, 425, 429, *range(500, 600))
 
 
 class PegboardError(Exception):
     """The root: its text names the thing, the value and the way out, and fits on a line.
 
-    `told` says that a `session.error` event has told of it, as one does of a turn that fails.
+    `told` says that a `session.error` event has reported it, as for a turn that fails.
     """
 
     exit_code = 1
@@ -157,7 +157,7 @@ class ToolSchemaError(ProviderError):
 
 
 class PermissionDeniedError(PegboardError, PermissionError):
-    """A rule or a plugin denies the request, or nobody is there to be asked.
+    """A rule or a plugin denies the request, or no user is there to answer it.
 
     The text is for the model; `advice` tells the user what would allow it, if anything would.
     """

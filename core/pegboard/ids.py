@@ -41,7 +41,7 @@ _GIVEN_LIMIT = 64
 
 
 def check_id(kind: Kind, text: str) -> str:
-    """`text`, an id that somebody brings for a new thing.
+    """Check `text`, an id that a caller brings for a new session or message.
 
     :raises InvalidInputError: when its prefix is another kind's, or what follows is not 1 to 64
         characters out of letters, digits, `_` and `-`.

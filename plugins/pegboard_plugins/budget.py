@@ -42,7 +42,7 @@ CAREFUL_CHARS = 3
 SHORTEST_ANSWER_TOKENS = 256
 """With less room than this an answer is not worth its request."""
 WARNED_SHARE = 0.8
-"""People are told when so much of the steps is taken."""
+"""The share of the steps at which the user is warned."""
 _KEYS = {
     "this run": "budget.run.steps",
     "this session": "budget.steps",
@@ -172,7 +172,7 @@ class Accounts(Budget):
     whole: Account | None = None
 
     def take_step(self) -> list[str]:
-        """Count a step; warnings, each told once, of limits on steps that come near."""
+        """Count a step; return warnings, each only once, about limits on steps that come near."""
         for account in self.accounts:
             account.check_step()
         for account in self.accounts:

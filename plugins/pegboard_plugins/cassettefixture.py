@@ -1,4 +1,4 @@
-"""The fixture `cassette` of pytest: the answers of models of each test, kept beside its file."""
+"""The fixture `cassette` of pytest: recorded model answers of each test, next to its file."""
 
 import os
 import re

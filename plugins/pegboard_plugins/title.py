@@ -1,4 +1,4 @@
-"""Titles that a model writes, beside the work and never in its way.
+"""Titles that a model writes in the background.
 
 Without this plugin sessions keep the first line of their prompt.
 """
@@ -64,7 +64,7 @@ async def startup(app: Host) -> None:
 
 @hookimpl
 async def shutdown(app: Host) -> None:
-    """Stop what is being written; nobody waits for a title."""
+    """Stop the titles that are being written; the end does not wait for them."""
     if (titles := app.stash.get(_TITLES)) is not None:
         await titles.aclose()
 

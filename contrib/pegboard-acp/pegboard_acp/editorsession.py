@@ -86,7 +86,7 @@ class EditorSession:
         await self._leaving.aclose()
 
     async def state(self, *, is_new: bool) -> SessionState:
-        """Return what the editor is told of it."""
+        """Return the state that the editor shows."""
         return SessionState(
             session_id=self.id if is_new else None,
             modes=self.choices.modes(),

@@ -21,7 +21,7 @@ class OpenApps:
 
     @asynccontextmanager
     async def using(self, directory: Path) -> AsyncIterator[App]:
-        """Have the App of a folder open in this block.
+        """Yield the App of a folder, open in this block.
 
         :raises PegboardError: what `App.open` raises.
         """

@@ -63,7 +63,7 @@ _INTERRUPTED = "interrupted"
 class Relay:
     """The updates of one session in one turn, or in a replay.
 
-    It knows what was sent: each part is sent once, however often the App tells of it.
+    It knows what was sent: each part is sent once, however often the App publishes it.
     """
 
     def __init__(self, app: App, session_id: str, link: Link) -> None:
@@ -230,7 +230,7 @@ class Relay:
 
 
 def _user_parts(turn: Turn) -> Iterator[UserChunk]:
-    """Yield what the user has said and attached."""
+    """Yield the user's texts and attachments."""
     for part in turn.parts:
         match part:
             case TextPart(text=text, synthetic=False) if text:

@@ -20,7 +20,7 @@ def has_client() -> bool:
 
 
 async def add_servers(app: App, servers: Sequence[McpServer]) -> tuple[str, ...]:
-    """Have the App run the servers of an editor, and return a line for each that it leaves out.
+    """Let the App run the servers of an editor, and return a line for each that it leaves out.
 
     A server of the user's own settings keeps its name.
     """

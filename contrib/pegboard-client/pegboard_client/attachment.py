@@ -94,7 +94,7 @@ class AttachedFrontEnd:
             await self._client.permissions.reply(request_id, reply, message)
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny a permission request because nobody is there to be asked."""
+        """Deny a permission request because no user is there to answer it."""
         with gone("permission request", request_id):
             await self._client.permissions.leave_unattended(request_id)
 

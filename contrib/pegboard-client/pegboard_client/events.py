@@ -26,7 +26,7 @@ _STORED_DIGITS = 26
 
 
 class Resync(msgspec.Struct, frozen=True, kw_only=True):
-    """Events were lost: what they told must be read anew. `missed` counts them, 0 if unknown."""
+    """Events were lost: their content must be read again. `missed` counts them, 0 if unknown."""
 
     missed: int = 0
 

@@ -233,7 +233,7 @@ async def _session(app: App, session_id: str, title: str) -> Session:
 
 
 def _is_complete(turn: Turn) -> bool:
-    """Return whether the model has said all that it had to say."""
+    """Return whether the model has ended its answer."""
     info = turn.info
     return (
         isinstance(info, AssistantMessage)

@@ -56,7 +56,7 @@ class Checkpoints:
             self._tree = tree
 
     async def restore(self) -> None:
-        """Make the folder as the newest checkpoint has it, if there is one.
+        """Restore the folder from the newest checkpoint, if there is one.
 
         Files that git ignores stay as they are.
 

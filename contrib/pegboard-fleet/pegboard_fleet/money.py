@@ -52,7 +52,7 @@ class JournalLedger:
 
     @property
     def state(self) -> BatchState:
-        """The batch, as the journal has it."""
+        """The batch, as recorded in the journal."""
         return self._state
 
     @property

@@ -35,9 +35,9 @@ class LocalAnswer:
         self._is_json = is_json
         self._written = ""
         self._place = 0
-        """Where what has not been told of begins."""
+        """The beginning of the text that was not yet sent."""
         self._sent = 0
-        """How much of a call's arguments was told of."""
+        """The length of a call's arguments that was already sent."""
         self._talks = False
         self._call: tuple[str, str] | None = None
         self.called = False

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, TextIO
 
 BATCH_TOKENS = 256
-"""After so many tokens of the prompt progress is told, and a request can be taken back."""
+"""The tokens of the prompt after which progress is reported, and a request can be withdrawn."""
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ _SHOWN = (
 """What a tiny model is shown as earlier calls: it copies what it saw, and follows few words."""
 
 _WIDE = 1 << 16
-"""Tokens of a window that nobody knows."""
+"""Tokens of a window of unknown size."""
 
 Chat = list[dict[str, str]]
 

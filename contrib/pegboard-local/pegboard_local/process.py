@@ -19,7 +19,7 @@ CHILD = Path(__file__).with_name("child.py")
 LOAD_LIMIT_S = 120.0
 """Weights of some gigabytes come from a slow disk in this time."""
 STOP_LIMIT_S = 10.0
-"""How long an answer that nobody wants may take to its next word, before the process is killed."""
+"""How long a withdrawn answer may take to its next token, before the process is killed."""
 END_LIMIT_S = 5.0
 _LINE_BYTES = 1 << 24
 _ERROR_BYTES = 2_000
@@ -114,7 +114,7 @@ class ModelProcess:
         return found
 
     async def _take_back(self, process: Process) -> None:
-        """Have the answer broken off, and read what of it is still under way."""
+        """Stop the answer, and read the rest that is still under way."""
         await self._send(process, None)
         try:
             async with asyncio.timeout(STOP_LIMIT_S):

@@ -141,7 +141,7 @@ async def startup(app: Host, plugin: Plugin) -> None:
 
 @hookimpl
 async def permission_ask(request: PermissionRequest) -> Verdict | None:
-    """Have the user asked about the first call of each tool."""
+    """Let the user be asked about the first call of each tool."""
     from pegboard_mcp.tools import first_use
 
     tool = first_use(request)
@@ -166,7 +166,7 @@ async def services(plugin: Plugin) -> tuple[Service, ...]:
 async def service_action(
     kind: str, name: str, action: str, data: Mapping[str, Any], plugin: Plugin
 ) -> Mapping[str, Any] | None:
-    """Have a server do what a client of Pegboard's server asks for."""
+    """Let an MCP server do what a client of Pegboard's server asks for."""
     if kind != "mcp":
         return None
     from pegboard_mcp.actions import act

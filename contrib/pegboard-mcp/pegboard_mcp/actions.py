@@ -37,7 +37,7 @@ async def _service(servers: Servers, server: Server) -> Service:
 async def act(
     servers: Servers, name: str, action: str, data: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Have a server do something, None where there is no such server or action.
+    """Let an MCP server do something; None for an unknown server or action.
 
     :raises PegboardError: when it fails.
     """
@@ -70,7 +70,7 @@ async def act(
 
 
 async def sign_in(servers: Servers, name: str, show: "Show") -> None:
-    """Have the user sign in to a server, and connect to it.
+    """Let the user sign in to a server, and connect to it.
 
     :raises InvalidInputError: when the sign-in fails.
     """

@@ -289,7 +289,7 @@ def _add(directory: Path, name: str, entry: Mapping[str, Any], *, is_connecting:
 
 
 async def _first_look(directory: Path, name: str) -> list[str]:
-    """Have the new server list its tools, so that the first prompt has them."""
+    """Let the new server list its tools, so that the first prompt has them."""
     async with _servers(directory) as (_app, servers):
         server = _named(servers, name)
         await servers.look(server)

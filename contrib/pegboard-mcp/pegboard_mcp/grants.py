@@ -84,7 +84,7 @@ class GrantFile:
         return found if found.url == self._url else Grants(url=self._url)
 
     def store(self, grant: Grant) -> None:
-        """Have this grant as the current one.
+        """Store this grant as the current one.
 
         :raises OSError: when the file cannot be written.
         """

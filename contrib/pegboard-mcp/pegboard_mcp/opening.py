@@ -68,7 +68,7 @@ async def opened(
 
 
 def silence_sdk() -> None:
-    """Have the SDK log nothing: its lines would have what servers and issuers answer."""
+    """Silence the SDK's log: its lines would have what servers and issuers answer."""
     for name in ("mcp", "client"):
         logger = logging.getLogger(name)
         logger.propagate = False

@@ -68,7 +68,7 @@ class Servers:
         return server
 
     async def add(self, config: ServerConfig) -> None:
-        """Have a server for the life of the App, in the place of one with its name, and ask it."""
+        """Add a server for the life of the App, replacing one of its name, and connect."""
         if config.name in self._servers:
             await self._servers[config.name].aclose()
         await asyncio.wait({self._look_later(self._put(config))})
@@ -160,7 +160,7 @@ class Servers:
         return not self._starting
 
     async def look(self, server: Server) -> None:
-        """Have a server list what it has; one that starts with its first call ends again."""
+        """List what a server has; one that starts with its first call ends again."""
         try:
             await server.connect()
         except ToolError:

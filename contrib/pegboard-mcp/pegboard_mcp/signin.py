@@ -117,7 +117,7 @@ class SignIn:
         scope = self._scope()
 
         async def choose_scope(response: httpx2.Response) -> None:
-            """Have the SDK, which takes what the server asks for, ask for this scope instead."""
+            """Let the SDK ask for this scope, and not for the server's own suggestion."""
             if scope and response.status_code == _UNAUTHORIZED:
                 challenge = response.headers.get("WWW-Authenticate", "")
                 response.headers["WWW-Authenticate"] = f'Bearer scope="{scope}", {challenge}'
@@ -238,7 +238,7 @@ class _Storage:
         return OAuthClientInformationFull.model_validate(grant.client)
 
     def choose_method(self) -> None:
-        """Have a client of the settings send its secret as the issuer takes it (RFC 8414 §2)."""
+        """Choose how a client sends its secret: as the issuer accepts it (RFC 8414 §2)."""
         assert self.provider is not None
         context = self.provider.context
         if self._secret is None or context.client_info is None:

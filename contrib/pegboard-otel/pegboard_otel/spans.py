@@ -197,7 +197,7 @@ class Spans:
             histogram.record(seconds, measured)
 
     def _put(self, span: Span, name: str, text: str) -> None:
-        """Have a content in the span, in an event of it, or in both."""
+        """Put a content into the span, into an event of it, or into both."""
         if self._capture in ("SPAN_ONLY", "SPAN_AND_EVENT"):
             span.set_attribute(name, text)
         if self._capture in ("EVENT_ONLY", "SPAN_AND_EVENT"):

@@ -132,13 +132,13 @@ class App:
         return self._engine.tools
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Have these as the plugin's tools; a turn keeps its own. What is wrong, a line each."""
+        """Replace the plugin's tools; a running turn keeps its own. Return the problems."""
         wrong = self.plugins.replace_tools(plugin, tools)
         self._engine.set_tools(self.plugins.tools)
         return wrong
 
     def replace_commands(self, plugin: str, commands: Sequence[Command]) -> None:
-        """Have these as the plugin's slash commands; `NotFoundError` for an unknown plugin."""
+        """Replace the plugin's slash commands; raise `NotFoundError` for an unknown plugin."""
         self._reload.replace_commands(plugin, commands)
 
     @property
@@ -193,7 +193,7 @@ class App:
 
     @property
     def untrusted(self) -> tuple[Path, ...]:
-        """The project's files that are not run, because nobody has trusted them as they are."""
+        """The project's files that are not run: the user has not trusted their content."""
         return self._reload.untrusted
 
     def subscribe(self, *, limit: int = 1000) -> Subscription:
@@ -241,11 +241,11 @@ class App:
         return await self.storage.turns(session_id)
 
     async def store_text(self, session_id: str) -> None:
-        """Return when the storage has all that an answer of the session has said so far."""
+        """Wait until the storage has all of the session's answer so far."""
         await self._runs.store_text(session_id)
 
     async def reload_project_code(self) -> None:
-        """Load the project's own code anew where it has changed and may run."""
+        """Reload the project's own code if it has changed and may run."""
         await self._reload.look()
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
@@ -380,7 +380,7 @@ class App:
         return Policy(self._engine)
 
     async def answer_question(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
-        """Answer questions: for each one the labels that are chosen, or a text of one's own."""
+        """Answer questions: for each one the labels that the user chose, or the user's own text."""
         self.questions.answer(request_id, tuple(tuple(labels) for labels in answers))
 
     async def reject_question(self, request_id: str) -> None:

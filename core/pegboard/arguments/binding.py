@@ -180,7 +180,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Arguments after a JSON Schema that somebody else wrote.
+    """Arguments for a JSON Schema that Pegboard did not make.
 
     The function gets them as `fitted` leaves them: the check changes nothing and fills in
     nothing, and it leaves out what `foreign_schema` cannot decide. `tool` is the name in errors.
@@ -209,7 +209,7 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {"type": "object", "properties": {}} | dict(self.parameters)
 
     def quick(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - whatever they are
-        """Never: a schema of somebody else's may take any time."""
+        """Return False: the check of a foreign schema may take any time."""
         return False
 
     def exact(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - whatever they are

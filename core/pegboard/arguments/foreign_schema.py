@@ -1,4 +1,4 @@
-"""A JSON Schema that somebody else wrote: its bounds, and the check of arguments within a time.
+"""A foreign JSON Schema: its bounds, and the check of arguments within a time limit.
 
 Such a schema is a program: its expressions backtrack, its references go in circles, its choices
 multiply. So its size is bounded before it is used, and a check that takes too long ends without a

@@ -1,4 +1,4 @@
-"""A function as a tool has it: what the model fills, where the context goes, what is said of it.
+"""The signature of a function that is a tool: the model's arguments, the context, the descriptions.
 
 Docstrings of Google style are read here, because the built-in tools are written in it and their
 docstrings stand on the start path; NumPy and Sphinx style are left to docstring_parser.
@@ -211,7 +211,7 @@ _SCALARS: Mapping[type, Schema] = {
 _JSON_SCALARS = frozenset({str, int, float, bool, type(None)})
 
 _MADE_ANEW = dataclasses.MISSING
-"""The default of a field whose default is made by a function: optional, and not told."""
+"""The default of a field that a function makes: optional, and without a default in the schema."""
 
 
 class NotPlainError(Exception):

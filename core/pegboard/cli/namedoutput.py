@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from pegboard.hooks.stalls import PRINTING
 
 LIMIT_CHARS = 8192
-"""What one plugin may print; the rest is left out, and that is said."""
+"""The most that one plugin may print; a line says that the rest is left out."""
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The event loop of a program, which ends where it has no memory left.
 
-Of a part that dies for lack of memory nobody ends the work.
+If a part of the program dies for lack of memory, its work would never end.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _LOST = (
     *("Exception in callback", "Exception in default exception", "Unhandled error in exception"),
     *("Task exception was never retrieved", "Future exception was never retrieved"),
 )
-"""How asyncio's messages begin that tell of work which nobody does again."""
+"""The beginnings of asyncio's messages about work that is lost."""
 
 
 class _RunningProgram:

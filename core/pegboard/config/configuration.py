@@ -257,7 +257,7 @@ class _ConfigReading(msgspec.Struct, kw_only=True):
             )
 
     def _note_plugins(self, paths: object, *, users: bool) -> None:
-        """Remember who names a plugin: one that the user names is the user's, whoever else does."""
+        """Remember who names a plugin: one that the user names counts as the user's."""
         for path in paths if isinstance(paths, list) else ():
             if isinstance(path, str):
                 self.plugin_paths[Path(path)] = self.plugin_paths.get(Path(path), False) or users
@@ -267,7 +267,7 @@ class _ConfigReading(msgspec.Struct, kw_only=True):
         self.warnings.append(f"{file}: ignored until you trust this project: {what}")
 
     def _include(self, text: str, folder: Path) -> None:
-        """Have the project's files that a text of its settings stands for trusted with it."""
+        """Trust the project's files that its settings include, together with the settings."""
         files = referenced(text, home=self._home(), folder=folder)
         inside = (file for file in files if file.is_relative_to(self.workspace.worktree))
         # `os.path`: a name that is too long for one is that of nothing, and no error.

@@ -1,6 +1,6 @@
 """From the syntax of config files to the fields of the schema: old spellings, rules, paths.
 
-Many layers as one value, with the memory of who said what; and its check against the schema.
+Many layers as one value that remembers the source of each key, and its check against the schema.
 """
 
 import re

@@ -249,7 +249,7 @@ class ToolContext(PermissionContext, Protocol):
 
     @property
     def changed(self) -> tuple[Path, ...]:
-        """The files that this call has changed so far, each once, as `edited` was told."""
+        """The files that this call has changed so far, each once, as reported to `edited`."""
         ...
 
     async def todos(self) -> tuple[Todo, ...]:

@@ -93,7 +93,7 @@ class Host(Protocol):
 
     @property
     def untrusted(self) -> tuple[Path, ...]:
-        """The project's files that were not run, because nobody has trusted them."""
+        """The project's files that were not run, because the user has not trusted them."""
         ...
 
     @property
@@ -112,14 +112,14 @@ class Host(Protocol):
         ...
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Have these as the plugin's tools from here on; what is wrong with them, a line each.
+        """Replace the plugin's tools from here on; return what is wrong with them, a line each.
 
         :raises NotFoundError: when no plugin of this name is loaded.
         """
         ...
 
     def replace_commands(self, plugin: str, commands: Sequence[Command]) -> None:
-        """Have these as the plugin's slash commands from here on.
+        """Replace the plugin's slash commands from here on.
 
         The rules of `register_commands` decide which command has a name. They hold until the App
         closes, or until the plugin's own code is reloaded.

@@ -177,7 +177,7 @@ if TYPE_CHECKING:
     from pegboard.kit.pluginhttp import Http
 
 Secret = Annotated[str, msgspec.Meta(extra={"secret": True})]
-"""The type of an option that nobody may see: it is masked wherever settings are shown or logged.
+"""The type of a secret option: it is masked wherever settings are displayed or logged.
 
 pydantic's `SecretStr` is one, too, and a dataclass' `field(metadata={"secret": True})`.
 """
@@ -188,7 +188,7 @@ class Plugin(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name, as the user's configuration has it."""
+        """The plugin's name in the user's configuration."""
         ...
 
     @property

@@ -13,7 +13,7 @@ from pegboard.contract.toolhooks import render_tool
 from pegboard.schema.part import Completed, Failed, ToolPart
 
 _KEPT = 256
-"""Calls of a long session whose blocks are not made anew."""
+"""The number of calls in a long session whose blocks are cached."""
 DIFF_LINES = 40
 TAIL_LINES = 10
 """Lines of a command's output that are shown: the end says how it went."""

@@ -1,4 +1,4 @@
-"""Events on their way to whoever listens: published at once, queued for each listener."""
+"""The event bus: events are published at once and queued for each listener."""
 
 import asyncio
 from collections import deque

@@ -117,7 +117,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
     def set_tools(self, tools: Mapping[str, Tool]) -> None:
-        """Have these tools, and the agents that follow from them.
+        """Use these tools, and the agents that follow from them.
 
         :raises ConfigError: for settings of an agent that cannot be used.
         """
@@ -202,7 +202,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         )
 
     async def forget(self, session_id: str) -> None:
-        """End and drop what there is beside the database of a session that is deleted."""
+        """End and drop what belongs to a deleted session outside the database."""
         if "files" in self.__dict__:
             self.files.forget(session_id)
         await self.end_processes(session_id)

@@ -60,7 +60,7 @@ TOO_LONG = (
     "not run. Write less at once: split the work into several smaller calls."
 )
 CUT_ANSWERS = 2
-"""How often in a turn a model is told that its call was too long; then the turn ends."""
+"""How often in a turn a model learns that its call was too long; then the turn ends."""
 REFUSED = "The provider's content filter, or the model itself, refused to go on with the answer."
 MAY_BE_EMPTY = frozenset({"stop", "other", "unknown", "tool-calls"})
 """An answer that ended for one of these reasons, and says nothing, is a failed attempt."""
@@ -112,7 +112,7 @@ def goes_on(turn: Turn) -> bool:
 
 
 def was_interrupted(turn: Turn) -> bool:
-    """Return whether the end of a process, or whoever stopped it, cut this answer short."""
+    """Return whether this answer was cut short by the user or by the end of a process."""
     error = turn.info.error if isinstance(turn.info, AssistantMessage) else None
     match error:
         case AbortedFailure():

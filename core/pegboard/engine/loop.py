@@ -65,7 +65,7 @@ def _shortened(run: Run, turn: "_LoopTurn") -> bool:
 
 
 async def reopen(run: Run) -> None:
-    """Have the run go on with the answers that were interrupted.
+    """Let the run go on with the answers that were interrupted.
 
     :raises InvalidInputError: when the session has no prompt.
     """

@@ -1,4 +1,4 @@
-"""Sessions: made, changed, held, as plugins see them, and the work beside their runs."""
+"""Sessions: creating, changing and claiming them, views for plugins, and background work."""
 
 import asyncio
 from asyncio import Lock
@@ -243,7 +243,7 @@ def make_view(  # noqa: PLR0913 - the fields of a view
 
 
 async def ancestors_of(storage: Storage, session: Session) -> tuple[Session, ...]:
-    """Return the ancestors of a subagent's session, the nearest first; they pay for it, too."""
+    """Return the ancestors of a subagent's session, the nearest first; they share its cost."""
     found: list[Session] = []
     while session.parent_id is not None and len(found) <= MAX_DEPTH:
         session = await storage.session(session.parent_id)

@@ -1,4 +1,4 @@
-"""A question to a model beside a conversation, which is no part of it and is paid by it."""
+"""A question to a model outside the conversation, at the cost of the conversation's session."""
 
 from contextlib import suppress
 

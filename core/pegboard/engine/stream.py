@@ -1,4 +1,4 @@
-"""The events of one step, in the order of time, and the tools that run beside them.
+"""The events of one step, in the order of time, and the tools that run meanwhile.
 
 A tool starts as soon as its call is complete, while the model still writes; the step ends when the
 answer and every tool have ended.

@@ -139,7 +139,7 @@ class Writer:
         growing.letters += len(text)
 
     def touch(self) -> None:
-        """Have `dirty` called when parts are stored next."""
+        """Call `dirty` when parts are stored next."""
         if not self._touched:
             self._touched = True
             asyncio.get_running_loop().call_at(self._stored_at + STORE_S, self._wake.set)
@@ -176,7 +176,7 @@ class Writer:
         return done.done() and not done.cancelled() and done.exception() is None
 
     def mark(self) -> asyncio.Future[None]:
-        """Have all earlier changes stored now; the future is done once they are."""
+        """Store all earlier changes now; the future is done once they are stored."""
         done = asyncio.get_running_loop().create_future()
         self._items.append(done)
         self._urgent.set()

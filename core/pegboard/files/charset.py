@@ -1,4 +1,4 @@
-"""The encoding of a text that is neither marked nor UTF-8, told by its bytes.
+"""The encoding of a text that is neither marked nor UTF-8, guessed from its bytes.
 
 A library guesses, as browsers do; it is believed only where the whole text is in that encoding,
 comes back from it byte for byte, and reads like words. Anything else is Windows-1252, if it can

@@ -1,4 +1,4 @@
-"""The encoding of a text file, told by its mark or by its words."""
+"""The encoding of a text file, found from its mark or its bytes."""
 
 import codecs
 import os
@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 BOM = "\ufeff"
 DECIDED_BYTES = 50 << 20
-"""Of a longer file, which edit does not change, the encoding is told by its start alone."""
+"""The start of a longer file, from which its encoding is guessed; edit does not change it."""
 START_BYTES = 1 << 20
 _PIECE_BYTES = 1 << 20
 _LINE_BYTES = 1 << 16

@@ -12,7 +12,7 @@ from pathlib import Path
 TEMPORARY = ".pegboard~"
 """The end of names of files that are there for an instant; snapshots leave them out."""
 STALE_S = 3600.0
-"""No write takes so long: a temporary file that was last renamed or written then is nobody's."""
+"""The age after which an unchanged temporary file is left over: no write takes so long."""
 _NAME = re.compile(r"\..+\.[0-9a-f]{12}" + re.escape(TEMPORARY), re.DOTALL)
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 

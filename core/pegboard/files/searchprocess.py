@@ -8,7 +8,7 @@ from pegboard import ToolContext, ToolError
 from pegboard.enclosing import ProcessResult
 
 KEPT_BYTES = 16 << 20
-"""Output is taken as it comes; what is kept of it besides must not need a file of its own."""
+"""Output is read as it comes; the part that is stored must not need a file of its own."""
 
 UNREAD_LIMIT_BYTES = 4 << 20
 """More output without a result is not that of a search; names of binary files come to less."""

@@ -45,14 +45,14 @@ _PROCESS_SECRETS = re.compile(
     r"|(fd|fdinfo)/\d+|(map_files|root|cwd)/.+)"
     r"|/proc/environ|/proc/k(core|allsyms)|/dev/k?mem"
 )
-"""What tells of a process: its variables, words, memory and open files (proc(5)).
+"""The files of a process that reveal its variables, arguments, memory and open files (proc(5)).
 
-`/proc/environ` is what is left of a path where nobody knows which process it names.
+`/proc/environ` is what is left of a path if the process that it names is unknown.
 """
 
 
 _SERVER_TOKEN = re.compile(r"/pegboard/server-\d+\.json$")
-"""In the state of Pegboard: whoever reads it may answer what it asks."""
+"""The files in Pegboard's state whose reader may answer permission requests."""
 
 
 def secret_path(path: Path) -> bool:

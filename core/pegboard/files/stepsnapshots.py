@@ -1,4 +1,4 @@
-"""Snapshots of a run's steps: one beside each request, and the patch parts made from them.
+"""Snapshots of a run's steps, one at each request, and the patch parts made from them.
 
 The snapshot at the start of a step also ends the step before, so that a step costs one at most.
 It starts once the request has been sent, and a tool that may write waits for it.
@@ -74,7 +74,7 @@ class StepSnapshots:
         return self._states.current
 
     def begin(self, message: AssistantMessage, parts: StepParts) -> None:
-        """Start the snapshot of a step, beside its request."""
+        """Start the snapshot of a step, parallel to its request."""
         self._prompts[message.id] = message.parent_id
         known = self.snapshot_of(message.parent_id)
         earlier, self._step = self._step, _Step(message, parts, known)

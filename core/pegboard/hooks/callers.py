@@ -310,7 +310,7 @@ class Hooks:
         self._isolation.tell(plugin, hook, message)
 
     async def close(self, brought: Closable, what: str) -> None:
-        """Close what a plugin has brought; that it fails is told, and keeps nobody from closing."""
+        """Close what a plugin has opened; a failure is reported and stops no other plugin."""
         try:
             with self.blaming(brought, what):
                 await brought.aclose()

@@ -1,6 +1,6 @@
 """One plugin's function for one hook: its place in the order, and what its calls have cost.
 
-One plugin's queue of things to hear, so that a slow plugin delays nobody else.
+One plugin's queue of notifications, so that a slow plugin delays no other plugin.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ LIMIT = 1000
 """Things that may wait for one plugin; the oldest are lost beyond it."""
 
 MARGIN_S = 0.25
-"""So much later than a call's own limit the end gives up: the call is told of first."""
+"""The time that the end waits beyond a call's own limit, so that the call is reported."""
 
 Job = Callable[[], Awaitable[object]]
 

@@ -244,7 +244,7 @@ class Isolation:
         )
 
     def _held(self, holder: Holder, text: str) -> None:
-        """Keep what the watch says of a call until it ends, so that all is told in one line."""
+        """Collect what the watch reports of a call until it ends, and report it in one line."""
         if holder in self._stalled:
             self._stalled[holder] = text
         else:

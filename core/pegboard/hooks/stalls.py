@@ -1,4 +1,4 @@
-"""Code of plugins that holds up the event loop: noticed by a thread, and told once each time.
+"""Plugin code that blocks the event loop: a thread notices it, and each case is reported once.
 
 While hooks or tools run the loop says four times a second that it turns; nothing is awake when
 none does.
@@ -26,7 +26,7 @@ PRINTING: ContextVar[str] = ContextVar("pegboard_printing", default="")
 STALL_S = 1.0
 """A loop that has not turned for so long is held."""
 HANG_S = 5.0
-"""So much later a person is told at once: the loop, which tells the rest, may never turn again."""
+"""The time after which the thread itself warns the user: the loop may never run again."""
 BEAT_S = 0.25
 FRAMES = 3
 _LOOP = ("asyncio", "selectors.py")
@@ -64,7 +64,7 @@ class Stalls:
         return _RunningCall(self, task, holder)
 
     def begin(self, task: asyncio.Task[object], holder: Holder) -> Holder | None:
-        """From here on what the task does is the holder's; whose it was, None if nobody's."""
+        """Attribute what the task does next to the holder; return the holder before, or None."""
         before = self._running.get(task)
         self._running[task] = holder
         if self._timer is None and not self._closed.is_set():
@@ -72,7 +72,7 @@ class Stalls:
         return before
 
     def end(self, task: asyncio.Task[object], before: Holder | None = None) -> None:
-        """From here on what the task does is whose it was before, or nobody's."""
+        """Attribute what the task does from here on to the earlier holder, or to none."""
         if before is None:
             del self._running[task]
         else:

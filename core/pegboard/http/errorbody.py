@@ -36,7 +36,7 @@ def read_body(body: str, own: Callable[[Any], ErrorBody] | None = None) -> Error
 
 
 def _read(value: object, own: Callable[[Any], ErrorBody] | None) -> ErrorBody:
-    """Return what decoded JSON says, as the provider's `own` reader has it, else by its fields.
+    """Return the message of decoded JSON: by the provider's `own` reader, else by its fields.
 
     A proxy before the server may answer in another shape than the one that the reader knows.
     """

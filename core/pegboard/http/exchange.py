@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pegboard.http.sentmedia import SentMedia
 
 TAIL_S = 5.0
-"""How long the usage may take to come once the model has said that it has ended."""
+"""How long the usage may take to arrive after the model has finished."""
 LIFE_S = 0.5
 """The pause between two signs of life; the limits on silence are longer."""
 COMMENTS_S = 600.0
@@ -266,7 +266,8 @@ class _HTTPAnswer:
     ) -> list[bytes]:
         """Return the data of the next events, empty when the answer is over.
 
-        After the model's end only the usage is missing, which is no reason to fail.
+        Yield the frames; after the model's end only the usage is missing, which is no reason to
+        fail.
         """
         finished = self.reader.finished
         try:

@@ -4,7 +4,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 _NAT64 = (ip_network("64:ff9b::/96"), ip_network("64:ff9b:1::/48"))
 _UNICAST = ip_network("2000::/3")
-"""All that is given out of IPv6 (RFC 4291 2.4); what lies beside it means something else."""
+"""All IPv6 addresses that are given out (RFC 4291 2.4); the rest have other meanings."""
 _NOT_PUBLIC = (
     ip_network("192.0.0.0/24"),  # in part public to older Pythons; a cloud's metadata (Oracle)
     ip_network("3fff::/20"),  # for documentation (RFC 9637), and public to older Pythons

@@ -70,7 +70,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Post(msgspec.Struct, frozen=True):
-    """A request as a wire format has it; headers that every request has are not among these."""
+    """A request in a wire format, without the headers that every request has."""
 
     url: str
     headers: Mapping[str, str]
@@ -102,7 +102,7 @@ class AnswerReader(Protocol):
 
     @property
     def finished(self) -> bool:
-        """The model has said that it is at its end; what fails from there on is no failure.
+        """Note that the model has finished; a failure from here on does not count.
 
         An answer in frames that ends before is one. A whole JSON body cannot be cut: of it nobody
         asks this.

@@ -13,7 +13,7 @@ SHORTEST_VALUE = 8
 _BYTE, _SEXTET = 8, 6
 """Bits of a byte, and of a letter of base64."""
 _WRAP = r"(?:[ \t]*(?:[\\=]?\r?\n|(?:\\r)?\\n)[ \t]*)?"
-"""The end of a line, also as JSON, a shell or quoted-printable has it."""
+"""The end of a line in plain text, JSON, a shell or quoted-printable."""
 _WORD = r"(?:api[-_]?key|access[-_]?key|secret|token|passw(?:or)?d|passphrase|pwd|credentials?)"
 _AROUND = r"[\w-]{0,40}"
 _QUOTED = r"\"[^\"]{0,2000}(?:\"|\Z)|'[^']{0,2000}(?:'|\Z)"

@@ -1,1 +1,1 @@
-"""Plugins from their sources to the register: found, loaded, checked, told about."""
+"""Plugins from their sources to the register: found, loaded, checked and reported."""

@@ -1,4 +1,4 @@
-"""The hooks of a plugin that could not be imported, as far as its source tells of them."""
+"""The hooks of a plugin that could not be imported, as far as its source shows them."""
 
 import importlib.machinery
 import importlib.util

@@ -138,7 +138,7 @@ def table_of(found: Registrant, tables: Collection[str], builtin: Collection[str
 def _brought(root: Path, place: str) -> str:
     """Return why a plugin that only lies in a folder of the project, as a notebook's, is not run.
 
-    What says to be one of our own is told from it by the folder that we run from.
+    A plugin that claims to be built in is recognised by the folder that Pegboard runs from.
     """
     folder, ours = Path(place or ".").resolve(), Path(__file__).resolve().parent.parent.parent
     if folder.name in _INSTALLED or folder == ours or not folder.is_relative_to(root):

@@ -1,4 +1,4 @@
-"""The register of one App: its plugins in order, loaded, checked and told about."""
+"""The register of one App: its plugins in order, loaded, checked and reported."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from pegboard.trust.decisions import Decision
 
 
 class PluginChange(NamedTuple):
-    """The project's plugins before and after they were loaded anew, and what is wrong with them."""
+    """The project's plugins before and after a reload, and what is wrong with them."""
 
     old: tuple[Registrant, ...]
     new: tuple[Registrant, ...]
@@ -116,7 +116,7 @@ class Register:
         )
 
     async def load(self) -> None:
-        """Have the plugins: built-in, installed, the user's, the project's, then the `extra` ones.
+        """Load the plugins: built-in, installed, the user's, the project's, then the `extra` ones.
 
         Called once, before all else. One that cannot be imported is told about in `problems` and
         takes no other along. The project's code is run only if the decision says so, and then the
@@ -136,7 +136,7 @@ class Register:
         return tuple(replace(self._info(each), error=each.forbidden) for each in found)
 
     async def reload(self, decision: Decision, config: Config) -> PluginChange:
-        """Have the hooks and tools of the project's files as the decision has them.
+        """Load the hooks and tools of the project's files that the decision allows.
 
         Calls that are under way go on with what was there. Of a file that cannot be imported as it
         is now, what was loaded before stays in force.
@@ -220,7 +220,7 @@ class Register:
         return offers
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Have these as the plugin's tools from here on; what is wrong with them, a line each.
+        """Replace the plugin's tools from here on; return what is wrong with them, a line each.
 
         They pass the checks of tools that a plugin registers.
 
@@ -340,7 +340,7 @@ def _enroll(
 
 
 def _stand_in(each: Registrant, registry: Registry, imports: Imports) -> None:
-    """Have the plugin, which could not be loaded, refuse what it would have guarded."""
+    """Let the hooks of a plugin that could not be loaded refuse what it would have guarded."""
     from pegboard.loading.absent import hooks_of_source  # nobody else pays for it
 
     if functions := dict(marked(each.unfit)):

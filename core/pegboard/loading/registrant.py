@@ -132,9 +132,10 @@ class Handle:
 class Registrant(msgspec.Struct, kw_only=True, eq=False):
     """A plugin; `file` is the file that it is made from, if any.
 
-    `table` is the name of its settings: its own, or behind its distribution or origin and a slash
-    where a built-in plugin has that name, or the user has written it so. `key` tells plugins of
-    one name apart. What is `forbidden` is not imported, and the text says by whose word.
+    `table` is the name of its settings: its own name, or with its distribution or origin and a
+    slash before it where a built-in plugin has that name, or the user has written it so. `key`
+    distinguishes plugins of one name. A `forbidden` plugin is not imported; the text says who
+    forbids it.
 
     `plugin` is None where it is left out, because of `error`; `unfit` is what was imported and
     cannot be used, `is_double` says that it is in use elsewhere. `options` is the class of its
@@ -166,7 +167,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def full_name(self) -> str:
-        """The name with which it is told from others of its name: `house-plugins/guard`."""
+        """The name that is unique among plugins of its name: `house-plugins/guard`."""
         return f"{self.distribution or self.origin}/{self.name}"
 
     def enter(self, others: "Sequence[Registrant]") -> PluginProblem | None:
@@ -201,7 +202,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         belongings: Belongings,
         namesakes: Sequence[str] = (),
     ) -> list[PluginProblem]:
-        """Give the plugin its options; one whose options are wrong is left out, and it is said why.
+        """Give the plugin its options; leave it out, with the reason, if they are wrong.
 
         `namesakes` are the names of settings of all plugins that are called like this one.
         """
@@ -238,7 +239,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         return next((each for each in same if each.plugin), None)
 
     def _unheard(self, table: Mapping[str, object], namesakes: Sequence[str]) -> "tuple[Flaw, ...]":
-        """Options that nobody looks at: each of our own plugins that has options declares them."""
+        """Return the options that no plugin reads: each built-in plugin declares its options."""
         if self.origin != "builtin":
             return ()
         others = [f'[plugins."{each}"]' for each in namesakes if each != self.table]
@@ -270,8 +271,8 @@ class Flaw(msgspec.Struct, frozen=True):
 class Judged(NamedTuple):
     """The options as the class that the plugin declares, and what is wrong with them.
 
-    Where something is wrong, `value` has no use. `secrets` are the options that nobody may see;
-    "" is all of them.
+    `value` is unusable if something is wrong. `secrets` are the options that are masked; "" stands
+    for all of them.
     """
 
     model: type | None

@@ -43,7 +43,7 @@ Specs = dict[str, Callable[..., object]]
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 WRAPPED: tuple[Kind, ...] = ("fold", "first")
-"""The kinds that can be wrapped: a policy can only tighten, and nobody waits for news."""
+"""The kinds that can be wrapped: a policy can only tighten, notifications have no answer."""
 PLUGIN = "plugin"
 """The argument that every implementation can have: what is its plugin's own."""
 
@@ -149,7 +149,7 @@ class Registry:
         *,
         known: bool = True,
     ) -> None:
-        """Have those of the hooks that guard something refuse, as their plugin is not loaded.
+        """Let those of the hooks that guard something refuse, as their plugin is not loaded.
 
         Where what it has is not `known`, nothing runs without it, and one line says so.
         """

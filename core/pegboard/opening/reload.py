@@ -2,8 +2,8 @@
 
 A project's code is looked at before each prompt while its App is open.
 
-What was trusted goes on until the change is trusted, too: nobody can take a policy away by
-editing it.
+The code that was trusted stays in force until the change is trusted, too, so that an edit cannot
+remove a policy.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class Reload:
         self._have(await self._wrapped(self._answers))
 
     async def _renew(self, change: PluginChange) -> Iterable[str]:
-        """Have what the project's plugins bring now; what cannot count yet, a line each."""
+        """Use what the project's plugins bring now; return what cannot count yet, a line each."""
         lines = list(_unheard(change))
         await self._collect_plain()
         gone = {each.key for each in change.old}
@@ -104,7 +104,7 @@ class Reload:
         self._have_commands()
 
     def replace_commands(self, plugin: str, commands: Sequence[Command]) -> None:
-        """Have these as the plugin's slash commands from here on."""
+        """Replace the plugin's slash commands from here on."""
         self._replaced[self.register.loaded(plugin).key] = tuple(commands)
         self._have_commands()
 
@@ -150,14 +150,14 @@ class Reload:
 
     @property
     def untrusted(self) -> tuple[Path, ...]:
-        """The files that nobody has trusted as they are now."""
+        """The files whose present content the user has not trusted."""
         if self.seen.trusted:
             return ()
         old = self._loaded.files if self._loaded.trusted else {}
         return tuple(path for path, content in self.seen.files.items() if old.get(path) != content)
 
     async def look(self) -> None:
-        """Load what has come to be trusted since; what has changed and is not, is told once."""
+        """Load the code that the user has trusted since; report once what is not yet trusted."""
         if self.opening.options.trust is False:
             return
         async with self._looking:

@@ -95,7 +95,7 @@ class Clock:
         return False
 
     def add_waiting(self, waiting: "Clock") -> None:
-        """Have another clock wait for this one until `remove_waiting`."""
+        """Let another clock wait for this one until `remove_waiting`."""
         self._waiting.append(waiting)
         if self._stops:
             waiting.stop()

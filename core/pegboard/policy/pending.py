@@ -39,7 +39,7 @@ _ASKING = {
     "session": "a rule of the session",
     "parent": "a rule of the session that it works for",
 }
-"""Who asks, by the source of a verdict that is no plugin's."""
+"""The phrase for what asks, by the source of a verdict that is not a plugin's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +90,7 @@ class Waiting:
 
 
 class PendingRequests:
-    """The permission requests that wait for somebody's answer; for one event loop.
+    """The permission requests that wait for an answer; for one event loop.
 
     `interactive` says whether somebody can answer, `rechecks` counts the calls of `recheck`.
     `allowed_lines` has for each session the call and the command line that a user allowed last.
@@ -144,7 +144,7 @@ class PendingRequests:
         return await self.answer(request_id, PermissionAnswer(reply=reply, message=message))
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny one request, because nobody is there to be asked; it raises what `answer` does."""
+        """Deny one request, because no user is there to answer it; it raises what `answer` does."""
         await self.answer(request_id, PermissionAnswer(reply="reject", by="nobody"))
 
     async def answer(self, request_id: str, answer: PermissionAnswer) -> PermissionRequest:
@@ -249,7 +249,7 @@ _NOBODY = (
 class Questions:
     """The open questions of an App; for one event loop.
 
-    `interactive` says whether somebody can answer.
+    `interactive` says whether a user can answer.
     """
 
     def __init__(self, *, interactive: bool) -> None:

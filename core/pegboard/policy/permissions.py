@@ -19,7 +19,8 @@ _STRICTNESS: Mapping[Action, int] = {"allow": 0, "ask": 1, "deny": 2}
 _DONE: Mapping[Action, str] = {"allow": "allowed", "ask": "asked", "deny": "denied"}
 _ANYTHING = ("*",)
 UNCLEAR = "[unclear] "
-"""Begins the pattern of what nobody can know before it happens, such as a line with `$CMD`.
+"""The beginning of the pattern for a string that is unknown until it runs, such as a line with
+`$CMD`.
 
 A rule about `*`, about all that is unclear, or about this very pattern speaks of it. One that asks
 for less than everything, or denies it, asks: what is unclear may be what it is about.

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pegboard.processes.family import MARK, program_seal
 
 END_LIMIT_S = 2.0
-"""How long the shell may take to end, once it is told to."""
+"""How long the shell may take to end after it was stopped."""
 # It looks again for a while: a process that was being started gets its mark a moment later.
 # The leader's group is killed with it: a program may have cleared its environment.
 _SCRIPT = f"""

@@ -33,7 +33,7 @@ SACRIFICE = 500
 LOOK_S = 5.0
 """How often each process of a family is looked at, whatever the machine has lost."""
 MEMORY_SHARE = 0.75
-"""Of the machine's memory, for a family of processes, where nothing else is said."""
+"""The share of the machine's memory for a family of processes without a limit of its own."""
 TASKS = 4
 """The kernel counts threads: it refuses more than so many for each process that is allowed."""
 _WORST_SCORE = 1000

@@ -26,7 +26,7 @@ class Key:
 
 
 Renew = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
-"""The credential that stands for one that has ended; None when nobody can renew it."""
+"""The credential that replaces an expired one; None when it cannot be renewed."""
 
 
 class KeyStore(Protocol):
@@ -84,7 +84,7 @@ class Keys:
         self._variables.update(variables)
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """Have the kept sign-in of a provider renewed so, when it has ended."""
+        """Renew the stored sign-in of a provider with this function when it has expired."""
         if self._store is not None:
             self._store.renew_with(provider_id, renew)
 

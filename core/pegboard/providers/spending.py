@@ -210,7 +210,7 @@ class Budget:
     """
 
     def take_step(self) -> Sequence[str]:
-        """Count a step that begins; sentences that people are told.
+        """Count a step that begins; return warnings for the user.
 
         :raises BudgetError: when no other step may be taken.
         """

@@ -101,7 +101,7 @@ class PluginConfig(Table, frozen=True):
 
 
 class FormatterConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """A formatter of files: one of one's own, or one that is known, changed or switched off.
+    """A formatter of files: a new one, or a known one that is changed or switched off.
 
     `command` is a program with its arguments, in which `$FILE` stands for the file. To name a
     known formatter that runs code of the project (prettier's plugins) is to allow that.
@@ -114,10 +114,11 @@ class FormatterConfig(Table, frozen=True, forbid_unknown_fields=True):
 
 
 class LspConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """A language server: one of one's own, or one that is known, changed or switched off.
+    """A language server: a new one, or a known one that is changed or switched off.
 
-    `command` is a program with its arguments, `initialization` what it is told at its start.
-    To name a known server that runs code of the project (rust's build scripts) is to allow that.
+    `command` is a program with its arguments, `initialization` the options that it gets at its
+    start. To name a known server that runs code of the project (rust's build scripts) is to allow
+    that.
     """
 
     disabled: bool = False
@@ -301,7 +302,7 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
 AgentWork = Literal["titles", "summaries"]
 """What the engine has an agent for: titles of sessions, summaries of histories."""
 Purpose = Literal["turn", "aside"] | AgentWork
-"""What a request is for: a session's own turn, a question beside it, its title or a summary."""
+"""The purpose of a request: a session's own turn, a side question, its title or a summary."""
 
 
 class Agent(Wire, frozen=True, weakref=True):

@@ -1,6 +1,6 @@
 """Models and providers, as clients list them.
 
-A model becomes whole by what its provider says, and what is known beside that.
+A model is the provider's list merged with the facts that Pegboard knows.
 """
 
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pegboard.schema.wire import Rest, Wire
 
 ReasoningStyle = Literal["effort", "adaptive", "budget", "level", "switch", "always"]
-"""How a model is told how much to think.
+"""The forms in which a request says how much the model is to think.
 
 `effort`: by a word, in the spelling of its wire format (`reasoning_effort`, `reasoning.effort`).
 `adaptive`: it decides by itself, held by a word (Anthropic's `thinking: adaptive`). `budget`: by
@@ -186,7 +186,7 @@ _PLAIN = (
 _ABLE = ("temperature", "toolcall", "reasoning")
 """The facts that a model's capabilities have under the same name."""
 _EFFORT = "reasoningEffort"
-"""The option by which every provider is told how hard to think."""
+"""The option that sets the thinking effort for every provider."""
 
 
 def fill_model(model: Model, facts: ModelFacts) -> Model:

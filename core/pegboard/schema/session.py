@@ -28,7 +28,7 @@ class Rule(Wire, frozen=True):
 
 
 READ = "read"
-"""The permission for the content of a file, whoever reads it; rules of config files name it so."""
+"""The permission for reading a file's content with any tool; config files name it so."""
 EDIT = "edit"
 EDIT_SWITCHES = frozenset({"write", "edit", "patch", "multiedit"})
 """The words of OpenCode's `tools` tables that stand for the permission `EDIT`."""
@@ -181,7 +181,7 @@ SHORTEST_TITLE = 12
 _SENTENCE_END = r"[.!?…]+(?=\s+[^\sa-z])|[\u3002\uff01\uff1f]"
 """"e.g. this" ends none."""
 NEW_TITLE = "New session - "
-"""A title that begins so was given by nobody; clients know it by that."""
+"""The beginning of a title that was generated; clients recognise it."""
 
 
 class SessionTime(Wire, frozen=True):

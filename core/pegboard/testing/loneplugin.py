@@ -23,7 +23,7 @@ from pegboard.schema.event import PluginFailed
 
 _PLACES = ("config", "data", "state", "cache")
 Settings = Config | Mapping[str, object] | None
-"""A configuration as a `Config`, or as a `pegboard.toml` has it."""
+"""A configuration as a `Config`, or in the form of `pegboard.toml`."""
 
 
 def config_of(settings: Settings) -> Config:

@@ -43,7 +43,7 @@ from pegboard.testing.turnrecord import TurnRecord, call_record
 BEGIN_LIMIT_S = 10.0
 """How long a cancel waits for the calls before it to begin."""
 SILENT_S = 0.5
-"""How long a call that tells of no progress is left at work before a cancel."""
+"""How long a call without progress reports runs before it is cancelled."""
 _OF_THE_TEST = ("options", "order", "clash")
 """Problems of a built-in plugin that come of what the test sets."""
 Begun = defaultdict[str, asyncio.Event]

@@ -60,7 +60,7 @@ class _Lock(msgspec.Struct, frozen=True):
 
 
 THIS_TIME = "this time"
-"""How the reason ends where the user has said so for one App."""
+"""The end of the reason where the user has decided for one App."""
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,7 +97,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrustStore:
-    """The user's permissions, in one file of the state folder, with copies beside it.
+    """The user's permissions, in one file of the state folder, with backup copies.
 
     Reading never fails: a damaged store is set aside and counts as empty.
     """
@@ -259,7 +259,7 @@ class TrustStore:
             return {}
 
     def _set_aside(self, why: str) -> None:
-        """Keep the file beside the store, so that its content is not lost."""
+        """Move the file aside, so that its content is not lost."""
         with contextlib.suppress(OSError):
             aside = set_aside(self._path)
             text = "the trust store %s %s: it is kept as %s, and projects have to be trusted again"

@@ -1,7 +1,7 @@
 """Which files of a project and of its user are code, found and read without running any.
 
-Each file is read once: what is shown, digested and run later are the same bytes. What a project's
-code imports from beside it runs as well, and has to be trusted.
+Each file is read once: the same bytes are displayed, digested and run later. Modules that a
+project's code imports from its own folder run as well, and have to be trusted.
 """
 
 import ast

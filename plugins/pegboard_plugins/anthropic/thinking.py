@@ -11,7 +11,7 @@ FIRST_ADAPTIVE = (4, 6)
 """The first version that decides by itself how much to think, and takes no temperature."""
 LEAST_BUDGET = 1024
 _BUDGETS = {"minimal": 1024, "low": 4096, "medium": 12_288, "high": 24_576, "max": 63_999}
-"""Tokens by the word of an effort, for models that are told a number."""
+"""Thinking tokens by the name of an effort, for models that take a number."""
 _OFF = ("none", "off", "disabled")
 
 

@@ -104,7 +104,7 @@ async def _rename_back(context: ToolContext, now: Path, before: Path) -> None:
 
 
 def _forget_folders(path: Path, undo: _Undo) -> None:
-    """Have the folders that a new file will make go again with it."""
+    """Let the folders that a new file will create be removed again with it."""
     missing = [folder for folder in path.parents if not folder.exists()]
     undo.append((path, partial(asyncio.to_thread, _remove_folders, missing)))
 

@@ -30,6 +30,6 @@ async def permission_decided(
 
 @hookimpl(timeout_s=_LIMIT_S)
 async def shutdown(app: Host) -> None:
-    """Have the disk keep what was written."""
+    """Flush what was written to the disk."""
     if (log := app.stash.get(_LOG)) is not None:
         await log.aclose()

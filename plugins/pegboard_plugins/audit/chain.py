@@ -28,7 +28,7 @@ LONGEST_LINE_BYTES = 256 << 10
 _VERSION = 2
 _BEGINNING = b'{"v":2,'
 _CUT = "a line that was cut"
-"""Begins the note about a line that a crash, and nobody's hand, has left half-written."""
+"""The beginning of the note about a line that a crash, and not an edit, has left half-written."""
 ZERO = b"\0"
 """No line has one; a power cut may leave some in the place of a line that was not on the disk."""
 
@@ -231,7 +231,7 @@ def write_head(number: int, head: LogHead) -> None:
 
 
 def to_disk(number: int) -> None:
-    """Have the disk keep what was written to this file."""
+    """Flush what was written to this file to the disk."""
     sync = getattr(os, "fdatasync", os.fsync)  # macOS has the slower one alone
     sync(number)
 

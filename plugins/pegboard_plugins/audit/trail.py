@@ -132,7 +132,7 @@ class Audit:
             ) from entry.error
 
     async def aclose(self) -> None:
-        """Have the disk keep all lines, with the record of the last."""
+        """Flush all lines to the disk, with the record of the last."""
         if self._syncing is not None:
             self._syncing.cancel()
             await asyncio.wait({self._syncing})  # a thread that syncs is not waited for
@@ -144,7 +144,7 @@ class Audit:
             await asyncio.to_thread(self._sync)
 
     def _sync(self) -> None:
-        """Have the disk keep the lines, and then the record of them.
+        """Flush the lines to the disk, and then the record of them.
 
         The log is locked for the record alone. Where it fails, the next call is told.
         """

@@ -105,7 +105,7 @@ async def register_keystore(
 
 @hookimpl
 async def startup(app: Host) -> None:
-    """Have the plugins renew what they have signed in with."""
+    """Let the plugins renew the credentials that they signed in with."""
     if app.hooks.has(register_logins):
         for answer in await app.hooks.collect(register_logins, config=app.config):
             app.keys.renew_with(answer.value.provider_id, answer.value.renew)

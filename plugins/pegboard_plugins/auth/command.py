@@ -1,4 +1,4 @@
-"""`pegboard auth`: the keys of providers, kept for the user and shown to nobody."""
+"""`pegboard auth`: the keys of providers, stored for the user and never displayed."""
 
 import os
 import re

@@ -322,7 +322,7 @@ def gdb(call: CommandCall) -> None:
 
 
 def find(call: CommandCall) -> None:
-    """`find`, of whose words each must be known; `-exec` runs a command."""
+    """Judge `find`, of whose words each must be known; `-exec` runs a command."""
     words, at = call.words, 0
     if call.command.is_fed:
         raise call.no("find-test")

@@ -33,7 +33,7 @@ DEEPEST_CALLS = 8
 MOST_MATCHES = 2000
 """So many paths that a wildcard fits are looked at."""
 ANYWHERE = "\0"
-"""Stands among the folders of a line for one of which nobody knows which it is."""
+"""A placeholder among the folders of a line for an unknown one."""
 ANY_NUMBER = "[0-9]*"
 """Stands in the name of a file for a number."""
 PROCESS = "/proc/environ"

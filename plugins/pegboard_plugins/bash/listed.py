@@ -113,7 +113,7 @@ def _is_all(number: int, there: int) -> bool:
 
 
 def _name_of(path: str, shown: str) -> str:
-    """Return a path as `shown` has it: so many of its last names."""
+    """Return the last names of a path, as many as `shown` has."""
     return "/".join(path.split("/")[-1 - shown.count("/") :])
 
 
@@ -151,7 +151,7 @@ def sifted(names: list[str], sieves: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _searched(names: list[str], words: Sequence[str]) -> list[str]:
-    """Return the names that a search leaves; where it cannot be told, all of them."""
+    """Return the names that a search leaves; all of them where that is unknown."""
     flags = "".join(word for word in words if re.match(r"-[a-zA-Z]", word))
     is_inverse = "v" in flags or "--invert-match" in words
     sought = [word.replace("\\|", "|") for word in words if not word.startswith("-")][:1]

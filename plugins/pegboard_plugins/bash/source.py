@@ -45,7 +45,7 @@ _INVISIBLE = re.compile(
     r"\u202f\u205f-\u2064\u206a-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
     r"\U000e0000-\U000e0fff])"
 )
-"""Odd blanks and what nobody sees; what belongs to a picture in front of it is none of them."""
+"""Odd blanks and invisible characters, except those that belong to an emoji before them."""
 QUOTABLE = "\u00a0\u200d\u3000"
 """Of these what texts are written with: outside of quotes no word takes it."""
 _WORD = re.compile(r"[^\W\d_]+")

@@ -7,11 +7,11 @@ from typing import Literal, NamedTuple
 Kind = Literal["text", "tilde", "glob", "variable", "sum", "output", "process", "braces"]
 
 ANYTHING = "\ue000"
-"""Stands in a text for what nobody knows."""
+"""The placeholder in a text for an unknown part."""
 LISTED = f"{ANYTHING}\ue001"
-"""Stands in a text for the name of a file that is there, or a number: nobody knows which."""
+"""The placeholder in a text for the unknown name of an existing file, or an unknown number."""
 NUMBER = "\ue002"
-"""Stands in a text for a number, until it is told which."""
+"""The placeholder in a text for a number, until it is known."""
 _NOTHING = dict.fromkeys(map(ord, LISTED))
 _PLAIN = ("text", "tilde")
 

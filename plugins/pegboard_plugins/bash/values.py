@@ -39,7 +39,7 @@ MOST_TEXTS = 64
 LONGEST_TEXT = 1000
 """So many texts of a word are followed, of so many letters: some lines double them."""
 MADE_UP = "/tmp/mktemp-new"  # noqa: S108 - a name, nothing is made there
-"""Stands for a new temporary file, which nobody else has anything in."""
+"""The placeholder for a new temporary file, which no other program has written."""
 ARGUMENTS = "@"
 """The name under which the values of `$1`, `$@` and the like are kept."""
 NUMBERS = words("variables", "numbers", "names")

@@ -65,11 +65,11 @@ PROVIDERS = {
 }
 """The provider's name in the list, and its model for small work."""
 LOCAL = ("ollama", "lmstudio", "vllm", "llamacpp")
-"""Nobody pays for the models of these."""
+"""The providers whose models cost nothing."""
 OTHER_NAMES = {"moonshot": "moonshotai", "xai": "x-ai"}
 """Names of providers in `genai-prices`, where they are not ours."""
 COMPLETE = ("openai", "gemini")
-"""Providers of whose models the list lacks only those that nobody asks any more."""
+"""Providers whose missing models are only outdated ones."""
 _NO_CHAT = re.compile(
     r"^ft:|embed|audio|realtime|tts|transcribe|image|search-preview|:batch|moderation|guard"
     r"|whisper|-live|robotics|deep-research"

@@ -85,7 +85,7 @@ class ModelRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A provider: its small model, and its models; `litellm` is its name there.
 
-    Nobody pays for a model of a `free` one. `url` is where a server listed the models.
+    A model of a `free` provider costs nothing. `url` is where a server listed the models.
     """
 
     url: str = ""

@@ -50,7 +50,7 @@ class Attention:
             self.turn()
 
     def leave(self) -> None:
-        """Give the keys back to the editor: what the user types is no answer."""
+        """Give the keys back to the editor: what the user types is no longer an answer."""
         self._has_keys = False
         self.key()
 

@@ -177,7 +177,7 @@ class Chat:
             await talk.aclose()
 
     async def reload(self) -> None:
-        """Open everything anew: plugins, settings, the project's own code."""
+        """Reload everything: plugins, settings, the project's own code."""
         session = self.talk.course.session.id if self.talk and self.talk.course else None
         options = self.options
         self.options = msgspec.structs.replace(options, replayed=None, mode=None)
@@ -323,7 +323,7 @@ class Chat:
             self.draft.bring_back()
 
     def spawn(self, work: Awaitable[None]) -> None:
-        """Do it beside the rest."""
+        """Run it in the background."""
         task = asyncio.ensure_future(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

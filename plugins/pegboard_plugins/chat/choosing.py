@@ -197,7 +197,7 @@ async def choose_theme(chat: "Chat", argument: str) -> None:
 
 
 def draw_in_theme(chat: "Chat", name: str) -> bool:
-    """Draw in the theme of this name from here on; False if there is none, which is said."""
+    """Draw in the theme of this name from here on; report an unknown name and return False."""
     if chat.theme.choose(name, chat.guests.themes):
         return True
     names = (AUTO, *chat.guests.themes)

@@ -95,7 +95,7 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
 
 
 async def open_feed(options: "StartOptions") -> "Feed":
-    """Open the server to attach to, or an App of this process, imported beside the running chat."""
+    """Open the server to attach to, or an App of this process, while the chat is already drawn."""
     import asyncio
     import importlib
 

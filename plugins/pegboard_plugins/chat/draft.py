@@ -18,7 +18,7 @@ LONG_LINES, LONG_LETTERS = 10, 2000
 COMPOSING_S = 3.0
 """So long an input method may need for the next letter."""
 LONGEST_EDITED = 100_000
-"""Letters of a text that comes back to the editor; each key draws all of its lines anew."""
+"""The most letters of a text that comes back to the editor; each key redraws all of its lines."""
 PICTURES = ("image/",)
 COMMAND = "/"
 _CHIP = re.compile(r"\[(?:Pasted text|Picture) #\d+[^\]]*\]")

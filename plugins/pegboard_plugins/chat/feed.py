@@ -29,7 +29,7 @@ from pegboard_plugins.shared.frontend import PluginEntry, TraceEntry
 
 QUEUED_EVENTS = 20_000
 RESYNC = "chat.resync"
-"""A feed's own event: events were lost, so all that is shown has to be read anew."""
+"""A feed's own event: events were lost, so the chat must read its content again."""
 FACTS = "chat.facts"
 """A feed's own event: `facts` are others."""
 

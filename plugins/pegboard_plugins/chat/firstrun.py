@@ -58,7 +58,7 @@ async def _keyed(chat: "Chat") -> list[str]:
 
 
 async def _begin(chat: "Chat") -> None:
-    """Have a model chosen, then the permission mode."""
+    """Let the user choose a model, then the permission mode."""
     is_back = False
     while not chat.state.model:
         ways = [MODEL, KEY] if await _keyed(chat) else [KEY, MODEL]
@@ -78,7 +78,7 @@ async def _begin(chat: "Chat") -> None:
 
 
 async def log_in(chat: "Chat", argument: str) -> bool:
-    """Have a provider's key typed and saved, and open it; False if there is none."""
+    """Let the user type a provider's key, and store it; return whether the provider opens."""
     if chat.options.attach:
         chat.warn("the server has the API keys: run `pegboard auth login` on its machine")
         return False

@@ -93,7 +93,7 @@ async def open_local(start: StartOptions) -> "LocalFeed":
 
 @asynccontextmanager
 async def plugins_here(directory: Path) -> "AsyncIterator[App]":
-    """Open an App for this machine's plugins beside a server's session; it runs nothing."""
+    """Open an App for this machine's plugins next to a server's session; it runs nothing."""
     from pegboard import App, AppOptions
 
     env = {name: value for name, value in os.environ.items() if name != "PEGBOARD_DATABASE"}

@@ -9,7 +9,7 @@ from pegboard_plugins.chat.outside import private_file
 
 NAME = "chat.log"
 LIMIT_BYTES = 1_000_000
-"""Of the file, beside which the one before is left."""
+"""The most bytes of the log file; the file before it is left."""
 
 
 @contextmanager

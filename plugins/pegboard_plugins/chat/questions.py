@@ -60,7 +60,7 @@ class QuestionDialog:
 
     @property
     def edits(self) -> bool:
-        """While an answer of one's own is written, or a list is searched."""
+        """Whether the user writes a free answer or searches a list."""
         return self._own or self._list is not None or not self._question.options
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
@@ -158,7 +158,7 @@ class QuestionDialog:
             self._settle(self.request, answers)
 
     def submit(self, text: str) -> None:
-        """Take an answer of one's own, or the chosen one of the list."""
+        """Take a free answer, or the chosen one of the list."""
         if self._list is not None:
             self._list.submit(text)
             chosen = self._list.answer.result() if self._list.answer.done() else None

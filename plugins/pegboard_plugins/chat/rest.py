@@ -63,7 +63,7 @@ class IdleWait:
             self._one_by_one.release()
 
     async def _begun(self) -> None:
-        """Return when it is this command's turn, which nobody else has then."""
+        """Return when it is this command's turn, and no other command has it."""
         await self._one_by_one.acquire()
         try:
             self._touch()

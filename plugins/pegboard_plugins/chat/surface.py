@@ -1,4 +1,4 @@
-"""The terminal: finished rows go above, a footer of a few lines is drawn anew below them."""
+"""The terminal: finished rows go above, and a footer of a few lines is redrawn below them."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ KEY_WAIT_S = 0.05
 """After an escape byte: what comes later is another key."""
 FOOTER_LINES = 16
 ROWS_LEFT = 4
-"""Rows of the terminal that the footer leaves to what was said."""
+"""Rows of the terminal that the footer leaves to the conversation."""
 ROWS_PER_ROW_LEFT = 8
 """A dialog leaves one row of so many, and at most `ROWS_LEFT`: its answers come first."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
@@ -129,11 +129,11 @@ class FooterScreen(Application[None]):
         renderer._cursor_pos = Point(x=0, y=0)  # noqa: SLF001 - nor takes it
 
     def _on_resize(self) -> None:
-        """Draw the footer again: `_redraw` takes it away as the terminal has wrapped it anew."""
+        """Draw the footer again: `_redraw` erases it as the terminal has rewrapped it."""
         self._redraw()
 
     def _take_away(self, size: Size) -> None:
-        """Erase the footer, of which the terminal may have wrapped the lines anew."""
+        """Erase the footer, whose lines the terminal may have rewrapped."""
         wrapped = self._reflows and size != self._drawn_for and not self.is_parked
         if wrapped and (extra := self._wrapped_rows()) > 0:
             self._painter.cursor_up(extra)
@@ -192,7 +192,7 @@ class Frames:
         self.touch()
 
     def touch(self) -> None:
-        """Draw the footer anew with the next frame."""
+        """Redraw the footer with the next frame."""
         if self._timer is None and not self._screen.paused:
             loop = asyncio.get_running_loop()
             wait_s = max(0.0, self._last + 1 / FRAMES - loop.time())
@@ -219,7 +219,7 @@ class Frames:
 
 
 def wraps_anew(env: Mapping[str, str]) -> bool:
-    """Return whether the terminal wraps lines anew when its width changes.
+    """Return whether the terminal rewraps lines when its width changes.
 
     Most do, a few cut them.
     """

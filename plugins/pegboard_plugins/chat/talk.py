@@ -27,7 +27,7 @@ from pegboard_plugins.shared.terminal import Pen
 REPLAYED = 20
 """Prompts of a session that are shown when it is resumed."""
 DRAWN_AT_ONCE = 4000
-"""Letters of Markdown; more are drawn beside the loop, which has keys to take."""
+"""The most letters of Markdown that are drawn on the loop; more are drawn in a thread."""
 BUSY = "another chat is using this session, and your message is in the editor again"
 SENT_KEPT = 50
 """Prompts of this chat that may not have been read yet."""
@@ -82,7 +82,7 @@ class Talk:
         return self.busy or bool(self.queue or self._underway)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do it beside the rest; what goes wrong is shown."""
+        """Run it in the background; report a failure."""
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -99,7 +99,7 @@ class Talk:
                 self._failures().add(str(error))
 
     def has_told(self, error: PegboardError) -> bool:
-        """Return whether an event of this turn has said so."""
+        """Return whether an event of this turn has reported it."""
         return str(error) in self._failures()
 
     def _failures(self) -> set[str]:
@@ -116,7 +116,7 @@ class Talk:
             self.say(warning, "warning")
 
     def draw(self, piece: Finished) -> None:
-        """Put a piece above the footer that needs nobody to be asked."""
+        """Put a piece above the footer that needs no request."""
         self._commit(rows_of(piece, self._pen(), self._width()))
 
     async def _show(self, piece: Finished) -> None:

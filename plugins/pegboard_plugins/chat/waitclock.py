@@ -1,4 +1,4 @@
-"""The time that calls wait for the user, which is no time of their tools."""
+"""The time that calls wait for the user, which does not count as time of their tools."""
 
 from time import time
 

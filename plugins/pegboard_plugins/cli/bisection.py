@@ -20,7 +20,7 @@ from pegboard.snapshots import RestoreWay
 from pegboard.unstable import total
 
 SKIPPED = 125
-"""The exit code of a state that cannot be tested, as `git bisect run` has it."""
+"""The exit code of a state that cannot be tested, as for `git bisect run`."""
 _PRINTED_BYTES = 1 << 20
 _RUN = 'exec "$@" >"$0" 2>&1'
 

@@ -32,7 +32,7 @@ class ImportCost(NamedTuple):
 
 
 def import_costs(modules: Sequence[str]) -> tuple[ImportCost, ...]:
-    """Return what plugins' modules cost in a process of its own beside Pegboard, the dearest first.
+    """Return the import costs of plugins' modules, measured in a process of their own.
 
     Each plugin's own code counts under the name of its module. What is not imported within
     `_LIMIT_S` is left out.

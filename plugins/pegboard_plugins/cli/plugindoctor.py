@@ -185,7 +185,7 @@ def _heavy(app: "App") -> Iterator[str]:
 
 
 def _doubled(app: "App") -> Iterator[PluginFault]:
-    """Plugins that are called like a built-in one; others of one name are told as a clash."""
+    """Yield plugins with the name of a built-in one; other equal names are reported as a clash."""
     infos = app.plugins.infos
     built_in = {each.name for each in infos if each.origin == "builtin" and not each.blocked}
     for each in _foreign(app):

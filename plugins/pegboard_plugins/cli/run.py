@@ -109,7 +109,7 @@ def _view(options: Options, screen: OutputScreen, out: TextIO) -> View:
 
 
 async def _prompted(options: Options, view: View, screen: OutputScreen) -> RunResult:
-    """Return how the prompt ended; what plugins fail at before and after it is told as well."""
+    """Return how the prompt ended; report also what plugins fail at before and after it."""
     parts: tuple[PartInput, ...] = ()
     if not options.resumes:
         text = options.message.whole if options.command else options.message.text

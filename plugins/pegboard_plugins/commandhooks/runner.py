@@ -165,13 +165,13 @@ class HookRunner:
         return self._plugin.cache_dir / "env" / session_id
 
     def begin(self, session_id: str, pending: PendingHooks) -> None:
-        """Remember what was said of a call; calls that fail are forgotten after others."""
+        """Remember what hooks answered to a call; calls that fail are forgotten after others."""
         self._pending[session_id, pending.call.id] = pending
         while len(self._pending) > MOST_PENDING:
             del self._pending[next(iter(self._pending))]
 
     def pending(self, session_id: str, call_id: str) -> PendingHooks | None:
-        """Return what was said of a call."""
+        """Return what hooks answered to a call."""
         return self._pending.get((session_id, call_id))
 
     async def warn(self, session: SessionView) -> None:

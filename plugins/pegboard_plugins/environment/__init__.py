@@ -19,7 +19,7 @@ from pegboard.unstable import open_workspace
 from pegboard_plugins.shared import frontend
 
 TIME_LIMIT_S = 1.0
-"""A tree that takes longer to look through is not told about: the prompt waits for this."""
+"""The longest time for listing the tree, for which the prompt waits; then it is left out."""
 LONGEST_OUTPUT_BYTES = 16 << 20
 _STATUS = (
     *("-c", "core.fsmonitor=false", "status", "--porcelain", "-z"),

@@ -24,7 +24,7 @@ CALL_S = 40.0
 SHOWN_LINES = 60
 REASON_CHARS = 500
 _TOLD = StashKey[set[str]]()
-"""Why programs of the project do not run; each reason is told once."""
+"""The reasons why programs of the project do not run; each is reported once."""
 
 
 class FormattedFile(msgspec.Struct, frozen=True, kw_only=True):

@@ -20,9 +20,9 @@ NO_SIGNATURE = "skip_thought_signature_validator"
 """Stands in calls that another model made (ai.google.dev/gemini-api/docs/thought-signatures)."""
 _FIRST_SIGNING = (3, 0)
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24_576, "max": 32_768}
-"""Tokens by the word of an effort, for models that are told a number."""
+"""Thinking tokens by the name of an effort, for models that take a number."""
 _TOP = ("safetySettings", "toolConfig", "cachedContent", "labels")
-"""Options that stand beside `generationConfig` and not in it."""
+"""Options that belong next to `generationConfig` and not into it."""
 _EFFORT = ("reasoningEffort", "effort")
 _NOTHING = b" "
 """The form of a message that has nothing for the model."""
@@ -77,7 +77,7 @@ def _form(request: ModelRequest) -> dict[str, Any]:
 
 
 def _thinking(request: ModelRequest) -> dict[str, Any] | None:
-    """Return how much to think: by a level where the model is told a word, else by a budget."""
+    """Return how much to think: a level where the model takes one, else a budget."""
     options = request.options
     if not request.model.capabilities.reasoning:
         return None

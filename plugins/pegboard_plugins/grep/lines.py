@@ -45,7 +45,7 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MatchLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line that is shown; `found` says that it is one of the places, and not beside one."""
+    """A line of the output; `found` says that it is a match, and not context."""
 
     number: int
     text: str

@@ -114,7 +114,7 @@ def _counted(counts: Mapping[str, int], shows: str) -> Iterator[str]:
 
 
 def _numbered(lines: Iterable[MatchLine]) -> Iterator[str]:
-    """Yield a found line with a colon, one beside it with a dash, and dots between pieces."""
+    """Yield a match with a colon, context with a dash, and dots between pieces."""
     last = 0
     pieces = list(lines)
     beside = not all(line.found for line in pieces)

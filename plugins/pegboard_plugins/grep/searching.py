@@ -18,7 +18,7 @@ MOST_MATCHES = 5000
 """So many are looked at to find those in the newest files; then the search is ended."""
 TIME_LIMIT_S = 60.0
 TELL_S = 1.0
-"""Who watches is told at the first match, and then as often, how many there are."""
+"""How often progress reports the number of matches; the first match is reported at once."""
 REASON_CHARS = 2000
 FOUND, NOTHING, PARTLY = 0, 1, 2
 """How ripgrep ends, and our own search with it."""

@@ -8,7 +8,7 @@ from pegboard.unstable import CERTIFICATES_HINT, Proxy, proxy_for, tls_context, 
 
 _UNTRUSTED = "CERTIFICATE_VERIFY_FAILED"
 LOOKUP_S = 5.0
-"""The issuer is a help; nobody waits longer for it."""
+"""How long a request to the issuer may take; it is optional."""
 
 
 async def reason_of(error: Exception, environ: Mapping[str, str]) -> str:

@@ -36,7 +36,7 @@ class ChunkReader:
             self._reason = choice.finish_reason or self._reason
 
     def finish(self, reason: str) -> None:
-        """End the answer with this reason, whatever the last chunk would have said."""
+        """End the answer with this reason, whatever the last chunk would have given."""
         self._reason = reason
 
     def end(self) -> Iterator[StreamEvent]:

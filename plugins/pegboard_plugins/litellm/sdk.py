@@ -1,4 +1,4 @@
-"""litellm itself: imported off the event loop at the first request, and told to keep quiet."""
+"""litellm itself: imported off the event loop at the first request, with its log output off."""
 
 import asyncio
 import gc

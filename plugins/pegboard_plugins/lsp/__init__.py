@@ -73,7 +73,7 @@ _ERROR = 1
 """The severity of an error."""
 _SERVERS = StashKey["LanguageServers"]()
 _TOLD = StashKey[set[str]]()
-"""Why programs of the project do not run; each reason is told once."""
+"""The reasons why programs of the project do not run; each is reported once."""
 
 
 async def _may_ask(context: PermissionContext, operation: Operation, filePath: str) -> Path:

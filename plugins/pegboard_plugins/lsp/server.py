@@ -1,4 +1,4 @@
-"""One running language server: its process, and what it is told and asked."""
+"""One running language server: its process, and the messages to and from it."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ from pegboard_plugins.lsp.watchers import Watchers
 SETTLED_S = 0.15
 """Diagnostics are taken when so long no others came: servers send them in several steps."""
 MOST_CHANGES = 1_000
-"""Of more files that changed at a time no server is told: it is started anew."""
+"""The most changed files at a time; beyond it the server is restarted instead."""
 MOST_OTHERS = 5
 """In so many other files errors are shown after an edit (opencode `tool/write.ts`)."""
 MOST_PULLED = 10
@@ -33,7 +33,7 @@ MOST_PULLED = 10
 LIMIT_RSS_BYTES = 4 << 30
 IDLE_S = 600.0
 MOST_UNANSWERED = 3
-"""A server that gives no sign of life for so many requests is started anew."""
+"""The number of requests without a sign of life after which a server is restarted."""
 WATCH_S = 5.0
 _PATIENCE_S = 1.0
 """The least that a server which has spoken is waited for."""

@@ -119,7 +119,7 @@ class TextDocuments:
         self.news.set()
 
     def ask_anew(self, path: Path, document: Document) -> None:
-        """Have the server look at a document again, which it does for each version of it."""
+        """Let the server look at a document again, which it does for each version of it."""
         document.version += 1
         document.found, document.stale = None, False
         self._client.text_document_did_change(

@@ -11,7 +11,7 @@ from pegboard.files import glob_expression
 from pegboard_plugins.lsp.known import Launch
 
 MOST_GLOBS = 200
-"""A server that names more is told of every file."""
+"""The most patterns that a server may name; beyond it the server hears of every file."""
 _ALL = glob_expression("**")
 
 
@@ -43,7 +43,7 @@ class Watchers:
         return name.suffix.lower() in self._suffixes or name.name in self._markers
 
     def want(self, path: str) -> bool:
-        """Return whether the server is told of this file."""
+        """Return whether the server wants to hear of this file."""
         if not self._globs:
             return self.knows(path)
         below = path.removeprefix(f"{self._root}/")

@@ -103,7 +103,7 @@ class _Flow:
 
 
 def _carry(listener: socket.socket, path: str) -> None:
-    """Hand connections on, until whoever began all this ends and everything with it."""
+    """Hand connections on, until the process that started the relay ends."""
     pairs: list[tuple[_Flow, _Flow]] = []
     listener.settimeout(0)  # who called may be gone before the call is taken
     while True:

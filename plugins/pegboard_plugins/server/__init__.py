@@ -56,7 +56,7 @@ def services(app: Host) -> Sequence[Service] | None:
 def service_action(
     app: Host, kind: str, name: str, action: str, data: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Have a service of the plugin do something, and return what a client is to know of it.
+    """Let a service of the plugin do something, and return the facts for the client.
 
     Called when a client of the server asks for it; return `None` for a service of another plugin.
     A `PegboardError` becomes the client's error. An implementation that waits for a connection or

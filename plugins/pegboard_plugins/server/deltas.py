@@ -44,7 +44,7 @@ class _Rate:
 
 @dataclass(slots=True)
 class _Text:
-    """The text of a part that is not told yet, when it is due, and the bytes for its events."""
+    """The text of a part that was not yet sent, when it is due, and the bytes for its events."""
 
     delta: PartDelta
     due: float

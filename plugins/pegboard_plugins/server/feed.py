@@ -13,7 +13,7 @@ from pegboard_plugins.server.deltas import CODED_BYTES, EVENT_BYTES
 
 KEPT_FRAMES = 4000
 KEPT_BYTES = 8 << 20
-"""What is kept for all clients together. One that is further behind is told to read anew."""
+"""The most bytes of events for all clients; a client further behind must read again."""
 TAKEN_FRAMES = 256
 TAKEN_BYTES = 64 << 10
 """What one client gets at a time, but for a frame that is larger: more is not held for it."""
@@ -34,7 +34,7 @@ LONGEST_NUMBER = 15
 class EventFrame:
     """One event as JSON; without a directory it is everybody's.
 
-    One that `repeats` what deltas have told is for clients that know none.
+    A frame that `repeats` the content of deltas is for clients that do not know deltas.
     """
 
     number: int
@@ -80,8 +80,8 @@ class _Kept:
 class FeedListener:
     """One client's place in what is kept; `directory` None hears all directories.
 
-    One that hears `repeats` gets the frames that repeat what deltas have told. The stream of
-    one that is `coded` is compressed.
+    A listener with `repeats` gets the frames that repeat the content of deltas. The stream of one
+    that is `coded` is compressed.
 
     Nothing is queued for it: one that does not read costs no memory, and falls behind.
     """

@@ -27,7 +27,7 @@ BODY_WITHIN_S = 60.0
 SLOWEST_BYTES_S = 16 << 10
 """A body that is longer gets more time, if it comes as fast as a bad connection."""
 LOGGED_REFUSALS_S = 10.0
-"""Refusals are logged once in this time, so that nobody can fill a disk with them."""
+"""Refusals are logged once in this time, so that they cannot fill a disk."""
 _OTHER_SITES = frozenset({"cross-site", "same-site"})
 """What browsers say of pages elsewhere; another port of this machine is the same site."""
 _AT_TERMINAL = re.compile(r"/pty/([^/]+)/connect")

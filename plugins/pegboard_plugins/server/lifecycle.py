@@ -53,7 +53,7 @@ UNHEARD_MS = 20_000
 """A client is gone when it takes nothing for this long, be it a heartbeat: a machine that is
 switched off does not say so, and a connection to it would stay for a quarter of an hour."""
 LONGEST_TYPED_BYTES = 1 << 20
-"""Of one message to a terminal: what somebody pastes."""
+"""The largest message to a terminal in bytes: the size of a large paste."""
 LOGGERS = ("pegboard.server", "pegboard.client", "pegboard.credentials", "uvicorn.error")
 _PLAIN_HTTP = 80
 _WAYS_OUT = {
@@ -206,7 +206,7 @@ class _Server(uvicorn.Server):
         await self._state.pool.abort_all()
 
     def remove_runtime_file(self) -> None:
-        """Remove the file that tells of this server, if there is one yet."""
+        """Remove the file that announces this server, if there is one yet."""
         if self._runtime_file is not None:
             self._runtime_file.remove()
 
@@ -333,7 +333,7 @@ def _spelt_out(line: str) -> str:
 
 
 def _is_cancelled(record: logging.LogRecord) -> bool:
-    """Return whether the record tells of a request that the stop of the server has cancelled."""
+    """Return whether the record is about a request that the stop of the server has cancelled."""
     return record.exc_info is not None and isinstance(record.exc_info[1], asyncio.CancelledError)
 
 

@@ -24,7 +24,7 @@ from pegboard_plugins.server.wireviews import encode_event, wire_event
 from pegboard_plugins.shared.frontend import follow_folder, left_out, settings_warnings
 
 IDLE_S = 900.0
-"""An App that nobody uses for this long is closed; the next request opens it again."""
+"""An App that is unused for this long is closed; the next request opens it again."""
 SWEEP_S = 60.0
 MOST_APPS = 64
 QUEUED_EVENTS = 20_000
@@ -105,7 +105,7 @@ class Pool:
 
     @contextmanager
     def hold(self, app: App) -> Iterator[None]:
-        """Have an App stay open meanwhile, unless its directory is closed on purpose."""
+        """Let an App stay open meanwhile, unless its directory is closed on purpose."""
         member = next((member for member in self.members() if member.app is app), None)
         if member is None:
             yield
@@ -136,7 +136,7 @@ class Pool:
             await _ended(await task)
 
     async def renew(self) -> None:
-        """Have each App opened again as things are now, as soon as it rests."""
+        """Let each App be opened again with the present files, as soon as it rests."""
         for member in self.members():
             member.outdated = True
             await self._let_go(member.app.workspace.directory)

@@ -101,7 +101,7 @@ def _provider_name(provider_id: str) -> str:
 
 
 async def listings(app: App) -> tuple[ProviderListing, ...]:
-    """Return the providers that know models, and the one of the default model in any case."""
+    """Return the providers that know models, and always the one of the default model."""
     found = [model for model in await app.models() if model.provider_id != _SCRIPTED]
     if app.config.model:
         with suppress(ModelNotFoundError):

@@ -25,7 +25,7 @@ _NEEDED: dict[str, tuple[str, ...]] = {
     _TOAST: ("message", "variant"),
     _SELECT: ("sessionID",),
 }
-"""What can be said to terminal interfaces, with the texts that each must bring."""
+"""The actions of terminal interfaces, with the texts that each needs."""
 _SPOKEN = {"/tui/append-prompt": _APPEND, "/tui/show-toast": _TOAST}
 _ORDERS = {
     "/tui/open-help": ("tui.openHelp", "help.show"),

@@ -25,7 +25,7 @@ from pegboard_plugins.shared.frontend import for_client
 
 JSON = "application/json"
 SHORT_BYTES = 1 << 16
-"""A longer body is looked through beside the loop."""
+"""A longer body is searched in a thread."""
 _TAGGED = {
     "permission request": ("PermissionNotFoundError", "requestID"),
     "question": ("QuestionNotFoundError", "requestID"),

@@ -280,7 +280,7 @@ async def unrevert(opened: AtFolder, state: Served) -> Response:
 
 
 def _tell_left(state: ServerState, app: App, text: str) -> None:
-    """Have terminal interfaces show what was left: `session.warning` is not known to them."""
+    """Let terminal interfaces show what was left, because they do not know `session.warning`."""
     if text:
         notice = {"title": "Not undone", "message": text, "variant": "warning"}
         directory = app.workspace.directory

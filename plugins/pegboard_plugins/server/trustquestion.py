@@ -12,7 +12,7 @@ from pegboard_plugins.shared.frontend import scans_of
 
 YES, NO = "Trust", "Do not trust"
 SHOWN_LETTERS = 4000
-"""What is longer nobody reads in a dialog, and what is not shown cannot be said yes to."""
+"""The longest text of the dialog: a user accepts only a text that is displayed whole."""
 LOOK_EVERY_S = 0.2
 
 

@@ -1,6 +1,6 @@
 """Sessions, models and events in the protocol's form, without the fields that only Pegboard has.
 
-What is not known is 0 there, and named in a field beside it, which clients of ours read.
+An unknown number is 0 there; a field of its own, which Pegboard's clients read, names it.
 """
 
 from typing import Any
@@ -17,7 +17,7 @@ _OWN_FACTS = ("reasoningStyle", "effortNames", "cacheStyle", "wire", "smallModel
 _LONG_TOKENS = 200_000
 """The one step of a price that the protocol has a field for."""
 UNPRICED = b'"cost":null'
-"""What stands in the JSON of an answer of which nobody knows the price."""
+"""The value in the JSON of an answer whose price is unknown."""
 _COST = ("cost",)
 
 

@@ -95,7 +95,7 @@ class PathChange(NamedTuple):
 class Claims:
     """The changed files that sessions have not taken note of yet; threads may share it.
 
-    What a user changes in an editor meanwhile belongs to nobody.
+    Changes that the user makes in an editor meanwhile belong to no call.
     """
 
     def __init__(self, root: bytes, copy: Copying) -> None:

@@ -30,7 +30,7 @@ MOST_ARGUMENTS = 1_000
 TIME_LIMIT_S = 60.0
 """The longest that one process of git may take; the next one is not tried then."""
 SLOW_S = 5.0
-"""After so long the user is told what is waited for."""
+"""The time after which the user hears what Pegboard waits for."""
 LISTING_LIMIT_BYTES = 256 << 20
 """What git says of two million files."""
 CONTENT_LIMIT_BYTES = 1 << 30

@@ -302,7 +302,7 @@ def tree_of(files: Mapping[bytes, TreeEntry | None], objects: Objects) -> str:
 
 
 class MissingObjectError(LookupError):
-    """An object of a snapshot is gone, so nothing can be said about the file."""
+    """An object of a snapshot is gone, so the file's former content is unknown."""
 
 
 class StoredTrees:

@@ -31,7 +31,7 @@ OTHERS_LIMIT_BYTES = 128 << 20
 MOST_REMEMBERED = 100_000
 """Of more files that are left out it is not seen that one is gone."""
 MOST_SKIPPED = 10_000
-"""Of more files that git is told to skip none is looked at."""
+"""The most files with git's skip-worktree bit that are looked at."""
 FRESHEN_EVERY_S = 20 * 60.0
 """Well within the time for which objects without a reference are kept."""
 _RACY_NS = 20_000_000
@@ -201,7 +201,7 @@ class WorktreeState:
             self.apart.add(path, "many" if self._flooded else "ignored")
 
     def freshen(self) -> None:
-        """Keep the contents that the next changes are told by from being collected.
+        """Protect the contents that the next comparison needs from being collected.
 
         No reference holds them yet; what another process has collected is stored again.
         """

@@ -48,7 +48,7 @@ class Watch:
         self._off = not sys.platform.startswith("linux")
 
     def arm(self, folders: Collection[bytes], ignored: Ignored) -> None:
-        """Watch these folders too, and what lies beside their files."""
+        """Watch these folders too, and the siblings of their files."""
         with self._lock:
             known, noted = set(self._folders.values()), set(self._new)
         new = [folder for folder in {*folders, *noted} if folder not in known]

@@ -1,4 +1,4 @@
-"""Searches by a SearXNG server: one's own, or one of those that answer in JSON."""
+"""Searches by a SearXNG server: the user's own, or a public one that answers in JSON."""
 
 import asyncio
 import os

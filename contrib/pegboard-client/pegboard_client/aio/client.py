@@ -241,7 +241,7 @@ class AsyncClient:
         return await self._link.get(tuple[TraceEntry, ...], place, session=session_id)
 
     async def begin_trace(self) -> None:
-        """Have the server keep what plugins change from here on."""
+        """Let the server record what plugins change from here on."""
         await self._link.post(bool, route("pegboard", "trace"))
 
     async def providers(self) -> ConfiguredProviders:

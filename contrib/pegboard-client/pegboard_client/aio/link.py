@@ -20,7 +20,7 @@ SILENCE_S = 45.0
 KEPT_S = 3.0
 """Shorter than servers keep an idle connection, so that none is used while it closes."""
 _KEEPALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 6))
-"""The system finds out within 90 s that the other side is gone, whoever waits for it."""
+"""The system finds out within 90 s that the other side is gone, also while the link is idle."""
 _JSON = {"content-type": "application/json"}
 _Value = TypeVar("_Value")
 

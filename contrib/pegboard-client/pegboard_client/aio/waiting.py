@@ -84,7 +84,7 @@ class AsyncQuestions:
         return await self._link.turn(kind, route("session", session_id, "question"), body)
 
     async def reply(self, request_id: str, answers: Sequence[Sequence[str]]) -> bool:
-        """Answer the questions, each by its labels or a text of one's own; return True."""
+        """Answer the questions, each by its labels or a free text; return True."""
         body = AnswersBody(answers=tuple(tuple(labels) for labels in answers))
         return await self._link.post(bool, route("question", request_id, "reply"), body)
 

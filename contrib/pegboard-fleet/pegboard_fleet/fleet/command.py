@@ -93,7 +93,7 @@ async def _init(role: str | None) -> None:
 @_POOL
 @settings_options
 def submit(jobs: Path, name: str | None, pool: str, **settings: Any) -> None:  # noqa: ANN401 - click's own types
-    """Have a pool of workers run the jobs of the file JOBS, and print the batch's name.
+    """Let a pool of workers run the jobs of the file JOBS, and print the batch's name.
 
     The file is that of `pegboard batch run`. Said again with the name of a batch, it queues what a
     first time that was cut off has left.
@@ -186,7 +186,7 @@ def status(style: str) -> None:
 @fleet.command()
 @click.argument("worker_id", metavar="WORKER")
 def drain(worker_id: str) -> None:
-    """Have a worker take no more jobs, and end with those that run.
+    """Let a worker take no more jobs, and end after those that run.
 
     `pegboard fleet status` shows the names of workers. To have others go on with what runs, send
     the process SIGTERM.

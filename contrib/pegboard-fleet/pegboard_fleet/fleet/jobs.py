@@ -150,7 +150,7 @@ class TakenJob:
 
     @classmethod
     async def take(cls, database: FleetDatabase, key: JobKey, owner: str) -> Self | None:
-        """Take a job that nothing alive runs; None when it has ended or another worker has it."""
+        """Take a job that no living worker runs; None when it has ended or is taken."""
         rows = await database.run(_TAKE, owner, *key, owner)
         if not rows:
             return None

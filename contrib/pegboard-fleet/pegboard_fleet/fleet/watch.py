@@ -101,5 +101,5 @@ class FleetWatch:
 
 
 async def drain_worker(database: FleetDatabase, worker: str) -> bool:
-    """Have a worker take no more jobs; return whether there is one of this id that lives."""
+    """Let a worker take no more jobs; return whether a living one has this id."""
     return bool(await database.run(_DRAIN, worker))

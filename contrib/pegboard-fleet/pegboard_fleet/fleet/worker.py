@@ -139,7 +139,7 @@ class Worker:
             await asyncio.wait(tasks, timeout=_STOP_LIMIT_S)
 
     async def _work(self, key: JobKey) -> None:
-        """Run a job; return only when it has ended for good, so that the queue has it no more.
+        """Run a job until it has ended for good and has left the queue.
 
         One that the queue delivers twice runs once.
         """

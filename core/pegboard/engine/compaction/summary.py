@@ -47,7 +47,7 @@ SHRINK = 0.8
 KEPT_SHARE = 0.4
 KEPT_TOKENS = 20_000
 OVERHEAD_TOKENS = 2_000
-"""What a summary's request has beside the text: the agent's prompt and the question."""
+"""The rest of a summary's request: the agent's prompt and the question."""
 PROMPT = """\
 Write the summary from which this work will be continued by somebody who sees nothing else of \
 the conversation. Say, each under a heading of its own: what the user asked for and every wish \

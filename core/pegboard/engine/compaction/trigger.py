@@ -95,7 +95,7 @@ def _requested(  # noqa: PLR0913 - the fields of the message
 PROTECTED_TOKENS = 40_000
 """The newest output of this size stays (opencode `session/compaction.ts`, as the next ones)."""
 MINIMUM_TOKENS = 20_000
-"""Less is not worth that the provider has to read the history anew."""
+"""The fewest tokens for whose removal the provider should read the history again."""
 PROTECTED_PROMPTS = 2
 
 

@@ -1,4 +1,4 @@
-"""Tool calls that no answer makes: asked about, bounded and told as any other.
+"""Tool calls that the user or a program makes: permitted, bounded and reported as any other.
 
 What a person orders is stored as an answer of its own. Neither the model nor the tool's own
 permission is asked for it; the session's rules still bind its subagents. What a program calls is
@@ -32,7 +32,7 @@ SUM_UP = "Sum up for the user what the task above came to, and go on with what i
 async def call_tool(
     run: Run, *, tool: str, args: Mapping[str, Any], agent: str | None, model: str | None
 ) -> Completed:
-    """Return how a program's call ends, which is made beside the session's own run.
+    """Make a program's tool call next to the session's own run, and return its end.
 
     :raises PermissionDeniedError: when it may not run.
     :raises ToolError: when it fails.

@@ -55,7 +55,8 @@ _PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskP
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that a person makes: its tool, which need not be one of the App's, and arguments.
 
-    `said` tells the model whose call it is. The session goes on with this agent and model.
+    `said` is the text that tells the model who made the call. The session goes on with this agent
+    and model.
     """
 
     tool: Tool

@@ -1,4 +1,4 @@
-"""Code of front ends, servers and clients: bodies of requests, and what an App tells of itself.
+"""Code of front ends, servers and clients: bodies of requests, and an App's report about itself.
 
 Also changes of the user's configuration, the files of keys and secrets, and what a project's
 code does by its source.

@@ -1,4 +1,4 @@
-"""The bodies of requests to a server, and what it tells beside the domain's values."""
+"""The bodies of requests to a server, and of answers that are no values of the schema."""
 
 from collections.abc import Mapping
 from typing import Any, Literal

@@ -32,7 +32,7 @@ _Value = TypeVar("_Value")
 
 
 class Conversation(Rest, frozen=True):
-    """A session with all that was said in it, and its list."""
+    """A session with its whole conversation, and its todo list."""
 
     info: Session
     turns: tuple[Turn, ...] = ()

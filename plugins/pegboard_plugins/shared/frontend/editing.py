@@ -1,4 +1,4 @@
-"""Changes of what was said: a message that goes, a part that is written anew."""
+"""Edits of a conversation: removing a message, rewriting a part."""
 
 from pegboard import App
 from pegboard.errors import NotFoundError

@@ -3,7 +3,7 @@
 It has OpenCode's form: a provider's id, and what opens it. `ID/LABEL` is one more key of the
 provider, and the type `keyring` says that the system's keyring has it.
 
-The secrets of plugins are kept in another one, `secrets.json` beside it.
+The secrets of plugins are in another file, `secrets.json` in the same folder.
 """
 
 import logging
@@ -49,7 +49,7 @@ class KeyFile:
         self.change(lambda known: {name: known[name] for name in known if name != entry})
 
     def change(self, changed: Callable[[Credentials], Credentials]) -> None:
-        """Have the credentials that come of those that are there; nobody else writes meanwhile.
+        """Replace the credentials by a change of the present ones, under a lock.
 
         :raises ConfigError: when the file cannot be written.
         """

@@ -20,7 +20,7 @@ from pegboard.schema.part import DIRECTORY_MIME, AgentInput, FileInput, TextInpu
 from pegboard.unstable import mention, open_workspace
 
 MENTIONS_LIMIT = 50
-"""A text that mentions more files is no typed one; the rest stays plain text."""
+"""The most files that a typed text mentions; the rest stays plain text."""
 
 _MENTION = re.compile(r"(?<![\w`@/])@(?P<name>\.?[^\s`,.@]+(?:\.+[^\s`,.@]+)*)")
 _LINES = re.compile(r"#L?(?P<start>\d+)(?:-L?(?P<end>\d+))?$")

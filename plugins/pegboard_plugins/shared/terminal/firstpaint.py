@@ -153,7 +153,7 @@ codecs.register_error(SIGNS, _plain)
 
 
 def _begins_a_chat(arguments: list[str]) -> bool:
-    """Return whether nothing is said that has to be looked at first, or could be wrong."""
+    """Return whether no argument needs a check before the chat begins."""
     if not {*arguments[arguments[:1] == ["chat"] :]} <= {"-c", "--continue"}:
         return False
     try:

@@ -34,7 +34,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def call_guardian() -> None:
-    """Go on in a child, for whose end this process waits; in this one where there is no room.
+    """Go on in a child process and wait for its end; go on in this one where no process can start.
 
     The child then has a thread more, which tells that it moves.
     """
@@ -129,6 +129,6 @@ def _has_moved(reading: int) -> bool:
 
 
 def _is_stopped(process: int) -> bool:
-    """Return whether somebody has stopped it (Ctrl-Z), so that it cannot move."""
+    """Return whether it was stopped (Ctrl-Z), so that it cannot move."""
     facts = Path(f"/proc/{process}/stat").read_bytes()
     return facts.rpartition(b")")[2].split()[0] in b"Tt"

@@ -61,7 +61,7 @@ def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
 
 
 def denial_of(part: ToolPart) -> str:
-    """Return why a rule, a plugin or the user said no to this call; empty when nobody did."""
+    """Return why a rule, a plugin or the user denied this call; empty when it was not denied."""
     match part.state:
         case Failed(error=error, metadata={"denied": True} as facts):
             from pegboard.unstable import user_words  # few calls are denied
