@@ -18,8 +18,9 @@ def late_names(
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
     """Return `__getattr__` and `__dir__` of a module whose names are loaded at their first use.
 
-    `homes` has the names by the module that defines them. To import a ring costs nothing. `moved`
-    has old names: each with `ring:name` of today, and the release in which the old one goes.
+    `homes` has the names by the module that defines them. Importing the facade imports none of
+    these modules. `moved` has old names: each with its present `ring:name`, and the release that
+    removes the old one.
     """
     places = {name: home for home, names in homes.items() for name in names}
 

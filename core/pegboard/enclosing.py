@@ -1,4 +1,4 @@
-"""Protocols of what runs the processes of tools, and of what encloses them.
+"""Protocols of what runs the processes of tools, and of sandboxes that enclose them.
 
 The core says that processes are to be enclosed, and opens no App where no plugin does it. A plugin
 decides what a process may reach; a sandbox, of that plugin or another, turns that into a command
@@ -141,7 +141,7 @@ class Enclosure(Protocol):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that it lets through; none where it lets through all, or nothing."""
+        """The hosts that it lets through; empty if it lets through all hosts, or none."""
         ...
 
     @property
@@ -213,7 +213,7 @@ class Processes(Protocol):
         on_output: Callable[[str], None] | None = None,
         spill_dir: Path | None = None,
     ) -> ProcessResult:
-        """Return how a process ended; neither it nor anything that it started outlives the call.
+        """Run a process and return its end; it and all its children end with the call.
 
         Its input is closed, its output and errors are one stream. Of more than `limit_bytes` the
         head and the tail are kept, and the whole goes to a file in `spill_dir`. `on_output` gets

@@ -41,7 +41,7 @@ _PASSING_STATUSES = (408, 409, 425, 429, *range(500, 600))
 
 
 class PegboardError(Exception):
-    """The root: its text names the thing, the value and the way out, and fits on a line.
+    """The root: its text names the subject, the value and the way out, and fits on a line.
 
     `told` says that a `session.error` event has reported it, as for a turn that fails.
     """
@@ -159,7 +159,7 @@ class ToolSchemaError(ProviderError):
 class PermissionDeniedError(PegboardError, PermissionError):
     """A rule or a plugin denies the request, or no user is there to answer it.
 
-    The text is for the model; `advice` tells the user what would allow it, if anything would.
+    The text is for the model; `advice` tells the user how to allow the call, if that is possible.
     """
 
     exit_code = 5

@@ -147,7 +147,8 @@ class Trail(Protocol):
 class Snapshots(Protocol):
     """The states of the files of one worktree; one object per App.
 
-    `pegboard.unstable.StepSnapshots` is a `Trail` for whatever can say whose work a change is.
+    `pegboard.unstable.StepSnapshots` is a `Trail` for any snapshots that can tell whose work a
+    change is.
     """
 
     @property

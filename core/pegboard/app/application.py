@@ -251,8 +251,8 @@ class App:
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
         """Return the last answer to this prompt and those that wait; raise as `Host.prompt` does.
 
-        It is stored before anything can refuse it. `info.error` of the answer says what went wrong
-        with the model.
+        The prompt is stored before anything can refuse it. If the model fails, `info.error` of the
+        answer has the reason.
         """
         await self.reload_project_code()
         send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
@@ -341,7 +341,7 @@ class App:
         return await self.storage.search(self.workspace.project_id, text, limit=limit)
 
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
-        """Write the summary that the session goes on from; `info.error` says why there is none.
+        """Write the summary that the session goes on from; `info.error` has a failure.
 
         :raises SessionBusyError: while the session runs, AbortedError when the summary is stopped.
         """
@@ -384,7 +384,7 @@ class App:
         self.questions.answer(request_id, tuple(tuple(labels) for labels in answers))
 
     async def reject_question(self, request_id: str) -> None:
-        """Leave questions unanswered, so that their turn ends; `NotFoundError` where none wait."""
+        """Reject questions, so that their turn ends; raise `NotFoundError` if none wait."""
         self.questions.reject(request_id)
 
     async def resolve_model(self, name: str) -> Model:
@@ -396,5 +396,5 @@ class App:
         return await self._engine.models.known(without_keys=without_keys)
 
     def default_agent(self) -> Agent:
-        """Return the agent for prompts that name none."""
+        """Return the agent for prompts that do not name one."""
         return default_agent(self.config, self.agents)

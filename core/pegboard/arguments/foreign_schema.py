@@ -35,7 +35,7 @@ class UndecidedError(Exception):
 
 
 def excess(schema: Mapping[str, Any]) -> str:
-    """Which bound the schema exceeds, "" if none; it may contain itself."""
+    """Return the bound that the schema exceeds, or ""; the schema may contain itself."""
     level: list[object] = [schema]
     letters = nodes = 0
     for _ in range(MOST_NESTED + 1):

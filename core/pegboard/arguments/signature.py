@@ -121,7 +121,7 @@ def _annotation(written: object, function: Callable[..., object]) -> object:
 
 
 def _is_context(annotation: object) -> bool:
-    """Return whether it is ToolContext; known by name, as the context stands above this module."""
+    """Return whether it is ToolContext; compared by name, because this module cannot import it."""
     annotation = getattr(annotation, "__value__", annotation)
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:

@@ -19,7 +19,7 @@ _MOST_REFERENCES = 5
 
 
 def tool_named(name: str, known: Collection[str]) -> str | None:
-    """Return the tool that a name means, None if none is meant for sure.
+    """Return the tool that a misspelt name means, None if that is not certain.
 
     Spaces around it, a prefix such as `functions.`, a number such as `:0` behind it, case,
     underscores and hyphens make no difference where one tool alone is left.

@@ -54,7 +54,7 @@ _WAYS_OUT: Mapping[int, str] = {
     errno.EROFS: _OTHER_FOLDERS,
 }
 _NO_THREAD = "can't start new thread"
-"""What Python says, in an error of no class of its own."""
+"""Python's message for an error that has no class of its own."""
 
 
 def fault_of(error: BaseException) -> str:
@@ -79,15 +79,15 @@ def fault_of(error: BaseException) -> str:
 
 
 def end_without_memory() -> NoReturn:
-    """End the process at once, with a sentence; nothing here asks for memory."""
+    """End the process at once, with a message; this allocates no memory."""
     os.write(2, _LAST_WORDS)
     os._exit(1)
 
 
 def end_at_once_when_interrupted() -> None:
-    """Let Ctrl-C end the process without a word, until a command begins: there is nothing to tidy.
+    """Let Ctrl-C end the process silently until a command begins: there is nothing to clean up.
 
-    An import that it breaks off would raise errors of its own.
+    An interrupted import would raise errors of its own.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end_at_once)

@@ -14,7 +14,7 @@ from typing import NoReturn
 from pegboard.cli.exits import Exit, end_at_once_when_interrupted, end_without_memory, fault_of
 
 GARBAGE_AFTER = 100_000
-"""New objects after which garbage is looked for: more than a start makes, which leaves none.
+"""The number of new objects after which garbage is collected: more than a start makes.
 
 At Python's own 700 that takes a start 10 to 20 ms.
 """

@@ -37,7 +37,7 @@ class _RunningProgram:
         self._loop = loop
 
     def cancel(self) -> None:
-        """Cancel it from another thread; nothing where the loop was closed."""
+        """Cancel it from another thread; do nothing if the loop is closed."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self.task.cancel)
 

@@ -20,7 +20,7 @@ OWN_DISTRIBUTION = "pegboard"
 _WHOLE = 1_000
 """Characters of a summary: it goes on in the next line, and is never cut."""
 ALONE = "chat"
-"""The command that runs where none is named."""
+"""The command that runs if the user names none."""
 
 EPILOG = """\b
 Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or trust,

@@ -72,7 +72,7 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     config_dir: Path
 
     def place(self, key: str) -> str:
-        """Return where a dotted key stands: its file and line, or what else set it, and the key."""
+        """Return where a dotted key was set: the file and line, or a variable, and the key."""
         parts = key.split(".")
         for end in range(len(parts), is_named(parts[0]), -1):
             name = ".".join(parts[:end])

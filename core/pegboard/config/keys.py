@@ -362,6 +362,6 @@ def _joined(path: KeyPath, below: object, above: object) -> object:
 
 
 def _once(entries: Sequence[object]) -> list[object]:
-    """Each text once; what is none is left for the check of types to find."""
+    """Each text once; a value that is not a text is left to the check of types."""
     texts = dict.fromkeys(entry for entry in entries if isinstance(entry, str))
     return [*texts, *(entry for entry in entries if not isinstance(entry, str))]

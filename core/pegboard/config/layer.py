@@ -1,6 +1,6 @@
 """One source of the configuration, as it was written: whose it is, its text and its value.
 
-What `{env:NAME}` and `{file:path}` stand for in the texts of a configuration.
+The replacement of `{env:NAME}` and `{file:path}` in the texts of a configuration.
 
 From the bytes of a config file to its value.
 

@@ -16,7 +16,7 @@ _USERS_ALONE = frozenset(
     {"auto_approve", "keyring", "permission_mode", "profile", "resume_on_restart"}
 )
 _OWN = {"permission": "project_permission", "mcp": "project_mcp"}
-"""What a project says under these names stands apart from what the user says."""
+"""The keys whose values from a project are separate from the user's."""
 _KEY_COMMAND = "key_command"
 _NO_GUARDS = frozenset({"format", "lsp"})
 """Plugins that a project may switch off, as OpenCode's files do."""

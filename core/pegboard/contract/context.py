@@ -139,7 +139,7 @@ def named_path(context: "PermissionContext", text: str) -> Path:
 
 
 class PermissionContext(Protocol):
-    """The context of a tool's `requires`: the facts of a call, and nothing that acts."""
+    """The context of a tool's `requires`: the facts of a call, without any method that acts."""
 
     @property
     def session(self) -> SessionView:
@@ -168,7 +168,7 @@ class PermissionContext(Protocol):
 
     @property
     def trusted(self) -> bool:
-        """The user lets the project's own code run, or it brings none."""
+        """Whether the user lets the project's own code run, or it has none."""
         ...
 
     async def require(

@@ -122,7 +122,7 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoldStep(msgspec.Struct, frozen=True):
-    """The subject of a fold after one plugin: the same object where it changed nothing.
+    """The subject of a fold after one plugin: the same object if the plugin changed nothing.
 
     `session_id` is "" for a hook without a session.
     """
@@ -136,7 +136,7 @@ class FoldStep(msgspec.Struct, frozen=True):
 
 
 class PrefixChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Two requests of a session, of which `after` does not begin with what `before` was.
+    """Two successive requests of a session, of which the second does not begin with the first.
 
     The steps are what plugins made of the subjects of the hooks that build a request, in order.
     """

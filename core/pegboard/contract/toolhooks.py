@@ -1,4 +1,4 @@
-"""Hooks for tool calls: whether they may run, with what, and what people see of them."""
+"""Hooks for tool calls: permission, arguments, results and display."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -15,7 +15,7 @@ LINE_LETTERS = 2000
 BETWEEN_COLUMNS = "  "
 _CELL_LETTERS = 60
 _BEFORE = {"head": 1, "tail": 0, "both": 0.4}
-"""How many of the lines that are shown stand before those that are not."""
+"""The share of the displayed lines that come before the omitted ones."""
 
 Folding = Literal["folded", "whole"]
 

@@ -14,7 +14,7 @@ _WORDS = {
 
 
 def user_words(error: str) -> str:
-    """Return the error of a call as the user reads it, without what tells the model what to do."""
+    """Return the error of a call for the user, without the instructions for the model."""
     for stored, words in _WORDS.items():
         error = error.replace(stored, words)
     return error

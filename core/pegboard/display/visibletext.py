@@ -13,7 +13,7 @@ _JOINERS = re.compile(
 """Between emoji, and between letters of the scripts from Arabic to Sinhala."""
 
 _OPENING = re.compile(r"(?<=://)[^\s/@\"']{1,500}(?=@)")
-"""Before the host of an address stand a name and a password, or a key alone."""
+"""A name and a password, or a key alone, before the host of a URL."""
 
 
 def without_passwords(text: str) -> str:
@@ -38,7 +38,7 @@ def escape_controls(text: str) -> str:
 
 
 def exposed(text: str) -> str:
-    """Return the string with controls escaped, and letters too that show nothing or a blank."""
+    """Return the string with controls and invisible letters escaped."""
     spelt = _JOINERS.sub(lambda found: _spelt(found[0]), text)
     return _UNSEEN.sub(
         lambda found: found[0].encode("unicode_escape").decode(), escape_controls(spelt)

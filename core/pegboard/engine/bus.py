@@ -51,9 +51,9 @@ class Subscription(AsyncIterator[Event]):
         return self._queue.popleft()
 
     async def batch(self) -> tuple[Event, ...]:
-        """Return all events that are there, once there is one; nothing after it is closed.
+        """Return all queued events, after waiting for one; an empty tuple after the end.
 
-        The wait has no limit of its own: a listener waits for as long as nothing happens.
+        The wait has no limit of its own: a listener waits as long as no event comes.
         """
         await self._arrival()
         events = tuple(self._queue)

@@ -1,4 +1,4 @@
-"""The form of a final answer: its JSON Schema, the check, and servers that know none."""
+"""The form of a final answer: its JSON Schema, and the check, by Pegboard or the server."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -87,7 +87,7 @@ class Expected:
         return found
 
     def typed(self, turn: Turn) -> Turn:
-        """Return the turn with its value, if that is a type's."""
+        """Return the turn with its checked value, if the prompt's output is a Python type."""
         info, value = turn.info, self._value
         is_plain = self._type is None and self._adapter is None
         if is_plain or value is None or not isinstance(info, AssistantMessage):

@@ -81,7 +81,7 @@ class History:
             self._note(turn)
 
     def put(self, turn: Turn) -> None:
-        """Add a turn at the end, or replace the one of the same id where it stands."""
+        """Add a turn at the end, or replace the one with the same id in its place."""
         place = self._places.get(turn.info.id)
         if place is None:
             self._places[turn.info.id] = len(self.turns)

@@ -22,7 +22,7 @@ NONE_CHOSEN = (
 
 
 class Models(msgspec.Struct, frozen=True):
-    """The models of all providers, with what is known of them and what the configuration says."""
+    """The models of all providers, with known facts and the configuration's changes."""
 
     providers: Mapping[str, Provider]
     hooks: Hooks

@@ -72,7 +72,7 @@ class _Progress(msgspec.Struct):
     waits: bool = False
 
     def is_due(self, now: int) -> bool:
-        """Return whether the pause is over; a clock that is set back delays nothing."""
+        """Return whether the pause is over; a clock that is set back does not prolong it."""
         return not self.put_at <= now < self.put_at + self.pause
 
 

@@ -1,4 +1,4 @@
-"""Retries: whether a failed request is made again, when, and of which model.
+"""Retries: whether a failed request is repeated, when, and with which model.
 
 Only a failure that its provider calls passing is retried, a limited number of times within a
 limited time. The wait is the one that the provider asks for; else it doubles up to a cap. Where the
@@ -33,7 +33,7 @@ ASKED_JITTER = 0.1
 LONGEST_SHOWN_S = 366 * 86_400
 """Beyond a year no date is shown: such a hint is a mistake."""
 EMPTY_ANSWERS = 2
-"""A model that says nothing this often has nothing to say."""
+"""The number of empty answers after which the turn fails."""
 
 _REFUSING = (400, 422)
 _FORM = (

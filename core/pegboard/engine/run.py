@@ -34,15 +34,15 @@ MAX_WIDTH = 8
 
 
 class Untracked(Trail):
-    """A trail that follows nothing: no plugin keeps snapshots."""
+    """A trail without snapshots: no plugin provides them."""
 
     def calling(self, effect: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG002 - unheard
-        """Return a block that does nothing."""
+        """Return an empty block."""
         return nullcontext()
 
 
 class Run(msgspec.Struct):
-    """One session's run: from the first unanswered prompt until none is left.
+    """The run of one session: from its first unanswered prompt until all are answered.
 
     `blocked` is set when the user rejected a permission: the turn ends after the step. `calls`
     has the turn's calls by their results, `progress` counts the steps without progress.

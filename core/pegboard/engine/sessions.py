@@ -58,7 +58,7 @@ class SessionIds(msgspec.Struct, weakref=True):
         self.catch_up(LastIds(message=turn.info.id, part=last))
 
     def catch_up(self, last: LastIds) -> None:
-        """Take account of the greatest ids that the storage has, of which others made some."""
+        """Note the greatest ids of the storage, of which other processes made some."""
         self.last_message = max(self.last_message or "", last.message or "") or None
         self.last_part = max(self.last_part or "", last.part or "") or None
 
@@ -140,7 +140,7 @@ def _instant(at_ms: int) -> str:
 
 
 async def change_session(storage: Storage, *changes: Change, fence: Fence | None = None) -> Session:
-    """Store these changes together, one of which is the session's own, and return the session.
+    """Store these changes, one of which is the session's own, and return the session.
 
     :raises NotFoundError: when it is gone.
     """

@@ -98,7 +98,7 @@ class SideCall:
 
 
 async def _not_run(_: ToolCall) -> None:
-    """No tool is offered, so a call means nothing."""
+    """Return the refusal of a call: no tool was offered."""
 
 
 async def plain_request(engine: Engine, view: SessionView, question: Turn) -> ModelRequest:

@@ -117,7 +117,7 @@ class Step:
         self._run.writer.change(PublishEvent(SessionWarned(session_id=session_id, message=text)))
 
     async def _ask(self, make: MakeRequest, *, may_overflow: bool) -> Outcome:
-        """Ask the model, and each that stands in for it at most once."""
+        """Ask the model, and each fallback model at most once."""
         model = self._view.model
         tried = {f"{model.provider_id}/{model.id}"}
         while True:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 DOOM_LOOP_CALLS = 3
 """A call with the same result twice, without news in between, asks before it runs again.
 
-opencode `session/processor.ts` asks at the third equal call in a row, whatever the results.
+The number of equal calls in a row that asks the user (as opencode's `session/processor.ts`).
 """
 MOST_NESTED = 500
 """Levels of nesting in arguments; about twice as many could be read but not stored."""

@@ -275,7 +275,7 @@ class CallContext(CallFacts):
         timeout_s: float = 3600.0,
         on_start: Callable[[str], None] | None = None,
     ) -> SubagentResult:
-        """Return how a subagent answered in a session of its own, or in the one named."""
+        """Run a subagent in a new session, or in the named one, and return its answer."""
         found = self._engine.agents.get(agent)
         if found is None or (found.mode == "primary" and self._exempt is None):
             names = ", ".join(a.name for a in self.session.agents if a.mode != "primary")

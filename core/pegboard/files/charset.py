@@ -17,7 +17,7 @@ MOST_LINES = 20_000
 _BEFORE_BYTES = 64
 """Of a line, so much before its first letter beyond ASCII belongs to the sample."""
 _LEAST_LETTERS = {"east": 4, "script": 4, "caseless": 4, "latin": 3}
-"""So many letters must stand where words have them,"""
+"""The fewest letters that must be where words have letters,"""
 _LEAST_SHARE = 0.6
 """and so many of all that are not as in Windows-1252: less is luck, or no text."""
 _CHANCE_SHARE = 0.1
@@ -76,7 +76,7 @@ Pieces = Callable[[], Iterable[bytes]]
 
 
 def detect_encoding(pieces: Pieces, *, whole: bool = True) -> str:
-    """Python's name of the encoding; empty for a text of more than one, or of none we know.
+    """Return Python's name of the encoding; "" for mixed or unknown encodings.
 
     `pieces` gives the text's bytes from the start whenever it is called, each piece a MiB of
     whole lines. Without `whole` the last one may end within a letter.
@@ -150,7 +150,7 @@ def _guessed(sample: bytes) -> Sequence[str]:
 
 
 def _telling(kind: str, sample: bytes, encoding: str) -> int:
-    """Return how many letters stand where words have them; none if too many do not."""
+    """Return the number of letters that are where words have them; 0 if too many are not."""
     text = _start(sample, encoding)
     letters = {letter for letter in text if letter > "\x7f" and letter.isalpha()}
     if _ODD.search(text) or (kind == "latin" and not any(map(letters.issubset, _ALPHABETS))):

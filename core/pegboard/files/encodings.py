@@ -38,7 +38,7 @@ def marked_encoding(start: bytes) -> str:
 
 
 def content_encoding(content: bytes, *, whole: bool = True) -> str:
-    """Python's name of the encoding of bytes; empty where they are in none that we know.
+    """Return Python's name of the encoding of bytes; "" if it is unknown.
 
     Without `whole` the content may end within a letter.
     """

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pegboard.errors import InvalidInputError
 
 MOST_CHOICES = 256
-"""So many patterns may one with braces stand for."""
+"""The most patterns that one pattern with braces expands to."""
 LONGEST = 4096
 """In letters: no path is longer."""
 _TOKEN = re.compile(r"(?P<deep>(?<![^/])(?:\*\*/)+)|(?P<rest>(?<![^/])\*\*$)|(?P<many>\*+)"

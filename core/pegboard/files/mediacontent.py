@@ -14,7 +14,7 @@ MEDIA_MIMES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "
 """The types that are known by their content."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 _PDF_HEAD_BYTES = 1024
-"""Within these a PDF begins and ends, whatever stands around it (ISO 32000-1 annex H)."""
+"""A PDF begins and ends within these, whatever surrounds it (ISO 32000-1 annex H)."""
 _MOST_UNPACKED_BYTES = 64 << 20
 _COUNT = re.compile(rb"/Type\s*/Pages\b[^>]*?/Count\s+(\d+)|/Count\s+(\d+)[^>]*?/Type\s*/Pages\b")
 _STREAM = re.compile(rb"/ObjStm\b.{0,400}?stream\r?\n", re.DOTALL)

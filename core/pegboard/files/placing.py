@@ -87,7 +87,7 @@ def _make(folder: int, name: str) -> None:
 
 
 def is_resolved(path: Path) -> bool:
-    """Return whether there is something at an absolute path, no part of which is a link by now."""
+    """Return whether the absolute path exists and no part of it is a link."""
     try:
         with folder_of(path) as folder:
             facts = os.stat(path.name or ".", dir_fd=folder, follow_symlinks=False)
@@ -139,7 +139,7 @@ def replace_resolved(path: Path, content: bytes) -> int:
 
 
 def _links(path: Path, folder: int) -> int:
-    """Return how many names the regular file has that we may write; 0 if there is none.
+    """Return the number of hard links of a writable regular file; 0 if there is none.
 
     :raises OSError: for a directory, a link, a device, a pipe, or a file that is write-protected.
     """

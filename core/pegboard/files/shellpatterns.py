@@ -35,17 +35,17 @@ _NOTHING = "(?!)"
 
 
 def shell_fits(pattern: str, text: str) -> bool:
-    """Return whether a text is what a pattern of `case` or `${name%pattern}` stands for."""
+    """Return whether a text matches a pattern of `case` or `${name%pattern}`."""
     return shell_expression(pattern).fullmatch(text) is not None
 
 
 def shell_escape(text: str) -> str:
-    """Return the pattern that fits this very text, each sign of a pattern in a set of its own."""
+    """Return the pattern that matches exactly this text, with each special sign in a set."""
     return _SIGN.sub(lambda found: f"[{found[0]}]" if found[0] != "\\" else r"[\\]", text)
 
 
 def shell_unescape(pattern: str) -> str:
-    """Return the text of which a pattern was made by `shell_escape`."""
+    """Return the text from which `shell_escape` made the pattern."""
     return _ESCAPED.sub(lambda found: found[1] or "\\", pattern)
 
 
@@ -73,7 +73,7 @@ def shell_expression(pattern: str) -> re.Pattern[str]:
 
 
 def _set(pattern: str, start: int) -> tuple[str, int] | None:
-    """Return the expression of the set that begins there and its end; None where none ends."""
+    """Return the expression of the set that begins there and its end; None if it is open."""
     at = start + 1
     inverts = pattern[at : at + 1] in tuple("!^")
     at += inverts
@@ -98,7 +98,7 @@ def _set(pattern: str, start: int) -> tuple[str, int] | None:
 
 
 def _letter(pattern: str, at: int) -> tuple[str, int]:
-    """Return the letter of a set that stands there, and where it ends; empty for none."""
+    """Return the letter of a set at this place, and its end; "" at the end of the set."""
     found = _NAMED.match(pattern, at)
     if found is not None and found[1] != ":":
         return (found[2] if len(found[2]) == 1 else ""), found.end()
@@ -107,7 +107,7 @@ def _letter(pattern: str, at: int) -> tuple[str, int]:
 
 
 def shell_paths(pattern: str, *, deep: bool = False) -> Iterator[str]:
-    """Yield the paths that an absolute pattern stands for, those that are there.
+    """Yield the existing paths that an absolute pattern matches.
 
     A hidden name is only meant by a pattern that begins with a dot. With `deep` a `**` goes through
     all folders, as under `globstar`.

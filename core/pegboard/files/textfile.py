@@ -14,7 +14,7 @@ import msgspec
 from pegboard.errors import ToolError
 
 WESTERN = "cp1252"
-"""What a file is taken for where nothing speaks for another encoding."""
+"""The assumed encoding of a file that is neither UTF-8 nor recognisably another."""
 BOM = "\ufeff"
 _CHARSETS = {
     "latin1": ("latin-1", ""),
@@ -171,7 +171,7 @@ def _with_ends(text: str, end: str) -> str:
 
 
 def _configured(path: Path) -> dict[str, str]:
-    """Return EditorConfig's settings for a path, none if they cannot be read quickly."""
+    """Return EditorConfig's settings for a path, empty if they cannot be read quickly."""
     if not _is_simple(path):
         return {}
     from editorconfig import EditorConfigError, get_properties  # 8 ms, at the first new file

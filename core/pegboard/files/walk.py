@@ -103,7 +103,7 @@ def ripgrep(folder: Path, *, root: Path) -> tuple[str, ...] | None:
 
 
 def ripgrep_names(patterns: Sequence[str]) -> tuple[str, ...]:
-    """Options by which `rg` leaves out most files that fit none of the patterns, and no other.
+    """Return options by which `rg` leaves out most files that match none of the patterns.
 
     It looks at their last parts, if those are simple ones; the rest is to be left out afterwards.
     """

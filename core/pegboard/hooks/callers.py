@@ -183,7 +183,7 @@ class Hooks:
         inner: Callable[[_Arguments], Awaitable[object]],
         arguments: _Arguments,
     ) -> object:
-        """Call one wrapper; one that fails, or has no answer, changes nothing.
+        """Call one wrapper; a wrapper that fails, or has no answer, changes nothing.
 
         A wrapper cannot undo the refusal of a call.
         """

@@ -88,7 +88,7 @@ class Isolation:
         *,
         passing: tuple[type[Exception], ...] = (),
     ) -> Reply:
-        """Call the implementation and return the checked answer, or the reason why there is none.
+        """Call the implementation and return the checked answer, or the reason of its failure.
 
         The answer would replace `before`. Errors of the types `passing` are an answer too, and are
         raised.

@@ -132,7 +132,8 @@ class Stalls:
     def _look(self, loop: asyncio.AbstractEventLoop) -> tuple[Holder | None, str] | None:
         """Return who holds the loop and where, None if it only waits for the processor.
 
-        The holder is None where no call that is known does: a library, or a task of its own.
+        The holder is None if the block is not in a known call: it is in a library or a separate
+        task.
         """
         frames = _innermost(sys._current_frames().get(self._loop_thread))  # noqa: SLF001 - the documented way
         running = dict(self._running)

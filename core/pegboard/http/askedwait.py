@@ -116,7 +116,7 @@ def _unit_s(unit: str) -> float:
 
 
 def _iso(text: str) -> datetime | None:
-    """Return an instant by RFC 3339; None for what is none, or has no zone."""
+    """Return an instant by RFC 3339; None for an invalid one, or one without a zone."""
     try:
         date = datetime.fromisoformat(text.replace("UTC", "Z").replace(" Z", "Z"))
     except ValueError:

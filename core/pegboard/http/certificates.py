@@ -38,7 +38,7 @@ def tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def unchecked_context() -> ssl.SSLContext:
-    """Return a context that takes any certificate; nothing may be sent over it."""
+    """Return a context that accepts any certificate; never send anything over it."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -26,7 +26,7 @@ class BrokenAnswerError(ConnectionError):
 
 
 class Connection(asyncio.Protocol):
-    """A connected socket; `send`, then `head`, then `read` until it gives nothing.
+    """A connected socket: `send`, then `head`, then `read` until it returns nothing.
 
     `abort` is how every exchange ends that is not read to its end. `reusable` is whether the
     next request may be sent on it.

@@ -25,7 +25,7 @@ DONE = b"[DONE]"
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 _BOM = b"\xef\xbb\xbf"
 _AROUND = b" \t\r\x1e"
-"""What stands around a value and is none of it, such as a CR, or the mark of a sequence."""
+"""Bytes around a value that do not belong to it, such as a CR, or the mark of a sequence."""
 Shape = Literal["events", "lines", "whole"]
 """How a body is parted."""
 
@@ -138,7 +138,7 @@ class EventParser:
 class EventStream:
     """The data of the events or lines of one answer; of one that is not streamed, the whole body.
 
-    `complete` is whether the server said that nothing follows, `head` what the body begins with.
+    `complete` is whether the server has marked the end, `head` the beginning of the body.
     """
 
     def __init__(self, connection: Connection, shape: Shape = "events") -> None:
@@ -152,7 +152,7 @@ class EventStream:
         self.head = b""
 
     async def read(self, limit_s: float, *, left_s: float | None = None) -> list[bytes]:
-        """Wait for events and return them, at least one; none at the end of the answer.
+        """Wait for events and return them, at least one; an empty tuple at the end of the answer.
 
         Only events count as progress within `limit_s`. For `left_s` seconds, if given, comments
         and empty lines count as well.

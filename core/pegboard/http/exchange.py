@@ -1,4 +1,4 @@
-"""One request to a model over HTTP: what is sent, what is read, and what each failure means."""
+"""One request to a model over HTTP: its body, its answer, and the meaning of each failure."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ TAIL_S = 5.0
 LIFE_S = 0.5
 """The pause between two signs of life; the limits on silence are longer."""
 COMMENTS_S = 600.0
-"""How long comments, or frames without content, may come before the model says anything."""
+"""How long comments, or frames without content, may come before the first content."""
 ERROR_BODY_BYTES = 1 << 16
 ERROR_BODY_S = 10.0
 FETCH_S = 2.0

@@ -28,7 +28,7 @@ def is_public_address(address: str) -> bool:
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address at which packets to this one arrive, None if none."""
+    """Return the IPv4 address that is embedded in this one, or None."""
     if any(address in network for network in _NAT64):
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     if address.teredo:

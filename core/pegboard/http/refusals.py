@@ -55,7 +55,7 @@ _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
 
 
 class Refusals:
-    """The errors of one endpoint; `meanings` are what it says in words of its own.
+    """The errors of one endpoint; `meanings` explain its own error codes.
 
     `tools` are those of the request, one of whose schemas an error may name. `read_error` reads
     errors of a shape of its own. The error for a refused key ends with `key_advice`.

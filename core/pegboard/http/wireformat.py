@@ -21,7 +21,7 @@ def _nothing(model_id: str) -> ModelFacts:  # noqa: ARG001 - in the place of one
 
 
 class KeyCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The test of a key: a GET that costs nothing and that a wrong key does not open.
+    """The test of a key: a GET that costs nothing and that fails with a wrong key.
 
     `path` is below the server's address. The key is in `header`, behind the `prefix`; `headers` go
     along.
@@ -78,7 +78,7 @@ class Post(msgspec.Struct, frozen=True):
 
 
 class ErrorFrameError(Exception):
-    """A frame says that the answer has failed; `error` is what it says, whatever its shape."""
+    """A frame reports that the answer has failed; `error` is its content in any form."""
 
     def __init__(self, error: object) -> None:
         super().__init__(str(error))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv6Address
 
 Network = bool | tuple[str, ...]
-"""How much of the network there is: all, none, or the hosts of a list."""
+"""The open part of the network: all, none, or the hosts of a list."""
 KEY = "sandbox_network"
 WEB_PORTS = (80, 443)
 LONGEST_NAME = 253

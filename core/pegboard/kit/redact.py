@@ -9,7 +9,7 @@ from pathlib import Path
 
 HIDDEN = "[secret]"
 SHORTEST_VALUE = 8
-"""A shorter value of a variable is too likely to stand in a text for something else."""
+"""The shortest value of a variable that is masked: a shorter one is likely to occur by chance."""
 _BYTE, _SEXTET = 8, 6
 """Bits of a byte, and of a letter of base64."""
 _WRAP = r"(?:[ \t]*(?:[\\=]?\r?\n|(?:\\r)?\\n)[ \t]*)?"

@@ -101,7 +101,7 @@ class Threads:
 
 
 async def run_in_thread(function: Callable[[], _T], *, name: str) -> _T:
-    """Return what the function returns in a thread of its own; raise what it raises.
+    """Run the function in a new thread; return its result, or raise its error.
 
     `name` is the name of the thread, for debuggers. Neither a cancellation of the caller nor the
     exit of the process waits for the thread, so the function must leave files and connections
@@ -148,7 +148,7 @@ class LoopCalls:
             self._waits.discard(future)
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Make a call of the loop's objects: now in its own thread, else as soon as it can."""
+        """Make a call to the loop's objects: at once in the loop's own thread, else soon."""
         if self.is_inside:
             call()
         elif not self._loop.is_closed():
@@ -196,7 +196,7 @@ async def closing(source: AsyncIterator[object]) -> AsyncIterator[None]:
 
 
 def starved(thread_id: int) -> float:
-    """Return the seconds that a thread has waited for a processor; 0 where none are counted."""
+    """Return the seconds that a thread has waited for a processor; 0 without the count."""
     with suppress(OSError):
         return int(Path(f"/proc/self/task/{thread_id}/schedstat").read_bytes().split()[1]) / 1e9
     return 0.0

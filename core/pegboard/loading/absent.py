@@ -24,7 +24,7 @@ MOST_FILES = 200
 _NO_GUARDS = frozenset({apphooks.register_hooks.__name__, apphooks.register_permissions.__name__})
 """Nothing is unguarded without these: a plugin that is not loaded has no tools."""
 _ANY = {toolhooks.permission_ask.__name__: False, modelhooks.chat_messages_transform.__name__: True}
-"""What a plugin of which nothing is known may have, and whether it is required."""
+"""The hooks of a plugin whose source cannot be read, with whether each is required."""
 
 
 def hooks_of_source(each: Registrant, imports: Imports) -> tuple[Specs, bool]:
@@ -45,7 +45,7 @@ def hooks_of_source(each: Registrant, imports: Imports) -> tuple[Specs, bool]:
 
 
 def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
-    """Return whether the plugin's own module names the hook, or cannot be read; nothing is run."""
+    """Return whether the plugin's module names the hook, or is unreadable; nothing runs."""
     content, _ = next(_sources(each, Imports()))
     return content is None or spec.__name__.encode() in content
 

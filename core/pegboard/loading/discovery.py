@@ -1,6 +1,6 @@
 """Discovery of plugins: installed distributions, and files that are run from their bytes.
 
-Which versions of Pegboard a distribution is for, its own metadata says.
+The metadata of a distribution names the versions of Pegboard that it is for.
 """
 
 import importlib
@@ -116,7 +116,7 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
 
 
 def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | PluginProblem:
-    """Return what foreign code gives, or why it gave nothing, of a plugin that is not named.
+    """Return the result of foreign code, or its error, for a plugin without a name yet.
 
     `where` is put before the reason, with the line of `file` in which it is. The code has
     `IMPORT_LIMIT_S`, where the process can set a timer.

@@ -13,7 +13,7 @@ _PACKAGE = "__init__.py"
 
 
 class Imports:
-    """The modules that files make for one App, each under a name of its own.
+    """The modules that files make for one App, each with a unique name.
 
     A file imports what is installed first, and then, as `helper` or `.helper`, what is beside it:
     of files that are known here alone, as their bytes were read. No cached byte code is read or
@@ -25,7 +25,7 @@ class Imports:
         self._modules: dict[Path, ModuleType] = {}
 
     def add(self, files: Iterable[CodeFile]) -> None:
-        """Know these files, too; of a path that is known the bytes stay."""
+        """Add these files; a path that is already known keeps its bytes."""
         for file in files:
             self._files.setdefault(file.path, file)
 

@@ -61,7 +61,7 @@ class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 _STAYS = "what was loaded before stays in force"
 RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
-"""The permissions that no plugin may have rules of its own for."""
+"""The permissions for which a plugin may have no rules."""
 
 
 class Register:
@@ -128,7 +128,7 @@ class Register:
         await self._admit(found, imports, ())
 
     def find(self) -> tuple[PluginInfo, ...]:
-        """Return the plugins that `load` would import, oldest first, and import none.
+        """Return the plugins that `load` would import, oldest first, without importing them.
 
         Their hooks, tools and options are not known.
         """
@@ -169,7 +169,7 @@ class Register:
     ) -> None:
         """Import and register the plugins that were found, and keep the others that there are.
 
-        Those of `before` stand in for their successors that cannot be imported.
+        Those of `before` replace their successors that cannot be imported.
         """
         self._imports.append(imports)
         registry = Registry(self._sources.config)

@@ -1,4 +1,4 @@
-"""A plugin of one App from where it is found until it is registered, and what is its own.
+"""A plugin of one App, from its discovery to its registration.
 
 That are folders, a log, secrets, and options, as it declares them.
 """
@@ -63,7 +63,7 @@ class Belongings:
         return given or (self.store.secret(plugin, name) if self.store else None)
 
     def hide(self, values: Iterable[str]) -> None:
-        """Take these for secrets, too: options of plugins can be ones."""
+        """Treat these values as secrets, too: options of plugins can be secret."""
         self._hidden.update(values)
 
     @property

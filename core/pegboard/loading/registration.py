@@ -61,7 +61,7 @@ def _seat(functions: Mapping[str, Callable[..., object]]) -> ModuleType:
 
 
 def _stub(function: Callable[..., object]) -> Callable[..., object]:
-    """Return a stand-in for an implementation, because pluggy accepts only the hook's arguments."""
+    """Return an adapter for an implementation, because pluggy accepts only the hook's arguments."""
 
     def stub() -> None: ...
 
@@ -128,7 +128,7 @@ class Registry:
         return self._take(registrant, fitting)
 
     def _unmarked(self, registrant: Registrant) -> Iterator[str]:
-        """Yield the hooks of which a function has the name and the arguments, and not the mark."""
+        """Yield the functions that have the name and arguments of a hook, but not the mark."""
         if registrant.origin == "builtin":
             return
         plugin = registrant.plugin

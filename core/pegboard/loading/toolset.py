@@ -51,9 +51,9 @@ def is_tool(value: object) -> bool:
 
 
 def emptiness(each: Registrant) -> PluginProblem | None:
-    """Return the problem of a plugin that has nothing: no hook, no tool and no provider.
+    """Return the problem of a plugin without any hook, tool and provider.
 
-    A file may have nothing: others of its folder import it.
+    A file may be empty: others of its folder import it.
     """
     plugin = each.plugin
     if (

@@ -234,7 +234,7 @@ async def open_storage(
 
 
 async def files_to_trust(directory: Path) -> tuple[Path, ...]:
-    """Return the project's files that plugins want trusted; nothing of the project is run.
+    """Return the project's files that plugins want trusted, without running any of them.
 
     :raises ConfigError: when the configuration cannot be used.
     """
@@ -260,7 +260,7 @@ async def _having(
 
 
 async def find_plugins(directory: Path) -> tuple[PluginInfo, ...]:
-    """Return the plugins that an App of the directory would load, and import none.
+    """Return the plugins that an App of the directory would load, without importing them.
 
     :raises ConfigError: when the configuration cannot be used.
     """

@@ -92,7 +92,7 @@ def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
 
 
 def _limited(agent: Agent, tools: Sequence[Tool]) -> Agent:
-    """Return the agent with rules, before its own, that open the tools of its effects alone.
+    """Return the agent with leading rules that allow only the tools of its effects.
 
     A permission is open if all tools that have it have one of the effects.
     """
@@ -141,7 +141,7 @@ def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
 
 
 def default_agent(config: Config, agents: Mapping[str, Agent]) -> Agent:
-    """Return the agent for prompts that name none.
+    """Return the agent for prompts that do not name one.
 
     It is the setting `default_agent`, else the first agent that is neither hidden nor a subagent.
 
@@ -198,7 +198,7 @@ def rulesets_for(
 
 
 def exposure_of(tool: Tool, config: Config, agent: str) -> tuple[Exposure | None, str]:
-    """Return how a model gets at a tool, and the key of the setting that says so, "" for none."""
+    """Return the exposure of a tool to models, and the key of its setting, or ""."""
     own = config.agent.get(agent, AgentConfig()).exposure
     for said, key in ((own, f"agent.{agent}.exposure"), (config.exposure, "exposure")):
         if (pattern := last_fitting(said, tool)) is not None:

@@ -60,7 +60,7 @@ class ToolProcesses:
         on_output: Callable[[str], None] | None = None,
         spill_dir: Path | None = None,
     ) -> ProcessResult:
-        """Return how a process ended; neither it nor anything that it started outlives the call.
+        """Run a process and return its end; it and all its children end with the call.
 
         :raises ToolError: when the program or the directory cannot be used, and after `end`.
         """
@@ -271,7 +271,7 @@ def _ending(result: ProcessResult) -> str:
 
 
 class _Log:
-    """The output file of a process; a full disk loses output and nothing else."""
+    """The output file of a process; on a full disk only output is lost."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

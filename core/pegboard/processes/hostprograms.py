@@ -1,4 +1,4 @@
-"""Programs of the machine: found where no project can stand in for them, and tried."""
+"""Programs of the machine: found in folders that no project can write, and tested."""
 
 import os
 import signal

@@ -56,7 +56,7 @@ class Lifeline:
         return {MARK: self._mark}
 
     async def aclose(self) -> None:
-        """Stop the lifeline without ending processes; nothing the second time."""
+        """Stop the lifeline without ending processes; a second call does nothing."""
         shell, self._shell, self._off = self._shell, None, True
         if shell is not None:
             await asyncio.to_thread(_dismiss, shell)

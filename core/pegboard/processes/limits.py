@@ -25,13 +25,13 @@ from pegboard.errors import ToolError
 from pegboard.schema.config import ProcessLimits
 
 TICK_S = 0.1
-"""How often a family of processes is looked at, where the kernel holds it, too."""
+"""How often a family of processes is examined if the kernel limits it, too."""
 ALONE_TICK_S = 0.02
 """How often where it does not: root without a control group."""
 SACRIFICE = 500
 """How much sooner (of 1,000) the kernel ends a command than us when memory runs out."""
 LOOK_S = 5.0
-"""How often each process of a family is looked at, whatever the machine has lost."""
+"""How often each process of a family is examined, whatever the machine's load."""
 MEMORY_SHARE = 0.75
 """The share of the machine's memory for a family of processes without a limit of its own."""
 TASKS = 4
@@ -39,7 +39,7 @@ TASKS = 4
 _WORST_SCORE = 1000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _ROOTS = {"pids": Path("/sys/fs/cgroup/pids"), "": Path("/sys/fs/cgroup")}
-"""Where the hierarchies are, by their controllers; version 2 names none."""
+"""The folders of the control groups, by their controllers; version 2 names none."""
 
 _PREFIX = "pegboard-"
 LIMITS = "AGENT_LIMITS"
@@ -51,7 +51,7 @@ LONGEST_BYTES = (128 << 10) - 1
 
 
 class Groups:
-    """The groups of one App, each for at most `tasks` threads; none where none can be made."""
+    """The control groups of one App, each for at most `tasks` threads, if they can be made."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
@@ -304,7 +304,7 @@ class FamilyWatch:
 
 
 def machine() -> Machine:
-    """Read the kernel's counts; zeros where it has none."""
+    """Read the kernel's counts; zeros if it has none."""
     threads = re.search(rb"/(\d+)", _read("/proc/loadavg"))
     free = re.search(rb"MemAvailable:\s+(\d+)", _read("/proc/meminfo"))
     return Machine(int(threads[1]) if threads else 0, int(free[1]) << 10 if free else 0)

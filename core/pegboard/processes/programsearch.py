@@ -22,9 +22,9 @@ _FIRST_LINE_BYTES = 256
 
 
 class FoundProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """A program's path, None where none may be run.
+    """The path of a program, None if no program may run.
 
-    `refused` says why one of the project is passed over, and what allows it; empty if none is.
+    `refused` says why a program of the project is skipped, and how to allow it; else "".
     """
 
     path: str | None = None

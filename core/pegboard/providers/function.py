@@ -49,7 +49,7 @@ class FunctionProvider:
         return tuple(self._models.values())
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model of this id; if none is named, every id is one."""
+        """Return the model of this id; if the function names no models, every id is one."""
         unnamed = self._model(model_id) if self._takes_any else None
         return self._models.get(model_id, unnamed)
 
@@ -82,7 +82,7 @@ class FunctionProvider:
 
 
 class _Pieces:
-    """The state of one answer: the block that is open because the function began none."""
+    """The state of one answer: the open block, if the function has begun one."""
 
     def __init__(self) -> None:
         self.finished = False

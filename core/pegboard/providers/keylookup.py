@@ -110,7 +110,7 @@ class Keys:
         return key
 
     def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
-        """Return where a key would come from, None if nowhere; nothing is run or asked."""
+        """Return where a key would come from, None if there is none; nothing is run or asked."""
         if key := self._given(provider_id, env):
             return key.source
         return self._store.source(provider_id, self._config) if self._store else None
@@ -121,7 +121,7 @@ class Keys:
         return tuple({*self._variables, *(n for n, value in self._env.items() if value in known)})
 
     def values(self) -> tuple[str, ...]:
-        """Every key that is known, longest first, for what leaves them out of what it stores."""
+        """All known keys, longest first, for code that removes them from stored texts."""
         found = {f"known {at}": each for at, each in enumerate((*self._known(), *self._hidden()))}
         return secret_values({**self._env, **found}, [*self._variables, *found])
 

@@ -1,4 +1,4 @@
-"""Tokens and money: about how long a request is, what it cost, and what a run may spend."""
+"""Tokens and money: the estimated length of a request, its cost, and the budget of a run."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -30,7 +30,7 @@ CHARS_PER_TOKEN = 4
 CHARS_AT_LEAST = 3
 """Of the same where the tokens must not be more than estimated."""
 MEDIA_TOKENS = 1_500
-"""About what a picture of full size costs, whatever its bytes."""
+"""The approximate tokens of a picture of full size, whatever its bytes."""
 LONGEST_ANSWER_TOKENS = 32_000
 """What is held for an answer of unlimited length."""
 _MILLION = 1_000_000
@@ -169,7 +169,7 @@ def _tools_length(request: ModelRequest) -> int:
 
 
 def sizes_of(request: ModelRequest) -> str:
-    """Return what a request consists of, in estimated tokens, and what makes it shorter."""
+    """Return the parts of a request in estimated tokens, and the ways to shorten it."""
     window = request.model.limit.input or request.model.limit.context
     system, tools = (
         _system_length(request) // CHARS_AT_LEAST,
@@ -203,7 +203,7 @@ def _length(item: Content, chars: int) -> int:
 
 
 class Budget:
-    """The limits of a run; this one, for runs without a plugin for budgets, limits nothing.
+    """The limits of a run; this class, for runs without a budget plugin, has no limits.
 
     A method that refuses raises `BudgetError`: the step ends, or the call fails, with its text.
     Methods are called on the event loop, and have to be quick.

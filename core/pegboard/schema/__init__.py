@@ -1,1 +1,1 @@
-"""The domain's values: one frozen struct per thing, defined once, used inside and on the wire."""
+"""The domain's values: one frozen struct for each concept, used inside and on the wire."""

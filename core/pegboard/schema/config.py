@@ -1,7 +1,6 @@
 """A project's configuration, its agents, and the programs that plugins run for it.
 
-Keys are spelt as in the files (`small_model`, `default_agent`), whatever the protocol's rule
-for other values is.
+Keys are spelt as in the files (`small_model`, `default_agent`), unlike the protocol's other values.
 """
 
 from typing import Annotated, Any, Literal
@@ -216,7 +215,7 @@ class ProcessLimits(Table, frozen=True, forbid_unknown_fields=True):
     memory_mb: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     def tighten(self, other: "ProcessLimits") -> "ProcessLimits":
-        """Of each limit the lower one; a word about memory counts more than none."""
+        """Take the lower one of each limit; a limit on memory is lower than none."""
         return ProcessLimits(
             processes=_lower(self.processes, other.processes),
             open_files=_lower(self.open_files, other.open_files),
@@ -340,7 +339,7 @@ class Agent(Wire, frozen=True, weakref=True):
 class Command(Wire, frozen=True):
     """A slash command: a template that becomes a prompt.
 
-    `location` is the file that a skill's text stands in, None for any other command.
+    `location` is the file of a skill's text, None for any other command.
     """
 
     name: str

@@ -63,7 +63,7 @@ class SessionFailed(Wire, frozen=True):
 
 
 class SessionWarned(SessionEvent, frozen=True):
-    """Something about a turn that people should know, and that ends nothing."""
+    """A warning about a turn, which goes on."""
 
     message: str
 

@@ -114,7 +114,7 @@ class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
 
     @property
     def orders(self) -> tuple[str | None, ...]:
-        """The prompt's additions to the system prompt: its own text, the answer's form."""
+        """The prompt's additions to the system prompt: its own text, and the form of the answer."""
         return (self.system, self.format.order) if self.format else (self.system,)
 
 
@@ -251,7 +251,7 @@ Failure = (
 
 
 class AssistantMessage(Wire, frozen=True, tag_field="role", tag="assistant"):
-    """One answer of a model; every request to a model makes a message of its own.
+    """One answer of a model; each request to a model creates a message.
 
     `cost` is in US dollars, None when the model's price is not known. `finish` is why the model
     stopped: stop, length, content-filter, tool-calls, error, other or unknown. `structured` is the

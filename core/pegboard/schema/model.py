@@ -94,7 +94,7 @@ class ModelCost(Wire, frozen=True):
 
 
 class ModelLimit(Wire, frozen=True):
-    """Tokens: the whole window, what an answer may have, what a request may read.
+    """Tokens: the whole window, the most of an answer, the most of a request.
 
     None is not known.
     """
@@ -190,7 +190,7 @@ _EFFORT = "reasoningEffort"
 
 
 def fill_model(model: Model, facts: ModelFacts) -> Model:
-    """Return the model, with the facts filled in of which its provider says nothing."""
+    """Return the model, with known facts for those that its provider leaves open."""
     return with_facts(model, merge_facts(facts, over=_facts_of(model)))
 
 

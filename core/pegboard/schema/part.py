@@ -67,7 +67,7 @@ ToolState = Pending | Running | Completed | Failed
 
 
 class SourceText(Rest, frozen=True):
-    """The piece of the user's text that a part stands for; offsets count characters."""
+    """The piece of the user's text from which a part was made; offsets count characters."""
 
     value: str
     start: int
@@ -278,7 +278,7 @@ class SubtaskInput(Wire, frozen=True, tag_field="type", tag="subtask"):
 
 
 def mime_of(path: Path) -> str:
-    """Return the MIME type for a file part: its own if a model may see or hear it, else text."""
+    """Return the MIME type for a file part: its own if models accept it, else text."""
     import mimetypes  # its tables take 10 ms, and few prompts have files
 
     guessed = mimetypes.guess_type(path.name)[0] or ""

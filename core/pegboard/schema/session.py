@@ -31,7 +31,7 @@ READ = "read"
 """The permission for reading a file's content with any tool; config files name it so."""
 EDIT = "edit"
 EDIT_SWITCHES = frozenset({"write", "edit", "patch", "multiedit"})
-"""The words of OpenCode's `tools` tables that stand for the permission `EDIT`."""
+"""The names in OpenCode's `tools` tables that mean the permission `EDIT`."""
 USER_KEY = "user"
 """Stands for a project's id before what the user approved for all projects."""
 
@@ -97,7 +97,7 @@ class PermissionRequest(Wire, frozen=True):
         return command
 
     def list_strings(self, key: str) -> tuple[str, ...]:
-        """Return the strings of a list in the metadata, such as `writes`; none without the list."""
+        """Return the strings of a list in the metadata, such as `writes`; else none."""
         value = self.metadata.get(key)
         return (
             tuple(each for each in value if isinstance(each, str))
@@ -319,7 +319,7 @@ class Session(Wire, frozen=True):
 
 
 class Idle(Wire, frozen=True, tag_field="type", tag="idle"):
-    """The status of a session in which nothing runs."""
+    """The status of a session without a run."""
 
 
 class Busy(Wire, frozen=True, tag_field="type", tag="busy"):
@@ -378,5 +378,5 @@ def title_from(text: str) -> str | None:
 
 
 def is_untitled(session: Session) -> bool:
-    """Return whether the session has no title of its own yet."""
+    """Return whether the session has only a generated title."""
     return session.title.startswith(NEW_TITLE)

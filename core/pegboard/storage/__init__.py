@@ -286,7 +286,7 @@ class Storage(Protocol):
         ...
 
     async def release(self, fence: Fence) -> None:
-        """Give the right back; nothing happens when another process has it.
+        """Give the right back; do nothing when another process has it.
 
         Calls and answers of the session that have no end in the database are marked as
         interrupted. Nothing is raised when the database cannot be written: the storage tries again

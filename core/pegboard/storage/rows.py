@@ -1,4 +1,4 @@
-"""Rows that are damaged or unfinished: the values and the changes that stand for them.
+"""Rows that are damaged or unfinished: the values and changes that replace them.
 
 A damaged row becomes a value that names it, and hides no other. Unfinished work of a process that
 has died, or could not write its end, ends with an error.
@@ -230,7 +230,7 @@ def read_todos(data: bytes) -> tuple[Todo, ...]:
 
 
 def read_json(data: bytes, kind: type[_Value]) -> _Value | None:
-    """Return the value of a row that a damaged row leaves out: None stands for it."""
+    """Return the value of a row, None for a damaged one."""
     try:
         return msgspec.json.decode(data, type=kind)
     except _DAMAGE:

@@ -94,7 +94,7 @@ class Probe:
         self._laid = {*self.directory.rglob("*")}
 
     async def flaw(self, arguments: Mapping[str, Any], *, calls: bool) -> str:
-        """Return what is wrong with the requests of a call, "" if nothing or if it fails."""
+        """Return the fault in the requests of a call, "" if there is none or the call fails."""
         if await broken(self._tool.id, {"requires": partial(self._require_all, arguments)}):
             return ""
         if self._tool.permission not in self._asked:
@@ -151,7 +151,7 @@ class Probe:
         return nullcontext()
 
     def progress(self, **_: object) -> None:
-        """Show nothing."""
+        """Show no progress."""
 
     async def replace(self, _: Path, __: bytes) -> int:
         """Note that the tool changes a file."""

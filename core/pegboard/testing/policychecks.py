@@ -95,7 +95,7 @@ async def _answers(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
 
 
 async def _patterns(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
-    """Check that a request is judged like the strictest of its patterns, wherever that stands."""
+    """Check that a request is judged like the strictest of its patterns, in any order."""
     for request in asked:
         alone = [await policy.ask(_with(request, (each,))) for each in request.patterns]
         wanted = max(alone, key=_strictness, default=None)

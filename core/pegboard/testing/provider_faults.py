@@ -1,6 +1,6 @@
 """The faults of a provider's server, each over a real socket, with the outcome that it must have.
 
-The table is the same for every HTTP provider; the wire format of one brings its own frames.
+The table is the same for every HTTP provider; each wire format provides its own frames.
 """
 
 import asyncio
@@ -30,8 +30,8 @@ IDLE_S = 0.4
 """The silence that a request allows; `make` gives the provider as little for the first byte."""
 _LEAVING_S = 5.0
 Make = Callable[[str], Provider]
-"""A provider whose server is at this URL. It waits less than a second for the head of an answer,
-and tries nothing again by itself."""
+"""A function that makes a provider whose server is at this URL. It waits less than a second for the
+head of an answer, and does not retry by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""A whole turn in a test: an App in folders of its own, and a model that the test has written."""
+"""A whole turn in a test: an App in temporary folders, and a scripted model."""
 
 import asyncio
 import os

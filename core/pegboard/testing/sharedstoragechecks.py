@@ -98,7 +98,7 @@ async def _owners(shared: _Shared) -> None:
 
 
 async def _takeovers(shared: _Shared) -> None:
-    """Check that the right of a closed storage is free, and that its fence is worth nothing."""
+    """Check that the right of a closed storage is free, and that its fence is refused."""
     site = shared.site
     session = await site.with_session()
     async with shared.other() as other:

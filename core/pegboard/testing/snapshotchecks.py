@@ -142,7 +142,7 @@ async def _others(sites: _Sites) -> None:
 
 
 async def _lineages(sites: _Sites) -> None:
-    """Check that what a subagent writes is its caller's work, too."""
+    """Check that the changes of a subagent also count as its caller's."""
     async with sites() as site:
         site.snapshots.lineage(_SESSION, None)
         owners = site.snapshots.lineage("ses_child", _SESSION)

@@ -183,7 +183,7 @@ async def _texts(sites: Sites) -> None:
 
 
 async def _whole(sites: Sites) -> None:
-    """Check that all changes of a commit are written, or none, and then without an event."""
+    """Check that all changes of a commit are written, or none and then no event."""
     async with sites() as site:
         session = await site.with_session()
         before = len(site.events)

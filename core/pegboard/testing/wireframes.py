@@ -12,7 +12,7 @@ CONTENT_TYPES: Mapping[Framing, str] = {
     "lines": "application/x-ndjson",
 }
 IDLE_FRAMES: Mapping[Framing, bytes] = {"events": b": ping\n\n", "lines": b"\n"}
-"""What a server sends to keep a connection open, and means nothing."""
+"""The meaningless frame that a server sends to keep a connection open."""
 BROKEN_FRAMES: Mapping[Framing, bytes] = {"events": b'data: {"broken\n\n', "lines": b'{"broken\n'}
 
 

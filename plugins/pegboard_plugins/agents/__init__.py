@@ -1,4 +1,4 @@
-"""The agents that come with Pegboard, and the prompt of every agent that has none of its own.
+"""The built-in agents, and the default prompt of agents.
 
 The prompt is in pieces, each a subject of its own, in the order in which they stand. A piece
 begins with its title, `# Title`, by which a plugin finds and replaces it. Families of models,
@@ -262,7 +262,7 @@ def _choice(name: str | None) -> ModelChoice | None:
 async def chat_system_transform(
     session: SessionView, model: Model, system: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """Put the pieces in front of a turn, for an agent without a prompt of its own."""
+    """Add the pieces to the front of the prompt, for an agent without its own prompt."""
     lacks = session.purpose == "turn" and not session.agent.prompt
     return (*prompt_for(model), *system) if lacks else None
 

@@ -79,7 +79,7 @@ class MessageReader:
 
     @property
     def said(self) -> tuple[dict[str, Any], ...]:
-        """The blocks of an answer that is paused, as they came; none of one that is not.
+        """The blocks of a paused answer, as they came; empty for any other answer.
 
         A block that cannot be sent back ends the answer where it is.
         """
@@ -208,7 +208,7 @@ class MessageReader:
         yield from self._stop_all()
 
     def _usage(self) -> Usage | None:
-        """Tokens of all requests that the answer took; None where there are none to trust."""
+        """Return the tokens of all requests of the answer; None if they are not reliable."""
         counts, spent = self._counts, self._spent
         if "output_tokens" not in counts:
             return None

@@ -15,7 +15,7 @@ from pegboard.unstable import media_bytes, snake_case
 from pegboard_plugins.anthropic.thinking import thinking_of
 
 OUTPUT_TOKENS = 8192
-"""The API asks for a limit; what all models allow stands in where a model's own is not known."""
+"""The limit for a model whose own is unknown, because the API requires one: all models allow it."""
 MARKED_TURNS = 2
 """Of four marks two are for what changes: the newest turn, and the one that the last request
 ended with, which is found in the cache again."""
@@ -28,7 +28,7 @@ _END = b"}]}"
 """How each kept message ends: its last block, the blocks, the message."""
 _USER = b'{"role":"user"'
 _NOTHING = b" "
-"""The form of a message that has nothing for the model."""
+"""The content of a message that has nothing for the model."""
 _SAMPLING = ("temperature", "top_p", "top_k")
 _CONTROL = ("cache_ttl", "tool_streaming", "thinking", "effort", "reasoning_effort", *_SAMPLING)
 """Options that are not sent as they are."""

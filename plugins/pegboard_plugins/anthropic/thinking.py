@@ -1,4 +1,4 @@
-"""The amount of Claude's reasoning: a word that bounds its own choice, or a number of tokens."""
+"""The amount of Claude's reasoning: an effort, or a number of tokens."""
 
 import re
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _OFF = ("none", "off", "disabled")
 
 
 def thinking_of(request: ModelRequest, limit: int) -> dict[str, Any]:
-    """Return the fields `thinking` and `output_config`; none where the model shall not think.
+    """Return the fields `thinking` and `output_config`; empty where the model shall not think.
 
     The options `effort` and `reasoningEffort` take a word, `thinking` is sent unchanged.
     """

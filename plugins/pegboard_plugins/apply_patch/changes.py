@@ -1,4 +1,4 @@
-"""The effect of a patch on each file, worked out before anything is written."""
+"""The effect of a patch on each file, computed before any file is written."""
 
 import os
 import stat
@@ -96,7 +96,7 @@ async def _located(context: PermissionContext, section: Section) -> PatchPlace:
 
 
 def planned(context: ToolContext, places: Sequence[PatchPlace]) -> list[PatchedFile]:
-    """Compute the change of each file; it reads, and writes nothing.
+    """Compute the change of each file; read files, but write none.
 
     :raises PatchError: when a section does not fit the files.
     :raises ToolError: when this session has not read the current content of a file.

@@ -62,7 +62,7 @@ class Delete(msgspec.Struct, frozen=True):
 class PatchChunk(msgspec.Struct, frozen=True):
     """One place of a file: lines kept, taken and given, below the `headers`.
 
-    `at_end`: it ends where the file ends. `line` is where it stands in the patch.
+    `at_end`: it ends at the end of the file. `line` is its line in the patch.
     """
 
     line: int

@@ -30,7 +30,7 @@ _PASSES: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _plain)
 
 
 class AmbiguousChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A chunk whose lines stand in several places of the file, of which the first was taken.
+    """A chunk whose lines occur in several places of the file; the first one was changed.
 
     `chunk` and the lines count from 1, the lines in the file as it was. `others` are at most
     `SHOWN_PLACES`; `more` says that there are more.

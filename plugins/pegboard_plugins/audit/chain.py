@@ -1,4 +1,4 @@
-"""The lines of the audit log, each of which has the digest of the one before it.
+"""The lines of the audit log, each with the digest of the line before it.
 
 A line begins with `{"v":2,` and ends with `,"hash":"..."}`, where the digest is that of the bytes
 before this end: a blank, an escape or a key that occurs twice is a change. Lines that were written
@@ -41,7 +41,7 @@ class ChainLink(msgspec.Struct, frozen=True):
 
 
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line as it was read: its own link, and what is wrong with it, if anything is.
+    """A line of the log: its own link, and its fault, if there is one.
 
     `note` is what a line says that was written because a crash had cut another, `loss` what one
     says that was written because something was gone.
@@ -152,7 +152,7 @@ def _ending(digest: str) -> bytes:
 
 
 def _is_as_written(text: bytes, entry: Mapping[str, Any], digest: str) -> bool:
-    """Return whether the bytes are those of which the digest was made; `entry` is without it."""
+    """Return whether the digest fits the bytes; `entry` is without it."""
     if text.startswith(_BEGINNING):
         body = text.removesuffix(_ending(digest))
         return body != text and digest == hashlib.sha256(body).hexdigest()

@@ -246,7 +246,7 @@ class Audit:
         return replace(head, last=self._known.last, size=self._known.size)
 
     def _put(self, end: _End, entries: Sequence[_Entry], *, sync: bool) -> ChainLink:
-        """Write the lines, after one for each thing that was found to be wrong."""
+        """Write the lines, after a line for each fault that was found."""
         content, last = b"", end.last
         found = [("repaired", {"found": text}) for text in end.found]
         for kind, facts in (*found, *((each.kind, each.facts) for each in entries)):

@@ -13,7 +13,7 @@ _EVERYDAY = words("prefixes", "everyday", "acts")
 _MODULES = words("prefixes", "everyday", "modules")
 _LOOKS, _GIT_LOOKS = words("prefixes", "looks", "programs"), words("prefixes", "looks", "git")
 _PLAIN = {"git": ("--no-pager", "--no-optional-locks")}
-"""Options before the words that change nothing of what the command does."""
+"""Options before the words that do not affect what the command does."""
 _OPENS = {*WRAPPERS, *RUNNERS, "eval", "trap", "script", "watch", "source", "."}
 
 
@@ -27,7 +27,7 @@ def is_once(scanned: Scan) -> bool:
 
 
 def covered(scanned: Scan) -> list[str]:
-    """Return the patterns of a permanent approval; none if a part could run anything."""
+    """Return the patterns of a permanent approval; empty if a part could run anything."""
     is_open = any(re.search(r"[*?]", given) for given, *_ in scanned.settings)
     if scanned.unclear or is_open or not all(map(_is_plain, scanned.commands)):
         return []
@@ -54,7 +54,7 @@ def _opens(name: str) -> bool:
 
 
 def _runs_code(name: str) -> bool:
-    """Return whether the program is a shell or an interpreter, of whatever version."""
+    """Return whether the program is a shell or an interpreter, of any version."""
     return runs_code(name) or runs_code(name.rstrip("0123456789."))
 
 

@@ -22,7 +22,7 @@ _SET_NAMES, _SHELL_OPTIONS = words("shell", "words", "set"), words("shell", "wor
 _NO_OPERAND = re.compile(r"-[vR]$")
 _OF_ONE = re.compile(r"-[b-npq-uw-zG-S]")
 _OF_TWO = re.compile(r"|\]|[=!<>]=?|-(eq|ne|lt|le|gt|ge|nt|ot|ef|a|o)")
-"""What stands before an operand of a test, or behind one."""
+"""The signs before an operand of a test, or after one."""
 _ARRAYS = frozenset({"-a", "-A", "-ga", "-gA", "-ra", "-ax"})
 
 

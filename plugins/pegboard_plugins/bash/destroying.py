@@ -68,7 +68,7 @@ def destroy(base: str, words: Words, operands: Words, findings: WalkState) -> No
 
 
 def _is_made(base: str, operands: Words, findings: WalkState) -> bool:
-    """Return whether the line itself has made what is written, of what a value names."""
+    """Return whether the line itself has made the file that it writes by a value."""
     named = [word for word in operands if not word.text.startswith("-")]
     own = {piece.text for word in named[-1:] if word.word for piece in word.word.pieces}
     paths = (path for word in named[:-1] for path in findings.places(word))

@@ -9,7 +9,7 @@ _SEQUENCE = re.compile(
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 
 MOST_STATES = 100
-"""A line with more of them is a display of progress, whatever their lengths."""
+"""A line with more of them is a progress display, whatever their lengths."""
 
 
 def plain(text: str) -> str:

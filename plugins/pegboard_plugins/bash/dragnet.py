@@ -31,7 +31,7 @@ _DELETES = re.compile(rf"{'|'.join(_DELETERS)}|mkfs(\.\w+)?")
 _OF_SYSTEM = re.compile(r"(/usr)?/s?bin/[^/]*$")
 _GLUED = re.compile(r"-[A-Za-z][a-z]")
 _FILLED = re.compile(r"\b(?:xargs|parallel)\b[^|;&\n]*?\s-I ?([^\s-]\S*)")
-"""What stands for the input of xargs."""
+"""The placeholder for the input of xargs."""
 _ACTS = frozenset({"-delete", "--remove-files"})
 _FINDS_ANYWHERE = re.compile(r"\bfind\s+['\"]?[$`][^\n]*\s-(delete|exec|ok)")
 _LOOP = re.compile(r"\bfor\s+(\w+)\s+in\s([^;\n]*)")

@@ -1,4 +1,4 @@
-"""Approvals for good: what covers a request, and what a choice of a person would cover."""
+"""Permanent approvals: the requests that they cover, and what a user's choice would cover."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Judgements: what a call would ask, and how that would be decided; nothing runs."""
+"""Judgements: the requests of a call and their verdicts, without running the call."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -69,7 +69,7 @@ class Policy:
     async def foresee(
         self, tool_id: str, args: Mapping[str, Any], *, agent: str | None = None
     ) -> ForeseenCall:
-        """Return what a call of this tool requires; nothing runs.
+        """Return the requests of a call of this tool, without running it.
 
         :raises ToolError: when there is no such tool, or the arguments do not fit it, or its
             `requires` refuses them or takes longer than a call may.

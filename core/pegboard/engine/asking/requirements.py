@@ -54,7 +54,7 @@ class CallFacts:
 
     @property
     def trusted(self) -> bool:
-        """The user lets the project's own code run, or it brings none."""
+        """Whether the user lets the project's own code run, or it has none."""
         return self._engine.decision.trusted
 
     async def process_env(self) -> Mapping[str, str]:

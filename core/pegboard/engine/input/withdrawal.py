@@ -29,7 +29,7 @@ class Withdrawal:
     prepares: Callable[[], bool]
 
     async def of(self, session_id: str, message_id: str) -> bool:
-        """Return whether the prompt is gone for good: no model has read it, and none will.
+        """Return whether the prompt is withdrawn: no model has read it, and none will.
 
         :raises NotFoundError: when the session has no such message.
         :raises SessionBusyError: while another process runs the session, or when its prompts are
