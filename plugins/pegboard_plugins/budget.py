@@ -162,7 +162,7 @@ class Shared:
 
 @dataclass(slots=True)
 class Accounts(Budget):
-    """The accounts that a session's run spends from: its own and those of who called it.
+    """The accounts that a session's run spends from: its own and its callers'.
 
     `whole` is the one among them that is of the session's whole life.
     """
@@ -187,7 +187,7 @@ class Accounts(Budget):
             account.tool_calls += 1
 
     def take_subagent(self) -> None:
-        """Count a subagent of the run, at whatever depth."""
+        """Count a subagent of the run, at any depth."""
         if self.shared.begun >= self.shared.subagents:
             raise ToolError(
                 f"no more subagents can be begun: there were {self.shared.begun} for this prompt,"

@@ -13,7 +13,7 @@ MODE = "PEGBOARD_CASSETTE"
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return a configuration for `AppOptions.config` that puts the test's App on its own tape.
+    """Return a configuration for `AppOptions.config` that gives the test's App its own tape.
 
     The tape is `cassettes/FILE.TEST.jsonl`. The mode is `auto`, or the value of PEGBOARD_CASSETTE.
     """

@@ -134,7 +134,7 @@ def _visible(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[
 
 
 class _Newest:
-    """The newest of the files that fit, of which no more are kept than are shown.
+    """The newest of the matching files, at most as many as are displayed.
 
     Used by one thread at a time. Ages are looked up relative to the open folder, which takes
     half the time; of equally old files the one with the greater name counts as newer.

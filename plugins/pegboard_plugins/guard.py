@@ -63,7 +63,7 @@ _DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|md|dm-|mapper/|r?disk|loop|z
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
     """Deny the destruction of a vital folder; ask before a write of code that runs by itself.
 
-    Ask, too, before an agent calls Pegboard, with which it could trust and allow by itself.
+    Ask, too, before an agent calls Pegboard, which could trust and allow by itself.
     """
     destroys = request.list_strings("destroys")
     said = None
@@ -185,7 +185,7 @@ def _home(session: SessionView) -> Path:
 def _is_allowed(
     session: SessionView, request: PermissionRequest, permission: str, text: str
 ) -> bool:
-    """Return whether the user has allowed exactly this target, in a rule of its own."""
+    """Return whether a rule of the user allows exactly this target."""
     said = [
         rule for ruleset in session.rulesets if ruleset.source == "config" for rule in ruleset.rules
     ]
@@ -230,7 +230,7 @@ def _vital(target: str, session: SessionView) -> str:
 
 
 def _written_over(target: str, session: SessionView) -> str:
-    """Name the root or home that the folder is: nothing is written over one as a whole."""
+    """Name the root or home that the folder is: no command may overwrite one as a whole."""
     folder, _, name = target.rstrip("/").rpartition("/")
     path = Path(resolved_path(folder or "/" if name in _EVERYTHING else target))
     if path == session.directory:
@@ -244,7 +244,7 @@ def _written_over(target: str, session: SessionView) -> str:
 def _swept_wildcard(
     targets: Sequence[str], session: SessionView, request: PermissionRequest
 ) -> tuple[str, str] | None:
-    """Return the wildcard that leaves next to nothing of a vital folder, and the reason."""
+    """Return the wildcard that would empty a vital folder, and the reason."""
     folders: dict[str, list[str]] = {}
     for target in targets:
         if not _is_allowed(session, request, DESTROY, target):
@@ -299,7 +299,7 @@ def _vitals(session: SessionView) -> Iterator[tuple[Path, str]]:
 
 
 def _targets_of(target: str) -> Iterable[str]:
-    """Return the target as written and with links resolved; of `folder/*` the folder, too."""
+    """Return the target as written and with links resolved; for `folder/*` also the folder."""
     folder, _, name = target.rstrip("/").rpartition("/")
     real = _resolve(folder or "/")
     found = dict.fromkeys((os.path.normpath(target), os.path.normpath(f"{real}/{name}")))

@@ -1,4 +1,4 @@
-"""The tool that stands for a call that could not be understood; no model is offered it."""
+"""The tool that replaces a call that cannot be understood; no model is offered it."""
 
 from pegboard import Tool, ToolContext, ToolResult, hookimpl
 from pegboard import tool as as_tool

@@ -65,7 +65,7 @@ def _by_key(steps: Iterator[FoldStep]) -> dict[tuple[str, str], FoldStep]:
 
 
 def _changed_line(before: FoldStep | None, after: FoldStep | None) -> str:
-    """Return the first line that a plugin changed by itself, "" if it changed none."""
+    """Return the first line that a plugin changed by itself, or ""."""
     match before, after:
         case FoldStep(), FoldStep():
             given = _first_change(before.before, after.before)

@@ -196,7 +196,7 @@ def _may_destroy(word: str) -> bool:
 
 
 def _destroys(word: str, behind: Sequence[str]) -> bool:
-    """Return whether a word destroys what stands behind it, as far as the words tell."""
+    """Return whether a command destroys its operands, as far as its words show it."""
     if _deletes(word):
         return True
     if word.startswith("$"):  # what is told what `rm -rf` is told

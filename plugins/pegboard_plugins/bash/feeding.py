@@ -50,7 +50,7 @@ def _feed_words(
 
 
 def fed_texts(findings: WalkState) -> Sequence[str]:
-    """Return the texts of the input that stand in the line: after `echo`, or as a text."""
+    """Return the texts of the input that are in the line: after `echo`, or a here-string."""
     fed = findings.fed
     if fed is not None and fed.kind == "text" and fed.word:
         return findings.values.texts(fed.word, number=ANY_NUMBER)

@@ -45,7 +45,7 @@ _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stde
 
 
 class Glob(NamedTuple):
-    """A path with wildcards: as it stands, as a pattern for its folder too, and that folder.
+    """A path with wildcards: as written, as a pattern that also covers its folder, and that folder.
 
     The folder is the one before its first sign. `is_written`: what it fits would be changed. Names
     with blanks come apart, into words from the folder `base`, where that is not empty.
@@ -235,7 +235,7 @@ class WalkState:
                     yield target + plain.removeprefix(link) + end
 
     def places(self, word: Operand) -> list[str]:
-        """Return the paths of a word without devices, which store nothing."""
+        """Return the paths of a word without devices, which do not store anything."""
         paths = self.folders(word)
         return [path for path in paths if path[:5] != "/dev/" or not _DEVICE.fullmatch(path)]
 

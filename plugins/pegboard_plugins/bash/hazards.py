@@ -94,7 +94,7 @@ def _nested(findings: WalkState) -> str:
 
 
 def _top(folder: str) -> str:
-    """Return the top of the repository in which a folder lies, empty for none."""
+    """Return the top of the repository around a folder, empty without one."""
     places = (folder, *map(str, Path(folder).parents))
     return next((each for each in places if os.path.isdir(f"{each}/.git")), "")  # noqa: PTH112 - text
 
@@ -162,7 +162,7 @@ def _finding(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def names_parent(text: str, findings: WalkState, depth: int = 0) -> bool:
-    """Return whether the text stands for the process that runs the line, or for its number."""
+    """Return whether the text means the process that runs the line, or its number."""
     if "ppid" in text.lower() or _lists_own(text):
         return True
     names = re.findall(r"\$\{?(\w+)", text) if depth < _DEEPEST else []
@@ -199,7 +199,7 @@ def _killing(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def _lists_own(text: str) -> bool:
-    """Return whether Pegboard is among the processes of which the text puts out the numbers."""
+    """Return whether Pegboard is among the processes whose numbers the text prints."""
     found = _LISTS_PROCESSES.search(text)
     if found is None or len(text) > _LONGEST_SOURCE:
         return found is not None
@@ -262,7 +262,7 @@ _RULES: Mapping[str, Callable[[Sequence[Word], WalkState], str]] = {
 def tells_of_process(text: str) -> bool:
     """Return whether the words of a text may name the file with the variables of a process.
 
-    As a wildcard or in a variable, too; quotes and backslashes count for nothing.
+    A wildcard or a variable counts, too; quotes and backslashes are ignored.
     """
     if "proc" not in (plain := _QUOTES.sub("", text)):
         return False

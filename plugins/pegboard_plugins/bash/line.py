@@ -112,7 +112,7 @@ class CommandCall:
         return command
 
     def run(self, text: str, word: Word) -> None:
-        """Judge code that the command gives to a shell; the word is where it stands.
+        """Judge code that the command gives to a shell; the word is its place.
 
         That of most programs is `sh`; what `eval` and `trap` are given the same shell reads.
         """

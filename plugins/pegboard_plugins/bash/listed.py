@@ -17,7 +17,7 @@ from pegboard_plugins.bash.listings import finds
 MOST_FILES = 20_000
 """So many files below a folder are looked at."""
 _OBJECTS = "/.git/objects"
-"""Has very many files, of which none runs."""
+"""Folders with very many files, none of which runs."""
 _KERNEL = frozenset({"/dev", "/proc", "/sys"})
 """What is there is of the system's running, and other judges look after it."""
 

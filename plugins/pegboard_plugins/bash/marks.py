@@ -21,12 +21,12 @@ BLANK, BACKSLASH, BRACKET = (chr(_MARK + ord(sign)) for sign in " \\[")
 
 
 def marked(text: str) -> str:
-    """Return a text as it stands, each of its signs marked."""
+    """Return a text with each of its signs marked."""
     return text.translate(_WHOLE) if _TO_MARK.search(text) else text
 
 
 def closed(text: str) -> str:
-    """Return a marked text with its blanks marked, too: nothing parts it."""
+    """Return a marked text with its blanks marked, too, so that it is not split."""
     return text.translate(_CLOSED)
 
 
@@ -62,7 +62,7 @@ def unquoted(text: str) -> tuple[str, ...]:
 
 
 def as_string(word: Word) -> Word:
-    """Return the word as an assignment expands it: nothing in it is a wildcard, nothing splits."""
+    """Return the word as an assignment expands it: without wildcards and splitting."""
     if word.literal is not None:
         return word
     pieces = [_in_quotes(piece) for piece in word.pieces]

@@ -51,7 +51,7 @@ def _in_files(words: Sequence[Operand], findings: WalkState) -> Iterator[str]:
 
 
 def _named_in(patch: str, words: Sequence[Operand], *, is_git: bool) -> Iterator[str]:
-    """Yield the names in a patch without the folders that `-p` takes off, else as they stand."""
+    """Yield the names in a patch, without the folders that `-p` strips."""
     texts = [word.text for word in words]
     count = next((text[2:] for text in texts if re.fullmatch(r"-p\d", text)), "")
     folders = option_values(words, ("--directory",) if is_git else ("-d", "--directory"))

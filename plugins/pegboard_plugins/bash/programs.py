@@ -179,7 +179,7 @@ def git_words(texts: Sequence[str]) -> list[str]:
 def plain_form(program: str, texts: Sequence[str]) -> tuple[str, ...]:
     """Return a command without the options ahead of its act: `git push` of `git -C . push`.
 
-    Empty where none stands there.
+    It is empty without a program there.
     """
     words = _from_act(program, texts) if program in _AHEAD else texts
     return (program, *words) if words and len(words) < len(texts) else ()

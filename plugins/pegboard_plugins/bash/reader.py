@@ -73,7 +73,7 @@ def _list(source: ShellSource, ends: tuple[str, ...], closer: str) -> StatementB
 def _separated(
     source: ShellSource, part: Statement, ends: tuple[str, ...], closer: str
 ) -> Statement:
-    """Read the separator after a statement: in the background it has its own shell."""
+    """Read the separator after a statement; a background statement has its own shell."""
     letter = source.letter
     if letter == ";" and source.sees(";;"):
         if ";;" not in ends:

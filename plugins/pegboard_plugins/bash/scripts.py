@@ -130,7 +130,7 @@ def _texts(one: Simple) -> Sequence[str]:
 
 
 def _input(line: JudgedLine, command: ShellCommand) -> Iterator[str]:
-    """Yield the input of a command, as far as it stands in the line."""
+    """Yield the input of a command, as far as it is written in the line."""
     one = next((each for each in line.simples if each.runs is command), None)
     if one is None:
         return

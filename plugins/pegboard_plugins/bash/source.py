@@ -1,4 +1,4 @@
-"""A text that is read from left to right: each letter is taken by a rule, or nothing is known."""
+"""A text that is read from left to right: a rule takes each letter, or the text is unknown."""
 
 import re
 import unicodedata
@@ -78,7 +78,7 @@ class ShellSource:
         self.pending: list[Callable[[], None]] = []
 
     def no(self, code: str, start: int | None = None) -> NoReturn:
-        """Raise the error that the grammar does not allow what stands here."""
+        """Raise the error that the grammar does not allow the next letters."""
         raise Unclear(code, self.at if start is None else start, self.at + 1)
 
     @property
@@ -87,11 +87,11 @@ class ShellSource:
         return self.text[self.at : self.at + 1]
 
     def sees(self, text: str) -> bool:
-        """Return whether this stands next."""
+        """Return whether these letters come next."""
         return self.text.startswith(text, self.at)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Go on behind what fits here, if anything does."""
+        """Skip the letters that match here, if any do."""
         found = pattern.match(self.text, self.at)
         if found is not None:
             self.at = found.end()
@@ -159,7 +159,7 @@ class ShellSource:
             read_body()
 
     def adopt(self, other: "ShellSource") -> None:
-        """Take what was found in a text that stands in this one."""
+        """Take the findings of a text that is part of this one."""
         self.simples += other.simples
         self.functions |= other.functions
         self.sums |= dict.fromkeys(other.sums, self.at)

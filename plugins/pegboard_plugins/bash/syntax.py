@@ -217,7 +217,7 @@ def has_caret_set(one: Simple) -> bool:
 
 
 def lone(parts: Sequence[Statement]) -> Simple | None:
-    """Return the only command of these statements, if it sets nothing."""
+    """Return the only command of these statements, unless it sets a variable."""
     while len(parts) == 1 and isinstance(parts[0], StatementBlock) and parts[0].kind == "list":
         parts = parts[0].parts
     one = parts[0] if len(parts) == 1 else None
@@ -252,7 +252,7 @@ class Operand(NamedTuple):
 
     @property
     def dynamic(self) -> bool:
-        """Whether only the shell knows what stands there at last."""
+        """Whether only the shell knows the final text."""
         return ANYTHING in self.text
 
     @property

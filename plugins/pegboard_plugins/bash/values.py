@@ -183,7 +183,7 @@ class Values:
         return tuple(dict.fromkeys(each for text in texts for each in unquoted(text)))
 
     def _of_output(self, piece: Piece) -> tuple[str, ...]:
-        """Return the output of a substitution, as far as it stands in the line."""
+        """Return the output of a substitution, as far as it is written in the line."""
         if _MAKES_TEMPORARY.fullmatch(piece.raw):
             return (MADE_UP,)
         if found := put_out(piece.body, self._folders(), self._spread):

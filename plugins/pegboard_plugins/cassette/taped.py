@@ -97,7 +97,7 @@ class Tape:
         )
 
     async def add(self, record: Record) -> None:
-        """Write a record at the end of the file: all of it or, where that fails, nothing.
+        """Append a record to the file: all of it, or nothing if that fails.
 
         :raises ProviderError: when it cannot be written.
         """
@@ -211,7 +211,7 @@ class Taped:
         return self._provider.resolve(model_id)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the answer on the tape; where there is none, that of the provider.
+        """Yield the answer on the tape, or the provider's if the tape has none.
 
         :raises ProviderError: when a tape that is only replayed does not have it.
         """

@@ -50,7 +50,7 @@ async def ask_servers(
 ) -> tuple[ListingOutcome, ...]:
     """Ask each server for its models, all at once, and keep what they say.
 
-    No proxy stands between us and servers that are `local`.
+    Requests to `local` servers use no proxy.
     """
     import httpx  # 0.1 s that a list without questions does not pay
 

@@ -1,4 +1,4 @@
-"""`pegboard models`: what can be named after `--model`, and what is known of it."""
+"""`pegboard models`: the values of `--model`, and the known facts of each."""
 
 import json
 import os

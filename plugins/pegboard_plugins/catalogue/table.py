@@ -162,7 +162,7 @@ _REASONING = ("o1", "o3", "o4", "gpt-5", "gpt-6")
 
 
 def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
-    """Return all that is known of a model, None when that is nothing."""
+    """Return all known facts of a model, None without any."""
     served = _provider(cache / SERVED, provider)
     refreshed = _provider(cache / REFRESHED, provider)
     shipped = _provider(SHIPPED, provider)
@@ -217,7 +217,7 @@ def _table(path: Path, _written_at: int) -> Mapping[str, msgspec.Raw]:
 
 
 def _named(listed: Listed | None, model: str) -> ModelFacts | None:
-    """Return the model with this name, or the one of which the name is a dated release."""
+    """Return the model with this name, or the one whose dated release has it."""
     if listed is None:
         return None
     row = listed.models.get(model) or listed.models.get(re.sub(_DATED, "", model))

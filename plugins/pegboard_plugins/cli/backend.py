@@ -114,7 +114,7 @@ class Backend(Protocol):
     async def name_model(
         self, chosen: str | None, agent: str | None, session: Session | None
     ) -> str:
-        """Return the name of the model that answers, empty where nothing names one."""
+        """Return the name of the model that answers, empty if none is chosen."""
         ...
 
     async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
@@ -161,7 +161,7 @@ class Backend(Protocol):
         ...
 
     async def abort(self, session_id: str) -> bool:
-        """Stop what runs in the session; False when nothing could be stopped."""
+        """Stop the session's run; False when none could be stopped."""
         ...
 
     async def block(self, part: ToolPart, width: int) -> Block:
@@ -192,7 +192,7 @@ class Backend(Protocol):
 def model_name(
     chosen: str | None, agent: Agent | None, session: Session | None, default: str | None
 ) -> str:
-    """Return the model that answers, as `provider/model`; empty where nothing names one."""
+    """Return the model that answers, as `provider/model`; empty if none is chosen."""
     if chosen:
         return chosen
     if agent is not None and agent.model is not None:
@@ -203,7 +203,7 @@ def model_name(
 
 
 class LocalBackend:
-    """The `Backend` that an open App is; it closes nothing."""
+    """The `Backend` of an open App, which it does not close."""
 
     def __init__(self, app: "App") -> None:
         self._app = app

@@ -155,7 +155,7 @@ def _lines(
 
 
 def _ended(text: str, run: "TrialRun") -> int:
-    """Write why there is nothing to search, with what the command printed."""
+    """Write why no search is needed, with the command's output."""
     from pegboard.display import escape_controls
 
     printed = escape_controls(run.printed).rstrip("\n").split("\n")[-_PRINTED_LINES:]

@@ -1,6 +1,6 @@
 """Completions of the command line: sessions, models, agents and settings as they are.
 
-A shell waits for them: an error or a delay completes nothing, silently.
+A shell waits for them: after an error or a delay they silently complete nothing.
 """
 
 import asyncio
@@ -99,7 +99,7 @@ async def _complete(kind: Kind, directory: Path) -> Mapping[str, str]:
 
 
 async def _sessions(directory: Path) -> Mapping[str, str]:
-    """Return the newest sessions; only an existing database is opened, and nothing else."""
+    """Return the newest sessions; open only an existing database."""
     from pegboard.app import IdSource, open_storage
     from pegboard.unstable import open_workspace
 

@@ -116,7 +116,7 @@ def parts_of(key: str) -> tuple[str, ...]:
 
 
 def value_of(text: str) -> object:
-    """Parse a text as a TOML value; a text that is none stays a text."""
+    """Parse a text as a TOML value; an invalid value is a string."""
     try:
         found = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -259,7 +259,7 @@ async def _unknown_names(app: "App") -> tuple[str, ...]:
 
 
 def source(directory: Path, key: str, changed_file: Path) -> str:
-    """Return the file that sets the key now, "" where none does."""
+    """Return the file that sets the key now, "" without one."""
     return run_async(_source(directory, key, changed_file))
 
 

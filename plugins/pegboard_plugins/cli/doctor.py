@@ -1,4 +1,4 @@
-"""`pegboard doctor`: what works here, what does not, and what to do about it."""
+"""`pegboard doctor`: what works here, what does not, and how to fix it."""
 
 import asyncio
 import sys

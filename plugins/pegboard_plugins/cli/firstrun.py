@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pegboard import App
 
 DEMO = "scripted/demo"
-"""The model of the demonstration: it plays its script, whatever it is asked."""
+"""The model of the demonstration: it plays its script, whatever the prompt."""
 PROBE_S = 0.3
 """A server on this machine takes a connection at once, or it is not there."""
 _WAYS = (

@@ -1,7 +1,7 @@
 """Options of other agents' commands, with what takes their place in `pegboard run`."""
 
 PRINT = frozenset({"-p", "--print"})
-"""Options that change nothing: a run prints its answer and ends."""
+"""Options without an effect: a run always prints its answer and ends."""
 
 ALIASES = {
     **dict.fromkeys(("--allowedTools", "--allowed-tools"), "--allow"),

@@ -1,4 +1,4 @@
-"""`pegboard import`: what the files of another agent become here, and what of them is written."""
+"""`pegboard import`: the findings in another agent's files, and what an import writes."""
 
 import difflib
 import hashlib

@@ -35,7 +35,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The whole message; standard input stands where `-` is, or else behind the words.
+        """The whole message; standard input replaces `-`, or follows the words.
 
         :raises InvalidInputError: when there is nothing but blanks.
         """
@@ -45,7 +45,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> str:
-        """The message, or nothing; bytes that are no UTF-8 become replacement characters."""
+        """The whole message; bytes that are not UTF-8 become replacement characters."""
         words = [*(self.stdin if word == STDIN else word for word in self.words), *self.literal]
         said = " ".join(words)
         piped = "" if STDIN in self.words else self.stdin

@@ -1,4 +1,4 @@
-"""The model of a prompt where nothing names one, and the check of a model's variant."""
+"""The choice of a prompt's model if none is set, and the check of a model's variant."""
 
 from collections.abc import Callable
 
@@ -17,7 +17,7 @@ from pegboard_plugins.shared.frontend import newest_first
 async def with_model(
     backend: Backend, prompt: PromptRequest, session: Session | None, note: Callable[[Line], None]
 ) -> PromptRequest:
-    """Return the prompt with the chosen model, unchanged if it names one or none can be chosen.
+    """Return the prompt with the chosen model; unchanged if it names one or there is none.
 
     If there are only the demonstration's models, `note` gets the page of the first run.
 

@@ -25,7 +25,7 @@ _SIDE = 32
 
 
 class ProbeFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at: `fails` will not work, `warns` works less well."""
+    """One check of a model: `fails` will not work, `warns` works less well."""
 
     what: str
     state: Literal["ok", "warns", "fails"]

@@ -1,4 +1,4 @@
-"""`pegboard plugins doctor`: what is wrong with plugins, each thing once, and what they cost."""
+"""`pegboard plugins doctor`: the problems of plugins, each once, and their cost."""
 
 import ast
 import sys

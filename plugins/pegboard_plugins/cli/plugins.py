@@ -1,4 +1,4 @@
-"""`pegboard plugins`: what is loaded, from where, how long it took, and what is wrong."""
+"""`pegboard plugins`: the loaded plugins, their source, load time and problems."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal

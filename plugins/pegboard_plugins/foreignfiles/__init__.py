@@ -129,7 +129,7 @@ async def _with_folders(
 
 
 def _name_servers(plugin: Plugin) -> None:
-    """Warn of MCP servers that nothing here can start."""
+    """Warn of MCP servers that no installed plugin can start."""
     from importlib.util import find_spec  # where a project has servers
 
     if find_spec("pegboard_mcp") is None:

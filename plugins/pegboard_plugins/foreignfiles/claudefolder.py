@@ -71,7 +71,7 @@ class ClaudeSetup(msgspec.Struct, kw_only=True):
 
 
 def read_setup(places: Places, trusted: Mapping[Path, bytes]) -> ClaudeSetup:
-    """Return what counts: of a project the rules, and what is defined in trusted files."""
+    """Return what counts: a project's rules, and the definitions in trusted files."""
     agents: dict[str, Agent] = {}
     commands: dict[str, Command] = {}
     rules: list[ForeignRule] = []

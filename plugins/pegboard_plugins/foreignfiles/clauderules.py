@@ -78,7 +78,7 @@ _Pairs = tuple[tuple[str, str], ...]
 
 
 def _pairs(text: str, action: Action, anchors: Anchors) -> tuple[_Pairs, str]:
-    """Return permissions with patterns, and what is lost of the rule, "" for nothing."""
+    """Return permissions with patterns, and the part of the rule that is lost, or ""."""
     match = _RULE.fullmatch(text)
     if match is None:
         return (), "not a rule"

@@ -30,9 +30,9 @@ _INDEXED = re.compile(r"\$ARGUMENTS\[(\d{1,3})\]|\$(\d{1,3})(?!\d)")
 
 
 def permissions_of(tool: str) -> tuple[tuple[str, str], ...]:
-    """Return the permissions and patterns that a tool of a list stands for, () if none here does.
+    """Return the permissions and patterns of a tool in a list, () for an unknown one.
 
-    `Agent(x)` and `Task(x)` are the subagent x alone. A tool of a plugin has its own id.
+    `Agent(x)` and `Task(x)` mean only the subagent x. A tool of a plugin has its own id.
     """
     match = _SPECIFIED.fullmatch(tool)
     name = match[1] if match else tool

@@ -18,7 +18,7 @@ Setting = tuple[tuple[str, ...], Any]
 
 
 class ForeignFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One part of a file: what it becomes, and why nothing or less becomes of it.
+    """One part of a file: what an import makes of it, and why not more.
 
     `settings` and `documents`, texts by their paths in the settings folder, are what an import
     writes.
@@ -73,7 +73,7 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
     def row(
         self, found: str, path: Path, becomes: str | None, state: State = "acts", reason: str = ""
     ) -> ForeignFinding:
-        """Return a finding of which an import writes nothing."""
+        """Return a finding for which an import writes nothing."""
         return ForeignFinding(
             found=found, file=self.short(path), becomes=becomes, state=state, reason=reason or None
         )

@@ -238,7 +238,7 @@ def text_of(path: Path) -> tuple[str, str]:
 
 
 def table_of(home: Home, path: Path, found: Found) -> Mapping[str, Any]:
-    """Return the table of a file, {} where there is none; a broken one is added to `found`."""
+    """Return the table of a file, {} without a file; add a broken one to `found`."""
     if not path.is_file():
         return {}
     text, why = text_of(path)

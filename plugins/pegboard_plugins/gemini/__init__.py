@@ -40,7 +40,7 @@ _IMAGES = ("image/jpeg", "image/png", "image/webp", "image/heic", "image/heif")
 _PAGES = 1000
 """Google's pages "Image understanding" and "Document understanding"."""
 KNOWN = {"gemini": _google("gemini"), "google": _google("google")}
-"""By its own name, and by that of files made for OpenCode."""
+"""The Gemini client: its own name, and its name in files made for OpenCode."""
 
 
 @hookimpl

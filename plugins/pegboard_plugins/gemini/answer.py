@@ -76,7 +76,7 @@ class ContentReader:
             self._signature = str(part.get("thoughtSignature") or self._signature)
 
     def _call(self, call: Mapping[str, Any], signature: str) -> Iterator[StreamEvent]:
-        """Add a call, which comes complete; it gets an id where Google gives none."""
+        """Add a complete call; it gets an id if Google gives none."""
         yield from self._blocks.close()
         given, name = str(call.get("id") or ""), str(call.get("name") or "")
         own = {"id": given, "signature": signature}
@@ -95,7 +95,7 @@ class ContentReader:
 
 
 def usage_of(counts: Mapping[str, Any]) -> Usage | None:
-    """Token counts, the cached ones apart; None where there are none."""
+    """Return the token counts, with the cached ones apart; None without any."""
     if "promptTokenCount" not in counts:
         return None
     read = count_in(counts, "promptTokenCount") + count_in(counts, "toolUsePromptTokenCount")

@@ -25,7 +25,7 @@ _TOP = ("safetySettings", "toolConfig", "cachedContent", "labels")
 """Options that belong next to `generationConfig` and not into it."""
 _EFFORT = ("reasoningEffort", "effort")
 _NOTHING = b" "
-"""The form of a message that has nothing for the model."""
+"""The content of a message that has nothing for the model."""
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:

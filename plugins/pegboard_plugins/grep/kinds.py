@@ -47,4 +47,4 @@ KINDS: dict[str, tuple[str, ...]] = {
     "yaml": ("*.yaml", "*.yml"),
     "zig": ("*.zig", "*.zon"),
 }
-"""A type's name, and the names of files that it stands for: few, and known to both searches."""
+"""The name of a type, and the names of its files: few, and known to both searches."""

@@ -1,4 +1,4 @@
-"""A search by ripgrep, or by our own program where there is none, and what it reports."""
+"""A search by ripgrep, or by Pegboard's own program without it, and its report."""
 
 import asyncio
 import re
@@ -73,7 +73,7 @@ class Search:
     async def run(self, rg: Sequence[str] | None) -> ProcessResult | None:
         """Return how the search ended, None when we ended it.
 
-        What ripgrep does not understand, our own search may, as it does where there is none.
+        An expression that ripgrep rejects is tried in Pegboard's own search, as without ripgrep.
 
         :raises ToolError: when it failed, or took too long.
         """

@@ -171,7 +171,7 @@ def _of_folder(folder: Path, worktree: Path) -> Iterator[Path]:
 
 
 def _imports(file: Path, other: Path) -> bool:
-    """Return whether a file imports another, whose text it has so in addition to its own."""
+    """Return whether a file imports another, whose text it then includes."""
     text = _whole(file)
     if "@" not in text:
         return False
@@ -215,7 +215,7 @@ def _glob(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:  # n
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the paths that are files, resolved; no file of secrets, under whatever name."""
+    """Yield the paths that are files, resolved, without files of secrets."""
     found = ((path, path.resolve()) for path in paths if path.is_file())
     return (real for path, real in found if not any(map(pegboard.files.secret_path, (path, real))))
 

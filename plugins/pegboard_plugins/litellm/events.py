@@ -76,7 +76,7 @@ class ChunkReader:
 
 
 def usage_of(counts: Any) -> Usage | None:  # noqa: ANN401 - litellm's object
-    """Token counts, the cached and the reasoning ones apart; None where there are none to trust."""
+    """Return token counts, cached and reasoning ones apart; None if they are unreliable."""
     read, wrote = _count(counts, "prompt_tokens"), _count(counts, "completion_tokens")
     if read is None or wrote is None:
         return None

@@ -36,6 +36,6 @@ KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
     "together_ai": ("TOGETHERAI_API_KEY", "TOGETHER_API_KEY", "TOGETHER_AI_TOKEN"),
     "xai": ("XAI_API_KEY",),
 }
-"""What a provider's key may be in; one of them is asked for when there is none."""
+"""The variables that may have a provider's key; without one a key is asked for."""
 OTHER_VARIABLES: Mapping[str, tuple[str, ...]] = {"anthropic": ("ANTHROPIC_AUTH_TOKEN",)}
 """What opens a provider in the place of a key, and is sent in another way."""

@@ -281,7 +281,7 @@ def register_tools(config: Config) -> list[Tool]:
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """Remove the tool from the request if it could answer nothing.
+    """Remove the tool from the request if no server could answer it.
 
     The project is examined once per prompt, and again after a tool has changed files: so a step
     does not wait for the disk, and a tool that is offered stays.

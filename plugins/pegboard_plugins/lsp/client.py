@@ -90,7 +90,7 @@ class LSPClient(LanguageClient):
 class Protocol(JsonRPCProtocol):
     """The messages of the Language Server Protocol, without what pygls does as a server.
 
-    `unanswered` requests had no answer in time, and nothing at all has come since the first.
+    `unanswered` requests had no answer in time, and nothing has come since the first.
     """
 
     unanswered = 0

@@ -42,21 +42,21 @@ async def hover(server: LanguageServer, question: SymbolPlace) -> list[str]:
 
 
 async def definition(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return where the thing is defined."""
+    """Return where the symbol is defined."""
     params = types.DefinitionParams(*await _asked(server, question))
     found = await server.client.text_document_definition_async(params)
     return _placed(server, found, question)
 
 
 async def implementation(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return where the thing is implemented."""
+    """Return where the symbol is implemented."""
     params = types.ImplementationParams(*await _asked(server, question))
     found = await server.client.text_document_implementation_async(params)
     return _placed(server, found, question)
 
 
 async def references(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return where the thing is used, its definition too."""
+    """Return where the symbol is used, its definition included."""
     context = types.ReferenceContext(include_declaration=True)
     params = types.ReferenceParams(context, *await _asked(server, question))
     found = await server.client.text_document_references_async(params)

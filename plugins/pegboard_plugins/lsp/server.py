@@ -29,7 +29,7 @@ MOST_CHANGES = 1_000
 MOST_OTHERS = 5
 """In so many other files errors are shown after an edit (opencode `tool/write.ts`)."""
 MOST_PULLED = 10
-"""So many other files are asked for, with a server that says nothing by itself."""
+"""The most other files to ask about, with a server that reports nothing by itself."""
 LIMIT_RSS_BYTES = 4 << 30
 IDLE_S = 600.0
 MOST_UNANSWERED = 3

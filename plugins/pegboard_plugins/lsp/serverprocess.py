@@ -29,7 +29,7 @@ class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
 async def running(
     command: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run a process in a session of its own, and kill it at the end, even with unread output.
+    """Run a process in a new session, and kill it at the end, even with unread output.
 
     :raises OSError: when it cannot be started.
     """

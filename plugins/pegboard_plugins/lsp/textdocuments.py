@@ -98,7 +98,7 @@ class TextDocuments:
         return bool(altered)
 
     def doubt(self) -> None:
-        """Files have changed: what is found in any document may be another thing by now."""
+        """Files have changed: the findings of any document may be outdated."""
         self.heard = False
         for document in self._open.values():
             document.stale = True
@@ -110,7 +110,7 @@ class TextDocuments:
         return tuple(self._open)
 
     def published(self, path: Path, params: types.PublishDiagnosticsParams) -> None:
-        """Keep what was found, unless it is outdated or about what is not open."""
+        """Store the findings, unless they are outdated or about a closed document."""
         document = self._open.get(path)
         if document is None or (params.version or document.version) < document.version:
             return

@@ -16,7 +16,7 @@ _ALL = glob_expression("**")
 
 
 class Watchers:
-    """A server's own patterns; of one that names none, the files of its languages and markers."""
+    """A server's own patterns; without them, the files of its languages and markers."""
 
     def __init__(self, launch: Launch) -> None:
         self._root = launch.root

@@ -120,7 +120,7 @@ async def register_providers(
 ) -> tuple[Provider, ...]:
     """Register a provider for each known server, and for each with a base URL in the configuration.
 
-    It is asked first, so that a plugin with an API of its own for a server's name replaces it.
+    It is registered first, so that a plugin with its own API for a server's name replaces it.
     """
     environ = (
         {**env, "OLLAMA_HOST": ollama_url(env["OLLAMA_HOST"])} if env.get("OLLAMA_HOST") else env
@@ -156,7 +156,7 @@ def is_by_responses(endpoint: Endpoint, model: Model, chosen: str) -> bool:
 
     The user chooses it, or the facts of the model do.
 
-    A server that stands for OpenAI's is taken to know chat completions only.
+    A server in the place of OpenAI's is assumed to know chat completions only.
     """
     if chosen:
         return chosen == "responses"

@@ -58,7 +58,7 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class AnswerChoice(msgspec.Struct, frozen=True):
-    """One of the answers, of which there is only one; whole answers have it in `message`."""
+    """One of the answers, of which there is only one; whole answers have `message`."""
 
     delta: Delta | None = None
     message: Delta | None = None
@@ -217,7 +217,7 @@ class ChatReader:
 
 
 def usage_of(counts: Mapping[str, Any] | None) -> Usage | None:
-    """Token counts, the cached and the reasoning ones apart; None where there are none to trust."""
+    """Return token counts, cached and reasoning ones apart; None if they are unreliable."""
     if not counts:
         return None
     read, wrote = _count(counts, "prompt_tokens"), _count(counts, "completion_tokens")

@@ -45,7 +45,7 @@ from pegboard_plugins.openai_compatible.responses_answer import ResponseReader
 MOST_SESSIONS = 64
 """Each holds the encoded history of a session; older ones send their whole input once."""
 MOST_LOST = 2
-"""A server that does not find so many responses in a row that it made stores none."""
+"""The lost responses in a row after which a server is assumed to store none."""
 
 
 class StoredRequest(msgspec.Struct, frozen=True):

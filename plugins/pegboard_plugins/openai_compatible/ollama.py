@@ -14,7 +14,7 @@ BYTES_A_TOKEN = 4
 async def check_window(request: ModelRequest, post: Post, fetch: Fetch) -> None:
     """Check that the model is not loaded yet, or its window takes the request.
 
-    The window is the server's choice (`OLLAMA_CONTEXT_LENGTH`), whatever the model could read.
+    The window is the server's choice (`OLLAMA_CONTEXT_LENGTH`), not the model's.
 
     :raises ContextOverflowError: when Ollama would read a part of the request only.
     """

@@ -37,7 +37,7 @@ _ENCRYPTED = "reasoning.encrypted_content"
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
-    """Return the request, none of which the server stores."""
+    """Return the request; the server stores nothing of it."""
     return post(endpoint, key, encode_fields(request, store=False), encode_history(request))
 
 
@@ -103,7 +103,7 @@ def encode_history(request: ModelRequest) -> list[bytes]:
 
 
 _NOTHING = b" "
-"""The form of a message that has nothing for the model."""
+"""The content of a message that has nothing for the model."""
 
 
 def _encode_message(message: ModelMessage, kinds: frozenset[str], form: str) -> bytes:
@@ -119,7 +119,7 @@ def _encode_message(message: ModelMessage, kinds: frozenset[str], form: str) -> 
 
 
 def encode_answer(content: tuple[Content, ...]) -> bytes:
-    """Return the items of an answer of the model, empty where none goes back to it."""
+    """Return the items of an answer of the model, empty if none goes back to it."""
     return _joined(_answered(content))
 
 

@@ -141,7 +141,7 @@ class ResponseReader:
 
 
 def usage_of(counts: Mapping[str, Any]) -> Usage | None:
-    """Token counts, the cached and the reasoning ones apart; None where there are none."""
+    """Return the token counts, with cached and reasoning ones apart; None without any."""
     if "input_tokens" not in counts:
         return None
     read, wrote = count_in(counts, "input_tokens"), count_in(counts, "output_tokens")

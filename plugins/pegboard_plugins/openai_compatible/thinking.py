@@ -1,7 +1,7 @@
 """The reasoning of a model, in the forms that servers of chat completions have for it.
 
-It comes in a field of its own, in a list of details, or between tags in the text, and goes back in
-the form that it came in.
+It comes in a separate field, in a list of details, or between tags in the text, and goes back in
+the same form.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ PARTS = "parts"
 _OPEN, _CLOSE = "<think>", "</think>"
 _OFF = ("none", "off", "disabled")
 EFFORT = ("reasoningEffort", "reasoning_effort", "effort")
-"""Options that say how much to think, whatever the server calls it."""
+"""Options that set how much to think, by any server's name for it."""
 _JOINED = ("reasoning.text", "reasoning.summary")
 """Details that come in pieces."""
 

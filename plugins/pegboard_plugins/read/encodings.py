@@ -47,7 +47,7 @@ class Transcoded:
 
 
 def encoding_note(encoding: str) -> str:
-    """Return the note about the encoding of a file without a mark, none for UTF-8."""
+    """Return the note about the encoding of a file without a mark, "" for UTF-8."""
     if not encoding:
         return (
             "the file is in several encodings or an unknown one: lines that are not UTF-8 are shown"

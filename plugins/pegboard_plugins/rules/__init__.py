@@ -57,7 +57,7 @@ async def startup(app: Host) -> None:
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest, stash: Stash) -> Verdict:
-    """Return what the session's rules say of the request; its mode may ask for what they allow."""
+    """Return the verdict of the session's rules; the session's mode may ask for what they allow."""
     verdict = _judge(session, request)
     if verdict.source == "agent":
         reason = verdict.reason.replace("(agent)", f"(agent {session.agent.name})")

@@ -73,7 +73,7 @@ async def _family(session: SessionView, app: Host) -> list[Session]:
 
 
 def _effects(request: PermissionRequest, app: Host | None) -> frozenset[Effect]:
-    """Return the effects of the request: its own, if it only reads, else those of its tools."""
+    """Return the effects of the request: its own, if it only reads, else its tool's."""
     if request.metadata.get("effect") == "reads":
         return frozenset({"reads"})
     tools = app.tools.values() if app is not None else ()

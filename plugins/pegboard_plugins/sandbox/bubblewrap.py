@@ -142,7 +142,7 @@ def _filtered(policy: SandboxPolicy, program: str, mark: str) -> Sequence[str]:
 
 @cache
 def _supervised(worktree: Path) -> Sequence[str]:
-    """Return what ends a command with the program that starts it, nothing where that cannot be."""
+    """Return the prefix that ends a command with its parent, empty if that is impossible."""
     name, *options = _SUPERVISED
     program = find_program(name, os.environ, root=worktree)
     try:
@@ -199,7 +199,7 @@ def _way_out(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _is_listed(host: str, hosts: Iterable[str]) -> bool:
-    """Return whether the list has the host, at whatever port.
+    """Return whether the list has the host, at any port.
 
     Then the machine's own host is meant.
     """
@@ -256,7 +256,7 @@ def _users(policy: SandboxPolicy) -> list[Path]:
 
 
 def _project(policy: SandboxPolicy) -> Iterator[str]:
-    """Mount the worktree, and each folder above a protected path, so that none can be moved."""
+    """Mount the worktree, and each folder above a protected path, so that it cannot be moved."""
     root = policy.worktree
     yield from ("--bind", str(root), str(root))
     above = {

@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 NEEDED_VERSION = 6
-"""From this one on (Linux 6.12) signals to processes outside are held, too."""
+"""The first version (Linux 6.12) that also blocks signals to processes outside."""
 # By machine: the audit architecture, and the numbers of socket and io_uring_setup.
 MACHINES = {"x86_64": (0xC000003E, 41, 425), "aarch64": (0xC00000B7, 198, 425)}
 
@@ -39,7 +39,7 @@ _DEVICE = _READ_FILE | _WRITE_FILE | _IOCTL_DEV
 _SCOPES = 3
 """No signal and no abstract socket leaves the confined processes."""
 _DEVICES = ("null", "zero", "full", "random", "urandom", "tty")
-"""No terminals: below /dev/pts are those of others, too."""
+"""Devices without terminals: /dev/pts has those of other programs, too."""
 
 _SET_DEATH_SIGNAL, _SET_SECCOMP, _DROP_BOUND, _NO_NEW_PRIVILEGES, _AMBIENT = 1, 22, 24, 38, 47
 _FILTER, _CLEAR_AMBIENT, _KILL = 2, 4, 9
@@ -62,7 +62,7 @@ _UNIX, _VSOCK = 1, 40
 
 
 def landlock_version() -> int:
-    """Return the kernel's version of Landlock, 0 where there is none."""
+    """Return the kernel's version of Landlock, 0 without it."""
     found: int = _libc().syscall(_CREATE_RULESET, None, 0, _GET_VERSION)
     return max(found, 0)
 

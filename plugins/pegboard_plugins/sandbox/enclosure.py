@@ -57,7 +57,7 @@ class Walls:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that it lets through; none where it lets through all, or nothing."""
+        """The hosts that it lets through; empty if it lets through all, or none."""
         return self._policy.hosts
 
     @property

@@ -59,7 +59,7 @@ class Carrying:
             pass
 
     async def exchange(self, body: Body) -> None:
-        """Carry one request's body there, and back whatever comes until the other side ends."""
+        """Carry one request's body there, and the answer back until the other side ends."""
         sending = asyncio.create_task(self._send(body))
         try:
             async with self._limit:

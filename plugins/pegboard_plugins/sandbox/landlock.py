@@ -16,7 +16,7 @@ TRIAL_S = 10.0
 
 
 class Landlock:
-    """Holds the level `workspace`; `strict` takes namespaces, which it has none of."""
+    """A sandbox for the level `workspace`; `strict` needs namespaces, which Landlock lacks."""
 
     name = "landlock"
     caveat = "nothing new right in the project's folder, and modes of files outside are not held"

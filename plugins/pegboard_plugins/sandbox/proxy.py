@@ -38,7 +38,7 @@ _HAND_OVER_TURNS = 2
 _ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-"""The addresses of a name, in the order in which they are to be tried; OSError if it has none."""
+"""The addresses of a name, in the order to try them; OSError without any."""
 
 
 class FilteringProxy:
@@ -52,7 +52,7 @@ class FilteringProxy:
         idle_s: float = IDLE_S,
         head_s: float = HEAD_S,
     ) -> None:
-        """`resolve` stands for the system's way to look names up.
+        """`resolve` replaces the system's name lookup.
 
         :raises ConfigError: when one of the hosts is none.
         """

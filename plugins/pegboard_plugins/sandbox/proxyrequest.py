@@ -1,4 +1,4 @@
-"""The head of a request to a proxy: what it asks for, and what of it is passed on.
+"""The head of a request to a proxy: its target, and what is passed on.
 
 RFC 9112: 3.2 forms of the target, 6.3 length of the body; RFC 9110: 7.6.1 what ends at a hop.
 """

@@ -25,7 +25,7 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def main(path: str, port: int, argv: Sequence[str]) -> None:
-    """Listen, leave the work to a process of its own, and become `argv`."""
+    """Listen, leave the work to a child process, and become `argv`."""
     given = given_environment()
     listener = socket.create_server((HOST, port), backlog=BACKLOG)
     if _fork_apart() == 0:
@@ -73,7 +73,7 @@ def _fork_apart() -> int:
 
 
 def _let_go(kept: int) -> None:
-    """Hold nothing that the program was given: who reads its output waits for the end of it."""
+    """Close the program's streams: the reader of its output waits for their end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nothing, number)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 USER = "opencode"
-"""The name that clients of the protocol send where none is set."""
+"""The user name that clients of the protocol send by default."""
 TOKEN_BYTES = 32
 _PASSWORDS = ("PEGBOARD_SERVER_PASSWORD", "OPENCODE_SERVER_PASSWORD")
 _USERS = ("PEGBOARD_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")

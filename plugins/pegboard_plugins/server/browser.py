@@ -1,4 +1,4 @@
-"""Browser sessions: how a page of a plugin is let in without a password of its own.
+"""Browser sessions: a page of a plugin is let in without a password of its own.
 
 A client with the server's token asks for a key, which opens one session within a minute.
 """

@@ -32,7 +32,7 @@ _ACTIONS = re.compile(
     r"/session|/session/[^/]+/(prompt_async|abort)|/permission/[^/]+/reply"
     r"|/question/[^/]+/(reply|reject)|/pegboard/trace"
 )
-"""The routes of a page: prompt, stop, answer; none that changes settings, files or trust."""
+"""The routes of a page: prompt, stop, answer; none changes settings, files or trust."""
 _Value = TypeVar("_Value")
 
 
@@ -62,7 +62,7 @@ class BrowserDoor:
         return key
 
     def open(self, key: str) -> tuple[str, BrowserSession] | None:
-        """Return the cookie of a new session with the session; None if the key opens nothing."""
+        """Return a new session and its cookie; None if the key is wrong."""
         ends_at, approve = self._keys.pop(_digest(key), (0.0, False))
         if self._clock() >= ends_at:
             return None

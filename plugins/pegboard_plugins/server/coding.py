@@ -13,7 +13,7 @@ _MEMORY_LEVEL = 8
 _GZIP = 16
 """Added to the window's bits: gzip's frame around the data."""
 SLICE_BYTES = 64 << 10
-"""So much is compressed at a time: a millisecond, in which the event loop does nothing else."""
+"""The bytes that are compressed at a time: a millisecond, in which the event loop waits."""
 
 
 def takes_gzip(headers: Sequence[str]) -> bool:

@@ -63,7 +63,7 @@ async def update_global(request: Request, state: Served) -> Response:
 async def _update(request: Request, state: ServerState, directory: Path) -> dict[str, Any]:
     """Change the configuration; an unusable file is set back to its old text.
 
-    Masks that a client has read and sends back change nothing.
+    Masks that a client sends back unchanged change nothing.
     """
     body = await body_of(request, dict[str, Any])
     try:
@@ -165,7 +165,7 @@ def mask_address(text: str) -> str:
 
 
 def drop_masks(changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a client's changes without the masks that stand for secrets."""
+    """Return a client's changes without the masks of secrets."""
     found: dict[str, Any] = {}
     for name, value in changes.items():
         if MASK in name:

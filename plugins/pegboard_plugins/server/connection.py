@@ -1,4 +1,4 @@
-"""Connections: what a client sends of a request is bounded in size and time, so that none is held.
+"""Connections: each request is bounded in size and time, so that none stays open.
 
 uvicorn's own protocol bounds a body, while its reader is slow, and nothing else.
 """
@@ -77,7 +77,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._expect_more()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a line of a head; a line after a body belongs to none and is ignored."""
+        """Take a line of a head; ignore a line after a body."""
         if self._in_head:
             super().on_header(name, value)
 
@@ -112,7 +112,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _is_clear(self) -> bool:
         """Return whether the request has one clear end and one clear host.
 
-        RFC 9112 6.3: with two lengths, or in an unknown coding, it has none.
+        RFC 9112 6.3: with two lengths, or in an unknown coding, it has no clear length.
         """
         codings = [value for name, value in self.headers if name == b"transfer-encoding"]
         is_sized = any(name == b"content-length" for name, _ in self.headers)

@@ -27,7 +27,7 @@ READING_S = 0.15
 _TIME_ENDS_AT = len("evt_") + 12
 """The letters of an event's id up to the end of its time."""
 LONGEST_NUMBER = 15
-"""Digits of a frame's number; a text with more of them is none."""
+"""The most digits of a frame's number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ class FeedListener:
         self._ready.set()
 
     async def frames(self, limit_s: float) -> tuple[EventFrame, ...]:
-        """Wait for the next frames, at most so long; it is empty when none came.
+        """Wait at most so long for the next frames; return none after that.
 
         `missed` counts the frames that were dropped, those of other directories included.
         """
@@ -252,7 +252,7 @@ class EventFeed:
         return listener
 
     def forget(self, listener: FeedListener) -> None:
-        """Deliver nothing more to a client."""
+        """Stop delivering events to a client."""
         self._listeners.pop(listener, None)
 
     def hang_up(self, directory: Path) -> None:

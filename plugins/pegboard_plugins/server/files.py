@@ -1,4 +1,4 @@
-"""Files of the project: folders, contents, names, and what stands in them."""
+"""Files of the project: folders, names, contents, and a search in them."""
 
 import asyncio
 import base64

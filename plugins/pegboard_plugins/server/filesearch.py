@@ -65,7 +65,7 @@ def _distance(name: str, wanted: str) -> tuple[int, int, int] | None:
 async def search(folder: Path, pattern: str, *, root: Path) -> list[Match]:
     """Search the lines below a folder of the project `root`.
 
-    It runs in a process of its own, since an expression may take for ever.
+    It runs in a separate process, since an expression may take for ever.
 
     :raises InvalidInputError: when the pattern is not a regular expression.
     """

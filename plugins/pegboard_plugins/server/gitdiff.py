@@ -17,7 +17,7 @@ TIME_LIMIT_S = 20.0
 LONGEST_BYTES = 1 << 20
 LONGEST_OUTPUT_BYTES = 64 << 20
 _SAFE = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "diff.external=")
-"""A repository may come from anywhere: nothing of its configuration is to run."""
+"""A repository may come from anywhere: nothing in its configuration may run."""
 # A submodule has a configuration of its own, by which git would look into it.
 _DIFF = ("diff", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty")
 
@@ -157,13 +157,13 @@ def _parse_counts(line: str, states: dict[str, str]) -> FileChange:
 
 
 def _lines(path: Path) -> int:
-    """Count the lines of a small text file, 0 for anything else."""
+    """Return the lines of a small text file, 0 for any other file."""
     text = _read(path)
     return text.count("\n") + (not text.endswith("\n") if text else 0)
 
 
 def _read(path: Path) -> str:
-    """Read a small text file, empty for anything else."""
+    """Return a small text file, empty for any other file."""
     try:
         if path.is_symlink() or not path.is_file() or path.stat().st_size > LONGEST_BYTES:
             return ""
@@ -190,7 +190,7 @@ def _as_new(root: Path, name: str) -> str:
 async def _environment(root: Path) -> dict[str, str]:
     """Return an environment in which no filter runs and no missing object is fetched.
 
-    A filter is set by name, so each one has to be unset by its own.
+    A filter is set by name, so each one has to be unset separately.
     """
     env = _own_environment()
     told = await _git(root, env, "config", "-z", "--name-only", "--get-regexp", r"^filter\.")

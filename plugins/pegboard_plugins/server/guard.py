@@ -50,7 +50,7 @@ class AccessPolicy:
     public: Collection[str] = ()
 
     def knows(self, origin: str, host: str) -> bool:
-        """Return whether a page may use the server: its own one, or one that the user named."""
+        """Return whether a page may use the server: its own, or one that the user named."""
         return origin in self.origins or origin in (f"http://{host}", f"https://{host}")
 
 
@@ -109,7 +109,7 @@ class Guard:
         return _bad_body(scope, headers) if scope["type"] == "http" else None
 
     def _is_link(self, scope: Scope, headers: Headers) -> bool:
-        """Return whether a link opens a file that has no data, in a window of its own."""
+        """Return whether a link opens a file without data, in a new window."""
         is_public = scope.get("method") == "GET" and scope["path"] in self._policy.public
         return is_public and headers.get("sec-fetch-dest") == "document"
 
@@ -188,7 +188,7 @@ class _Reply:
 
 
 class _Body:
-    """A request's body, of which no more comes than there is room for."""
+    """A request's body, bounded by the room for it."""
 
     def __init__(self, receive: Receive, room: int) -> None:
         self._receive = receive

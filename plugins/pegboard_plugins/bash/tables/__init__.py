@@ -1,6 +1,6 @@
 """Tables of programs, variables and sayings: `NAMES = VALUE`, in sections, with their sources.
 
-A name that stands in several rows has the values of all of them.
+A name in several rows has the values of all of them.
 """
 
 import re

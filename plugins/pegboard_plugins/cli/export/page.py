@@ -1,4 +1,4 @@
-"""The page of a session: one HTML file that asks for nothing elsewhere."""
+"""The page of a session: one HTML file that loads nothing from elsewhere."""
 
 from base64 import b64encode
 from hashlib import sha256
@@ -21,7 +21,7 @@ _TOOLS = (
 def session_page(transcript: Transcript, report: str) -> str:
     """Return the page; `report` says at its end what was redacted.
 
-    Its Content-Security-Policy allows its own style and script, and images within it alone.
+    Its Content-Security-Policy allows only its own style and script, and embedded images.
     """
     script = Path(__file__).with_name("page.js").read_text()
     style = Path(__file__).with_name("page.css").read_text() + theme_css()

@@ -82,7 +82,7 @@ class Redaction:
                 return value
 
     def _redact_at(self, name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """Return a value of a table; the string of `password` is hidden whatever its form is."""
+        """Return a value of a table; the string of `password` is always hidden."""
         if isinstance(value, str) and secret_values({name: value}):
             self._count(FORMED, 1)
             return HIDDEN

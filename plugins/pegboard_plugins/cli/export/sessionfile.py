@@ -130,7 +130,7 @@ async def store_session(app: App, lines: Iterable[bytes]) -> Session:
 
 
 def _read(lines: Iterable[bytes]) -> list[_StoredSession]:
-    """Return the sessions of a file, the first of which is the parent of all others.
+    """Return the sessions of a file; the first is the root of all others.
 
     :raises InvalidInputError: with the number of the line.
     """

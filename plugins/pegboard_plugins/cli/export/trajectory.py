@@ -80,7 +80,7 @@ class StepObservation(_Atif, frozen=True, kw_only=True):
 
 
 class StepMetrics(_Atif, frozen=True, kw_only=True):
-    """The usage of one request; `prompt_tokens` has the cached ones, too."""
+    """The usage of one request; `prompt_tokens` includes cached ones."""
 
     prompt_tokens: int
     completion_tokens: int
