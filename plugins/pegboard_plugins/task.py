@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 TIME_LIMIT_S = 3600
 WAIT_LIMIT_S = 2 * TIME_LIMIT_S + 60
-"""A subagent may have to wait for others before its own time begins."""
+"""The time that a subagent may wait for others before its own time begins."""
 SHOWN_LINES = 12
 """Lines of the answer that people see before they unfold it."""
 

@@ -1,4 +1,4 @@
-"""The session's list of things to do."""
+"""The session's todo list."""
 
 import json
 from collections.abc import Mapping, Sequence

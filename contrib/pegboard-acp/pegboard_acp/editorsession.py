@@ -128,7 +128,7 @@ class EditorSession:
         await self._link.drain()
 
     async def cancel(self) -> None:
-        """Cancel the turn that runs and the prompts that wait; nothing when there is none."""
+        """Cancel the running turn and the queued prompts, if there are any."""
         for turn in self._turns:
             turn.cancel()
 
@@ -197,7 +197,7 @@ class EditorSession:
         return None
 
     async def _relay(self, events: Subscription, relay: Relay) -> None:
-        """Send the updates of a turn until the events end; then nothing is asked any longer."""
+        """Send the updates of a turn until its events end, without open requests."""
         began_ms, missed = time.time_ns() // 1_000_000, 0
         async with asyncio.TaskGroup() as tasks:
             requests = Requests(self.app, self._link, self.id, tasks)

@@ -25,7 +25,7 @@ def form_of(questions: Sequence[Question]) -> dict[str, Any]:
 
 
 def answers_of(questions: Sequence[Question], content: Mapping[str, FormValue]) -> Answers:
-    """Return the answers in a form that was filled in; another answer stands for a choice."""
+    """Return the answers in a completed form; a free answer replaces a choice."""
     found = []
     for number, question in enumerate(questions):
         chosen = content.get(_name(number))

@@ -34,7 +34,7 @@ class Link:
         return await self.peer.request(method, params, result_type)
 
     async def say(self, session_id: str, text: str) -> None:
-        """Send a text as a message of its own."""
+        """Send a text as a separate message."""
         chunk = AgentChunk(content=TextBlock(text=text), message_id=self._ids.new("message"))
         self.send(session_id, chunk)
         await self.drain()

@@ -59,7 +59,7 @@ class SessionChoices:
         return Modes(current_mode_id=self.agent, available_modes=tuple(found))
 
     async def options(self) -> tuple[SelectOption, ...]:
-        """Return all options; where no model can be asked there is none for models."""
+        """Return all options; without models there is no option for them."""
         modes = self.modes().available_modes
         found = [
             SelectOption(
@@ -101,7 +101,7 @@ class SessionChoices:
             )
 
     async def _current(self, models: dict[str, Model]) -> Model | None:
-        """Return the model that answers next, None where nothing that can be asked is chosen."""
+        """Return the model that answers next, None without a usable choice."""
         agent, session = self._app.agents.get(self.agent), self.session
         name = self.model
         if not name and agent is not None and agent.model is not None:

@@ -15,7 +15,7 @@ from pegboard_acp.updates import CallBlock, CallFields, PermissionOption
 
 
 class Requests:
-    """The open questions to the user of one session; each has a task of its own.
+    """The open questions to the user of one session; each has its own task.
 
     `session_id` is the session that the editor knows. Its subagents ask in its name.
     """

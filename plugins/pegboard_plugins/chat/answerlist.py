@@ -20,7 +20,7 @@ KEY_NAMES = {"escape": "esc"}
 
 
 class ListedAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer with its key; `short` is its name where answers stand side by side."""
+    """An answer with its key; `short` is its name in a row of answers."""
 
     key: str
     text: str
@@ -34,7 +34,7 @@ class ListedAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerList:
-    """Answers of which one is marked: arrows move the mark, Enter chooses, as each key does."""
+    """Answers with a marked one: arrows move the mark, Enter chooses it, and so does each key."""
 
     def __init__(self, answers: Sequence[ListedAnswer]) -> None:
         self.answers = tuple(answers)

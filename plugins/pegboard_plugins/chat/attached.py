@@ -162,7 +162,7 @@ class AttachedFeed(AttachedFrontEnd):
 
     @property
     def hooks(self) -> HookCalls | None:
-        """Those of this machine's plugins; the server asks its own."""
+        """The hooks of this machine's plugins; the server calls its own."""
         return self._here.hooks if self._here else None
 
     @property

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from pegboard_plugins.shared.terminal import Pen
 
 TICK_S = 1.0
-"""How often the seconds of what runs are counted; nothing ticks at rest."""
+"""How often the seconds of running work are counted; at rest there is no timer."""
 ENTERED_S = 30.0
 """How long `/reload` waits for the commands that were entered before it."""
 SHELL = "shell command: Enter runs it unasked, and the agent sees its output"
@@ -97,7 +97,7 @@ class Chat:
         return 1 if self.failed else 0
 
     def _way_back(self) -> str:
-        """Return the line that says how the session is resumed, "" where there is none."""
+        """Return the line on how to resume the session, "" without a session."""
         if self.talk is None or self.talk.course is None:
             return ""
         attach = f" --attach {self.options.attach}" if self.options.attach else ""
@@ -240,7 +240,7 @@ class Chat:
 
     @property
     def state(self) -> ChatState:
-        """How things stand."""
+        """The state of the chat."""
         assert self.talk is not None
         return chat_state(self.talk, slash.windows(self))
 

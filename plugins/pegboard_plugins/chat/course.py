@@ -266,7 +266,7 @@ class Course:
             yield Noted("stopped", "dim") if is_stop else Noted(text, "error")
 
     def rest(self) -> Iterator[Finished]:
-        """Yield the finished pieces when nothing runs in the session any more."""
+        """Yield the finished pieces when the session rests."""
         self.status = Idle()
         self.thinking = ""
         yield from self.texts_end()

@@ -25,7 +25,7 @@ _CHIP = re.compile(r"\[(?:Pasted text|Picture) #\d+[^\]]*\]")
 
 
 class Draft:
-    """The editor with what its chips stand for."""
+    """The editor, with the texts and files behind its chips."""
 
     def __init__(self, history_file: Path | None, changed: Callable[[str], None]) -> None:
         history: History = FileHistory(str(history_file)) if history_file else InMemoryHistory()
@@ -109,7 +109,7 @@ class Draft:
         return text.strip(), files
 
     def unknown(self, text: str) -> str:
-        """Return the first chip of a text that stands for nothing here, "" if there is none.
+        """Return the first chip of a text that has no content here, or "".
 
         The history of another chat has such chips. A text that is sent twice is meant as it is.
         """
@@ -132,7 +132,7 @@ class Draft:
         return text
 
     def empty(self) -> None:
-        """Delete what stands in the editor."""
+        """Clear the editor."""
         self.buffer.reset()
         self._changed("")
 

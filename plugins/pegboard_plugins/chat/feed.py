@@ -47,7 +47,7 @@ class Choices(msgspec.Struct, kw_only=True):
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt as the person has written it; `command` makes it a slash command's arguments.
 
-    `typed` is what stood in the editor, with chips for long texts and files.
+    `typed` is the editor's text, with chips for long texts and files.
     """
 
     text: str
@@ -125,7 +125,7 @@ class Feed(Protocol):
         ...
 
     async def require_model(self, name: str) -> None:
-        """Do nothing for a model that can be asked.
+        """Check that a model can be asked.
 
         :raises ModelNotFoundError: for any other; it names the nearest.
         """

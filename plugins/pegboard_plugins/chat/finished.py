@@ -77,7 +77,7 @@ class Steer(msgspec.Struct):
 
     @property
     def is_text(self) -> bool:
-        """Whether there is nothing else in it."""
+        """Whether it has only text."""
         return all(isinstance(piece, Asked) for piece in self.pieces)
 
 

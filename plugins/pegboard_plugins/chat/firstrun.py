@@ -18,7 +18,7 @@ SERVERS = {11434: "Ollama", 1234: "LM Studio", 8000: "vLLM", 8080: "llama.cpp"}
 PROBED_S = 0.3
 FIRST = ("openai", "anthropic", "gemini")
 SAME = {"google": "gemini"}
-"""Providers that have another name, too."""
+"""Providers with a second name."""
 KEY = Item(value="login", text="Add an API key")
 MODEL = Item(value="model", text="Choose a model")
 DEMO = Item(value="demo", text="Watch the demo (offline, no key)")

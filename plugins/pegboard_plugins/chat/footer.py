@@ -1,4 +1,4 @@
-"""The lines of the footer: what goes on, what waits, what is asked, and the state of things."""
+"""The lines of the footer: running work, queued prompts, requests, and the state."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice

@@ -35,7 +35,7 @@ class GuestContext:
 
     @property
     def state(self) -> ChatState:
-        """How things stand."""
+        """The state of the chat."""
         return self._chat.state
 
     def say(self, text: str) -> None:

@@ -83,7 +83,7 @@ class Guests:
     ) -> None:
         """Run a plugin's code; its name is shown when it raises, holds the chat up, or hangs.
 
-        `waits` says whether it waits for the person, which hangs nothing.
+        `waits` says whether it waits for the user, which does not count as hanging.
         """
         name = f"plugin {plugin}: {what}"
         watch = asyncio.create_task(self._watch(name, waits))
@@ -96,7 +96,7 @@ class Guests:
             watch.cancel()
 
     async def _watch(self, name: str, waits: Callable[[], bool]) -> None:
-        """Report what holds the loop, and once what does not end."""
+        """Report a guest that holds the loop, and once one that does not end."""
         loop = asyncio.get_running_loop()
         ends_by = loop.time() + HANGS_S
         while True:

@@ -46,7 +46,7 @@ class ChatContext(Protocol):
 
     @property
     def state(self) -> ChatState:
-        """How things stand."""
+        """The state of the chat."""
         ...
 
     def say(self, text: str) -> None:
@@ -121,7 +121,7 @@ class Theme(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
-    """A text that may stand where the person writes, and what it is."""
+    """A completion for the user's input, with a description."""
 
     text: str
     note: str = ""

@@ -60,7 +60,7 @@ class Keyboard:
             chat.draft.letter(letter)
 
     def paste(self, text: str) -> None:
-        """Write what was pasted; nothing is ever sent by it."""
+        """Insert pasted text; a paste never sends anything."""
         mode = self._chat.mode
         if mode is None:
             self._chat.draft.paste(text)
@@ -225,7 +225,7 @@ class Keyboard:
             chat.draft.recall(found[int(chosen)])
 
     def up(self) -> None:
-        """Up: what is queued, what the model has not read, then what was sent before."""
+        """Up: recall a queued prompt, one that the model has not read, or an earlier one."""
         chat = self._chat
         if self._taken("up"):
             return
@@ -268,7 +268,7 @@ class Keyboard:
             )
 
     def redraw(self) -> None:
-        """Draw the footer again, without clearing anything."""
+        """Draw the footer again, without clearing the screen."""
         self._chat.window.anew()
 
     def suspend(self) -> None:

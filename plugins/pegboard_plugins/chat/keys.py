@@ -1,4 +1,4 @@
-"""The keys: which there are, what they are called, what they do."""
+"""The keys: their names and actions."""
 
 from collections.abc import Callable, Mapping
 

@@ -49,7 +49,7 @@ class TurnProgress(msgspec.Struct):
 
 
 def live_line(course: "Course", width: int, *, is_connected: bool) -> SpanLine:
-    """Return the line for a session, an empty one while nothing runs or a dialog waits.
+    """Return the line for a session; an empty one at rest or while a dialog is open.
 
     Where the window is narrow, what goes on is cut, and the rest of the line stays whole.
     """

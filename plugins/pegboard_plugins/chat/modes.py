@@ -16,7 +16,7 @@ SAVE = "escape enter"
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to choose: `value` is what the choice gives, `note` stands dim behind the text."""
+    """One choice: `value` is its result, `note` is dim text after it."""
 
     value: str
     text: str = ""
@@ -29,7 +29,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mode(Protocol):
-    """The mode that has the keys while it is open; the editor is its own if `edits`."""
+    """The mode that gets the keys while it is open; the editor is its own if `edits`."""
 
     @property
     def edits(self) -> bool:
@@ -50,7 +50,7 @@ class Mode(Protocol):
         ...
 
     def submit(self, text: str) -> None:
-        """Take what stands in the editor, when Enter is pressed."""
+        """Take the editor's content, when Enter is pressed."""
         ...
 
     def changed(self, text: str) -> None:
@@ -141,7 +141,7 @@ class Choice:
         self._at = 0
 
     def close(self) -> None:
-        """Choose nothing."""
+        """Close it without a choice."""
         if not self.answer.done():
             self.answer.set_result(None)
 

@@ -59,7 +59,7 @@ class Offers:
         return word_before(self._draft.buffer.document.text_before_cursor, SIGNS)
 
     def changed(self, text: str) -> None:
-        """Another text stands in the editor."""
+        """React to a change of the editor's text."""
         self._forget()
         if text == self._closed_at:
             return
@@ -106,7 +106,7 @@ class Offers:
         return is_double
 
     def close(self) -> None:
-        """Offer nothing for this text any more."""
+        """Make no more offers for this text."""
         self._forget()
         self._closed_at = self._draft.text
 

@@ -87,7 +87,7 @@ class Outside:
         return process.returncode or 0, notes.decode("utf-8", "replace").strip()
 
     async def page(self, rows: Sequence[str]) -> bool:
-        """Show rows on the alternate screen until the person leaves; False if nothing can."""
+        """Show rows on the alternate screen until the user leaves; False without a terminal."""
         with _written("\n".join(rows), ".txt") as file:
             code = await self.run("less", "-R", "-+F", "-+X", f"-P{_PAGER}", str(file))
             return code != 127  # noqa: PLR2004 - the shell's word for it
@@ -148,7 +148,7 @@ def private_file(env: Mapping[str, str], name: str) -> Path | None:
 
 
 async def clipboard_picture() -> bytes:
-    """Return the clipboard's picture as PNG, empty if there is none or no program to ask."""
+    """Return the clipboard's picture as PNG, empty without a picture or a program to read it."""
     for command in _PICTURES:
         if (program := _program(command[0])) is None:
             continue

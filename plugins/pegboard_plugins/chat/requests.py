@@ -173,7 +173,7 @@ class Permission:
         return shown_line((Span(title, "warning"), Span(next(fitting, notes[-1]), "dim")))
 
     def whole_text(self) -> Sequence[SpanLine]:
-        """Return all of it, for a page of its own."""
+        """Return the whole text, for a page of its own."""
         always = ", ".join(self.request.always) or "exactly this"
         answer = () if self._once else (Span(exposed(f"`a` allows in this project: {always}")),)
         return [*permission_lines(self.request), (Span(""),), answer]

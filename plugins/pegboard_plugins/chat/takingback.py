@@ -28,7 +28,7 @@ def take_back(chat: "Chat") -> bool:
 
 
 def stop(chat: "Chat", talk: "Talk") -> None:
-    """Stop the turn; what was queued, and what the model has not read, come back to the editor."""
+    """Stop the turn; prompts that the model has not read return to the editor."""
     for order in reversed(talk.stop()):
         chat.draft.put_before(order.typed)
     if (course := talk.course) is not None:

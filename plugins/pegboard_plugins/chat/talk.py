@@ -1,4 +1,4 @@
-"""The conversation: what is sent, what comes back, what waits for the person."""
+"""The conversation: prompts, answers, and requests to the user."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -288,7 +288,7 @@ class Talk:
         self.rest.look()
 
     def _next(self) -> None:
-        """Send the first that waits, if nothing goes on."""
+        """Send the first queued prompt, if no turn runs."""
         if self.queue and not (self.busy or self._underway):
             self.send(self.queue.pop(0))
 
@@ -363,7 +363,7 @@ class Talk:
         self.touch()
 
     def stop(self) -> list[Order]:
-        """Stop what runs; what was queued is given back."""
+        """Stop the turn, and return the queued prompts."""
         queued, self.queue = self.queue, []
         self.rest.look()
         if self.course is not None:

@@ -34,7 +34,7 @@ class ThemeChoice:
             self._draw_in(self._fitting)
 
     def choose(self, name: str, themes: Mapping[str, Theme]) -> bool:
-        """Draw in the theme of this name from here on; False if there is none."""
+        """Switch to the theme of this name; return False without one."""
         theme = self._fitting if name == AUTO else themes.get(name)
         if theme is not None:
             self.name = name

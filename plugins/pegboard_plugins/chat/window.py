@@ -142,7 +142,7 @@ class Window:
         return Layout(HSplit([shown, rule, self._editor, status]), focused_element=self._editor)
 
     def _prefix(self, line_number: int, wraps: int) -> StyleAndTextTuples:
-        """Return what stands before a row of the editor: all of them begin in one column."""
+        """Return the prefix of a row of the editor: all rows begin in one column."""
         prompt = COMMAND_PROMPT if self.vi.navigates else PROMPT
         return [("class:active", " " * len(prompt) if line_number or wraps else prompt)]
 

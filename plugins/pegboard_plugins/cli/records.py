@@ -104,14 +104,14 @@ class JsonView:
         return False
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Ignore the block: a program reads none."""
+        """Ignore the block: a program does not read it."""
 
     def show(self, event: Event) -> None:
         """Write the event's record, if it has one."""
         self._records.show(event)
 
     def show_quiet(self) -> None:
-        """Show nothing: a program needs no spinner."""
+        """Show no spinner to a program."""
 
     def warn(self, text: str) -> None:
         """Write a `warning` record."""

@@ -105,7 +105,7 @@ def diff_lines(diff: str, *, limit: int = DIFF_LINES, indent: int = 0) -> tuple[
 
 
 def whole_diff(diff: str, *, indent: int = 0) -> tuple[Line, ...]:
-    """Return all lines of a diff, with nothing cut."""
+    """Return all lines of a diff, without cuts."""
     lines = pegboard.unstable.block_lines(Block(diff=diff), "whole").lines
     return tuple(Line(spans=line, indent=indent) for line in lines)
 
@@ -141,7 +141,7 @@ def usage_line(
 
 
 def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
-    """Return a permission request in full: nothing that is approved may be hidden or cut."""
+    """Return a permission request in full: no part of it may be hidden or cut."""
     from pegboard_plugins.shared.terminal import permission_lines  # only who is asked needs it
 
     head = Line(head="permission", text=escape_controls(request.permission), style="warning")
@@ -252,7 +252,7 @@ class PlainScreen:
         self._err = err
 
     def stream(self, text: str) -> None:
-        """Write nothing yet: the block comes when it is complete."""
+        """Write nothing yet: the block is written when it is complete."""
 
     def answer(self, text: str, *, streamed: str) -> None:  # noqa: ARG002 - the protocol's
         """Write the block, ended by a line break."""
@@ -270,7 +270,7 @@ class PlainScreen:
         self._err.flush()
 
     def wait(self, text: str) -> None:
-        """Write nothing: a file has no use for a spinner."""
+        """Write nothing: a file needs no spinner."""
 
     def close(self) -> None:
         """Do nothing: a stream has nothing to restore."""

@@ -82,7 +82,7 @@ def answer_stream() -> Iterator[TextIO]:
 
 
 async def _report(options: Options, out: TextIO) -> Exit:
-    """Run the prompt and report its end, whatever it is."""
+    """Run the prompt and report its end in any case."""
     screen = open_screen(out, sys.stderr, os.environ)
     view = _view(options, screen, out)
     try:
@@ -308,7 +308,7 @@ def _config(options: Options) -> dict[str, object]:
 
 
 async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
-    """Return what is shown: to a program all, to a user what they have not read today.
+    """Return the warnings: for a program all, for a user those that are new today.
 
     Code and documents that do not count are named at every run, the code on one line.
     """

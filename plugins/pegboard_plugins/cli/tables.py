@@ -49,7 +49,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def age(seconds: float) -> str:
-    """Return a time that has passed, in the largest unit of which it has one."""
+    """Return an age in the largest unit that it fills."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"

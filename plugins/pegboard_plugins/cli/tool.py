@@ -262,7 +262,7 @@ class Scripted:
 
 
 async def _ask_user(app: "App") -> None:
-    """Ask the user at the terminal; without a terminal, ask nothing."""
+    """Ask the user at the terminal; without a terminal, do not ask."""
     from os import environ
 
     from pegboard.schema.event import PermissionAsked, QuestionAsked

@@ -82,7 +82,7 @@ class Stop:
 
 
 def _end_in_time(reason: Exit, limit_s: float = END_LIMIT_S) -> None:
-    """End the process after `limit_s`, whatever holds it up: a thread, or the event loop."""
+    """End the process after `limit_s`, although a thread or the event loop hangs."""
 
     def leave(*_: object) -> NoReturn:
         complain(f"some work did not stop within {limit_s:g} s and is left running")
@@ -107,7 +107,7 @@ def _overdue(stop: Stop) -> None:
 
 
 def _leave_at_once(code: Exit = Exit.INTERRUPTED) -> NoReturn:
-    """End the process without waiting for anything; only the cursor is given back."""
+    """End the process at once, after showing the cursor again."""
     if sys.stderr.isatty():
         sys.stderr.write(_SHOW_CURSOR)
         sys.stderr.flush()
@@ -187,7 +187,7 @@ class Replies:
 
 
 class Refuser:
-    """A refusal of each request where no user can answer; an App of one's own then asks nothing.
+    """A refusal of each request where no user can answer; a local App then asks nothing.
 
     Other clients of a server have `wait_s` seconds to answer, until once none of them has.
     """
@@ -289,7 +289,7 @@ async def _watch(
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel what still runs and wait for it; what failed has been, or will be, awaited."""
+    """Cancel the remaining tasks and wait for them; their failures are awaited elsewhere."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)

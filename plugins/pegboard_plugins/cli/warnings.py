@@ -51,7 +51,7 @@ def unread(texts: Iterable[str], *, project_id: str, state: Path, today: date) -
 
 
 def shortened(texts: Sequence[str], *, lines: int = LINES) -> Sequence[str]:
-    """Return at most so many lines, of which the last then says where all of the texts are."""
+    """Return at most so many lines; the last one then says where to find all of them."""
     if len(texts) <= lines:
         return texts
     more = len(texts) - lines + 1

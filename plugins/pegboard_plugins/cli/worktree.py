@@ -1,4 +1,4 @@
-"""A git worktree of its own for one run, so that the user's files stay as they are."""
+"""A git worktree for one run, so that the user's files stay as they are."""
 
 import os
 import secrets
@@ -20,9 +20,9 @@ BRANCH = "pegboard"
 
 
 class Worktree:
-    """A worktree on a branch of its own, which begins at the commit that is checked out.
+    """A worktree on a new branch, which begins at the commit that is checked out.
 
-    One in which nothing was changed is taken away again.
+    An unchanged worktree is removed at the end.
     """
 
     def __init__(self, git: "_Git", root: Path, folder: Path, branch: str, directory: Path) -> None:

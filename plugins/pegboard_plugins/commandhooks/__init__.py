@@ -42,7 +42,7 @@ _RUNNERS: "WeakKeyDictionary[Plugin, HookRunner]" = WeakKeyDictionary()
 
 
 class HookOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of the plugin; `failure` is what a hook that fails does to what it guards."""
+    """The options of the plugin; `failure` says whether a failing hook blocks its call."""
 
     failure: Literal["continue", "block"] = "continue"
 

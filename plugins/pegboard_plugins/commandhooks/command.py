@@ -61,7 +61,7 @@ def trust(directory: Path, *, yes: bool) -> None:
 
 
 async def trust_found_hooks(directory: Path, *, yes: bool) -> None:
-    """Show the hooks of a project that do not run, and trust them; nothing where there are none."""
+    """Show the hooks of a project that do not run, and trust them."""
     place = open_workspace(directory)
     found = places(FILES, Path.home(), place)
     own = any(is_project and path.exists() for _, path, is_project in found)

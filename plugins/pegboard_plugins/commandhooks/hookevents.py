@@ -17,7 +17,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """An event by its names, empty where a product has none; without `runs` it never fires."""
+    """An event by its names, empty where a product lacks it; without `runs` it never fires."""
 
     claude: str = ""
     codex: str = ""

@@ -121,7 +121,7 @@ def _refused(found: HookOutcome) -> PromptRefusedError:
 
 
 def _reminder(last: Part, texts: list[str]) -> TextPart:
-    """Return a part for the model, behind the last one and before whatever comes next."""
+    """Return a part for the model, after the last one of the message."""
     text = "\n".join(texts)
     return TextPart(
         id=f"{last.id}0",

@@ -244,7 +244,7 @@ class HookRunner:
         return together
 
     def tell(self, text: str) -> None:
-        """Tell the user something once; an empty text is nothing."""
+        """Warn the user once of this text, unless it is empty."""
         if text and text not in self._told:
             self._told.add(text)
             self._plugin.logger.warning("%s", text)

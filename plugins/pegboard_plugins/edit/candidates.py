@@ -35,7 +35,7 @@ def fitting(text: str, starts: Sequence[int]) -> str:
 
 
 def nearest(text: str, wanted: str) -> str:
-    """Return the lines of the text that are most similar to `wanted`; empty when none are."""
+    """Return the lines of the text that are most similar to `wanted`; empty without any."""
     lines = text.split("\n")
     keys = [line.strip() for line in lines]
     sought = [line.strip() for line in wanted.strip("\n").split("\n")]

@@ -36,7 +36,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -> ToolResult:
-    """Change a file by all edits in turn, or by none, and return the report.
+    """Change a file by all edits in turn, or not at all, and return the report.
 
     :raises ToolError: when an edit fails; the file is then unchanged.
     :raises PermissionDeniedError: when the change is not allowed.

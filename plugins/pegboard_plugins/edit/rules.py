@@ -180,7 +180,7 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
 
 
 def _words(text: str, wanted: str) -> list[EditPlace]:
-    """Return where the text stands so that it neither begins nor ends inside a word."""
+    """Return where the text occurs without beginning or ending inside a word."""
     if not wanted.strip():
         return []
     spans = _matches(re.compile(re.escape(wanted)), text)

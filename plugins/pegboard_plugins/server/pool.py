@@ -128,7 +128,7 @@ class Pool:
         self._trusted[directory] = decision
 
     async def close(self, directory: Path) -> None:
-        """Stop what runs in a directory, and close its App; nothing when there is none."""
+        """Stop the work in a directory, and close its App, if it is open."""
         task = self._opening.pop(directory, None)
         if task is None:
             return
@@ -142,7 +142,7 @@ class Pool:
             await self._let_go(member.app.workspace.directory)
 
     async def _let_go(self, directory: Path) -> None:
-        """Close the directory's App if it rests and is not as things are now."""
+        """Close the directory's App if it rests and is outdated."""
         task = self._opening.get(directory)
         if task is None or not task.done() or task.cancelled() or task.exception() is not None:
             return

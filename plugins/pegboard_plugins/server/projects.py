@@ -77,7 +77,7 @@ async def current(app: Here) -> Response:
 
 @routes.post("/project/git/init", **operation("project.initGit", gives=Project))
 async def init_git(app: Here, state: Served) -> Response:
-    """Return the project, with a git repository in its directory, which is made if there is none.
+    """Return the project, with a git repository in its directory; create one if needed.
 
     The sessions of the directory become those of the repository.
     """

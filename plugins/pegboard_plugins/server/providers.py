@@ -62,7 +62,7 @@ def _as_shown(providers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @routes.get("/provider/auth", **operation("provider.auth", gives=dict[str, Any]))
 async def ways(_app: Here) -> Response:
-    """Return the ways to sign in other than a key, of which there are none."""
+    """Return no other ways to sign in than with a key."""
     return answer({})
 
 

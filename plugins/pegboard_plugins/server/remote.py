@@ -151,7 +151,7 @@ async def execute(request: Request, app: Here, state: Served) -> Response:
 
 
 def order_routes() -> APIRouter:
-    """Return the routes that stand for one command each."""
+    """Return the routes for single commands."""
     orders = APIRouter()
     for path, (name, command) in _ORDERS.items():
         orders.add_api_route(path, _order(command), methods=["POST"], **operation(name, gives=bool))

@@ -42,7 +42,7 @@ class TooManyError(PegboardError):
 
 
 class UnsupportedError(PegboardError):
-    """The protocol has this, and Pegboard has nothing that it could act on."""
+    """The protocol has this action, and Pegboard has no equivalent."""
 
 
 class BodyError(InvalidInputError):
@@ -161,6 +161,6 @@ def _refuse_twins(raw: bytes) -> None:
 
 
 def _break_before_place(text: str) -> str:
-    """Put the place onto a line of its own, as the protocol's clients show it."""
+    """Put the place onto a separate line, as the protocol's clients show it."""
     message, found, place = text.partition(" - at `$")
     return f"{message}\n  at {place.removesuffix('`')}" if found else message

@@ -33,7 +33,7 @@ class RuntimeFile:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the file, unless it is another server's by now; nothing the second time."""
+        """Remove the file, unless it is another server's by now; a second call does nothing."""
         if self._file is None:
             return
         try:

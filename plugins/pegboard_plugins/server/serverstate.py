@@ -33,7 +33,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(kw_only=True)
 class ServerState:
-    """The server's state; `directory` is for requests that name none.
+    """The server's state; `directory` is for requests without a directory.
 
     `public` are the paths of plugins' files that need no credentials.
     """

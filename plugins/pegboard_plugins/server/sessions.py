@@ -252,7 +252,7 @@ async def abort(sessionID: str, app: Here, state: Served) -> Response:
 
 
 def _publish_rest(state: ServerState, session: Session) -> None:
-    """Publish that nothing runs, for clients that missed the end of a turn and wait for it."""
+    """Publish that the session rests, for clients that missed the end of a turn and wait for it."""
     directory = Path(session.directory)
     known = {"sessionID": session.id}
     rest = {**known, "status": {"type": "idle"}}

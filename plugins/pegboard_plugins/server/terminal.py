@@ -35,7 +35,7 @@ class TerminalSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Terminal:
-    """A program that runs at a terminal of its own; `aclose` ends it with all that it started.
+    """A program at a new terminal; `aclose` ends it with all its children.
 
     `on_output` gets what it writes, on the event loop. `exited` becomes its exit code when it
     has ended and all its output was given; 128 and the number for a signal.
@@ -133,7 +133,7 @@ class Terminal:
                     return
 
     async def aclose(self) -> None:
-        """Hang up, and end what does not go; nothing the second time."""
+        """Hang up, and end the remaining processes; a second call does nothing."""
         if self._closed:
             return
         self._close()
@@ -144,7 +144,7 @@ class Terminal:
         await self._reap()
 
     async def _reap(self) -> None:
-        """Wait until nothing is left of it."""
+        """Wait until all its processes have ended."""
         for _ in range(KILL_ROUNDS):
             if not self._family.kill(thorough=True):
                 break

@@ -187,7 +187,7 @@ class Terminals:
         return opened.pty
 
     async def remove(self, opened: OpenTerminal) -> None:
-        """End the terminal with all that it started; nothing the second time."""
+        """End the terminal with all its processes; a second call does nothing."""
         if self._opened.pop(opened.pty.id, None) is None:
             return
         await opened.terminal.aclose()

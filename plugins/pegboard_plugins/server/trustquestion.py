@@ -48,7 +48,7 @@ async def _ask(state: ServerState, opened: OpenSession) -> None:
 
 
 async def _reopen(state: ServerState, app: App) -> None:
-    """Open the App again with the project's code, once nothing runs in it."""
+    """Open the App again with the project's code, once it rests."""
     member = state.pool.member(app)
     while not member.rests:  # noqa: ASYNC110 - turns, permissions and questions can all end last
         await asyncio.sleep(LOOK_EVERY_S)

@@ -64,7 +64,7 @@ _NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
-    """One skill; `text` is what stands below its settings.
+    """One skill; `text` follows its settings.
 
     `library` is the one that it comes with. A skill with `patterns` is for work on files that fit.
     """
@@ -395,6 +395,6 @@ def _short(description: str) -> str:
 
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
-    """Leave the tool out where there are no skills: its description lists none."""
+    """Leave the tool out without skills: its description lists none."""
     given = (tool.description for tool in request.tools if tool.name == skill.id)
     return request.without(skill.id) if skill.description in given else None

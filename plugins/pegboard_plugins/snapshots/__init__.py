@@ -57,7 +57,7 @@ def add_lineage(
 
 
 class LateSnapshots:
-    """The `GitSnapshots` of a worktree, of which a plain answer needs none."""
+    """The `GitSnapshots` of a worktree, created late: a plain answer needs none."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class LateSnapshots:
 
     @property
     def refused(self) -> str:
-        """Why there are none."""
+        """The reason why there are no snapshots."""
         return self._made.refused if self._made else refusal(self._workspace.worktree, self._env)
 
     def follow(self, run: "Followed") -> "Trail":
@@ -137,7 +137,7 @@ class LateSnapshots:
         return await self._git().copied(session_id)
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """Those of the files of which no states are kept."""
+        """Return the files without stored states, with the reason."""
         return self._git().unkept(files)
 
     async def keep(self, session_id: str, step: str, way: "RestoreWay") -> None:
@@ -173,6 +173,6 @@ class LateSnapshots:
         return await self._git().collect(directories)
 
     async def aclose(self) -> None:
-        """Stop what runs, if anything was begun."""
+        """Stop the running work, if anything was begun."""
         if self._made is not None:
             await self._made.aclose()

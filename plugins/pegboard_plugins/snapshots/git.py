@@ -1,4 +1,4 @@
-"""The shadow repository: git is asked about the user's files, and nothing of theirs is run.
+"""The shadow repository: git reads the user's files, and none of their hooks or filters runs.
 
 Its folder lies with the user's data, and its configuration is our own. Git reads the user's
 index, which is the best record of what is unchanged, but never writes it, and takes objects
@@ -54,7 +54,7 @@ _log = logging.getLogger("pegboard.snapshots")
 
 
 class GitError(OSError):
-    """A process of git failed; the text is its own."""
+    """A process of git failed; the text is git's."""
 
 
 class GitUnusableError(GitError):
@@ -169,7 +169,7 @@ class ShadowGit:
         )
 
     def head(self) -> str:
-        """Return the commit that is checked out, "" when there is none or it cannot be read."""
+        """Return the commit that is checked out, "" without one or if it cannot be read."""
         if self._git_dir is None or self._shared is None or not self.seeded:
             return ""
         content = _read(self._git_dir / "HEAD").strip()

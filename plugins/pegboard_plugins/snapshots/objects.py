@@ -165,7 +165,7 @@ class Objects:
         return freed
 
     def drop(self, oid: bytes) -> None:
-        """Remove an object; nothing happens when it is not here."""
+        """Remove an object, if it is here."""
         self._known.discard(oid)
         self._place(oid).unlink(missing_ok=True)
 

@@ -31,7 +31,7 @@ from pegboard_plugins.snapshots.objects import (
 class Move(msgspec.Struct, frozen=True, kw_only=True):
     """One file's way: it is put into the state `wanted` if it is found as `expected`.
 
-    None stands for no file.
+    None means no file.
     """
 
     path: bytes

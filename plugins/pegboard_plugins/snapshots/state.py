@@ -92,7 +92,7 @@ class WorktreeState:
 
     @property
     def folders(self) -> tuple[bytes, ...]:
-        """The folders of all files, the root among them; none before the first look."""
+        """The folders of all files, the root among them; empty before the first look."""
         return self._tree.folders if self._tree is not None else ()
 
     @property

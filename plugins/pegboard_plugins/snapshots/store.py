@@ -64,7 +64,7 @@ class Store:
         return sum(facts.st_size for _, facts in self._objects.all())
 
     def collect(self, *, kept_s: float = KEPT_S, quota_bytes: int = QUOTA_BYTES) -> int:
-        """Drop old references and what nothing refers to; the bytes that were freed.
+        """Drop old references and unreferenced objects; return the bytes that were freed.
 
         Nothing happens while another process does the same.
         """
@@ -82,7 +82,7 @@ class Store:
             return freed
 
     def is_due(self) -> bool:
-        """Return whether nothing was collected for long, by any process; from here on it is not."""
+        """Return whether no process has collected for long; note that one does now."""
         stamp = self._folder / "collected"
         try:
             due = time.time() - stamp.stat().st_mtime > COLLECT_EVERY_S
@@ -149,7 +149,7 @@ def place_of(worktree: Path, folder: Path) -> Path:
 
 
 def drop_orphans(folder: Path, directories: Iterable[Path]) -> int:
-    """Drop the old snapshots of which no directory with a session is; the bytes that were freed."""
+    """Drop the old snapshots whose directory has no session; return the bytes that were freed."""
     used = {place_of(place, folder) for each in directories for place in (each, *each.parents)}
     freed = 0
     for path in folder.iterdir():

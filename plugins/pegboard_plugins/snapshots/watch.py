@@ -94,7 +94,7 @@ class Watch:
             return frozenset(found) if sure and not self._new else None
 
     def close(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching."""
         with self._lock:
             self._stop()
 

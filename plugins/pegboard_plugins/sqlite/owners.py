@@ -143,7 +143,7 @@ def _has_no_process(owner: str) -> bool:
 
 
 def _space() -> str:
-    """Return the namespace of process ids; ids of other containers mean nothing here."""
+    """Return the namespace of process ids, because ids of other containers mean other processes."""
     try:
         return str(Path("/proc/self/ns/pid").stat().st_ino)
     except OSError:

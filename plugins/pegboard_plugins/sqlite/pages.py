@@ -177,7 +177,7 @@ def with_header(damaged: Path) -> Iterator[Path]:
 
 
 def header(pages: int) -> bytes:
-    """Return the header of a file of this many pages, none free (sqlite.org, "fileformat2" 1.3)."""
+    """Return the header of a file of this many pages, all in use (sqlite.org, fileformat2 1.3)."""
     changes = schema = 1
     return struct.pack(
         _LAYOUT,

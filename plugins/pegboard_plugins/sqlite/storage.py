@@ -238,7 +238,7 @@ class SqliteStorage:
         return await self._read(reads.last_ids, session_id)
 
     async def aclose(self) -> None:
-        """See `Storage.aclose`; nothing the second time."""
+        """Close the storage as `Storage.aclose` says; a second call does nothing."""
         if self._closed:
             return
         self._closed = True

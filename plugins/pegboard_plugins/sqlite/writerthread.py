@@ -107,7 +107,7 @@ class WriterThread:
         return job.done
 
     async def aclose(self) -> None:
-        """Write the waiting jobs and close the connection; nothing the second time."""
+        """Write the waiting jobs and close the connection; a second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -228,7 +228,7 @@ class WriterThread:
             return outcomes
 
     def _has_moved(self) -> bool:
-        """Return whether the path leads to another file than the open one, or to none."""
+        """Return whether the path leads to another file than the open one, or to no file."""
         moved = ctypes.c_int()
         self._db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         return bool(moved.value)
@@ -274,7 +274,7 @@ class WriterThread:
             self._idle = self._loop.call_later(delay_s, self._on_idle)
 
     def _on_idle(self) -> None:
-        """Move the log into the database when nothing was written for a while."""
+        """Move the log into the database when no write has come for a while."""
         self._idle = None
         quiet_s = self._loop.time() - self._written_at
         if quiet_s < _IDLE_S:

@@ -1,4 +1,4 @@
-"""The text of a page in HTML: a program of its own, because pages are foreign and can be hostile.
+"""The text of a page in HTML: a separate program, because pages are foreign and can be hostile.
 
 It is run by its path, as `python reading.py FILE FORMAT CHARSET URL`, and prints UTF-8. What a
 page can do to a parser (endless nesting, endless time, endless memory) ends with this process.

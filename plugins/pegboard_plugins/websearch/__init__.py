@@ -1,4 +1,4 @@
-"""The websearch and codesearch tools; there are none until there is a backend that searches.
+"""The websearch and codesearch tools, which need a search backend.
 
 That is one of a plugin's (`register_search_backends`), or a SearXNG server:
 

@@ -47,14 +47,14 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """The command as it was written, of which the patterns are parts; empty for all others."""
+        """The command as written, from which the patterns are made; empty for other calls."""
         return next((request.line for request in self.requests if request.line), "")
 
 
 async def explain(
     app: App, name: str, args: Mapping[str, Any], *, agent: str | None = None
 ) -> Explanation:
-    """Foresee the questions of a call and each policy's answer; nothing runs.
+    """Foresee the questions of a call and each policy's answer, without running it.
 
     :raises ToolError: when there is no such tool, or the arguments do not fit it.
     :raises NotFoundError: when there is no such agent.

@@ -133,5 +133,5 @@ def store_secret(places: UserFolders, plugin: str, name: str, value: str | None)
 
 
 def kept_secrets(places: UserFolders) -> Mapping[str, Mapping[str, Any]]:
-    """Return the stored secrets by plugin and name, none where the file cannot be used."""
+    """Return the stored secrets by plugin and name, empty if the file cannot be used."""
     return KeyFile(places.secrets).read()[0] if places.secrets.exists() else {}

@@ -134,7 +134,7 @@ def parts_for(
     found: Mapping[Mention, FileInput | str],
     agents: Mapping[str, Agent],
 ) -> tuple[MentionInput, ...]:
-    """Return the parts for the mentions: a file, else a subagent, else nothing.
+    """Return the parts for the mentions: files, subagents, or text.
 
     `found` has a reason in place of a file that may not be attached; the part is then a sentence
     for the model.

@@ -62,7 +62,7 @@ def default_mode(config: Config) -> str:
 
 
 def mode_of(session: Session) -> str:
-    """Return the mode that a front end has given to the session, "" if none has."""
+    """Return the mode that a front end has given to the session, or ""."""
     return str((session.metadata or {}).get(_KEY) or "")
 
 

@@ -365,7 +365,7 @@ def split(
 
 
 def behind(turns: Iterable[Turn], point: Revert | None) -> list[Part]:
-    """Return the parts after a point of a session, in order; none after its end."""
+    """Return the parts after a point of a session, in order."""
     if point is None:
         return []
     found: list[Part] = []

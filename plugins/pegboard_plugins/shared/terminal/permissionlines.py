@@ -1,4 +1,4 @@
-"""The lines of a permission request, as styled text: nothing is hidden or cut."""
+"""The lines of a permission request, as styled text without cuts."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Answers of a model in Markdown, in forms in which nothing of them is obeyed."""
+"""A model's answers in Markdown, in forms without active content."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -270,7 +270,7 @@ def _reason(error: Mapping[str, Any]) -> str:
 
 
 def _note(part: Part) -> Note | None:
-    """Return the line for a part that has no text of its own."""
+    """Return the line for a part without a text."""
     match part:
         case StepFinishPart(reason=reason) if reason not in ("stop", "tool-calls"):
             return Note(f"the model stopped: {reason}")
