@@ -54,8 +54,8 @@ class Account(msgspec.Struct, kw_only=True):
     """The limits for one purpose, the amounts spent, and those held for running requests.
 
     `clock` times the run, which began at its instant `began_at`; `seconds` are those of earlier
-    runs. No time passes while a person is asked.
-    `refused` is the reason why a tool call was not made.
+    runs. No time passes while a user is asked. `refused` is the reason why a tool call was not
+    made.
     """
 
     purpose: str
@@ -113,7 +113,7 @@ class Account(msgspec.Struct, kw_only=True):
         return f"{self.steps:,} of {most:,} steps for {self.purpose} are taken; {self._way_on()}"
 
     def _way_on(self) -> str:
-        """Return how a person gets more steps."""
+        """Return how a user gets more steps."""
         return f"`{_KEYS[self.purpose]}` in the configuration is the limit"
 
     def check_call(self) -> None:

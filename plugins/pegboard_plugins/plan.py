@@ -75,7 +75,7 @@ async def register_tools(config: Config) -> list[Tool]:
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """Leave the one useful switch in the request, and none where no person can decide."""
+    """Leave the one useful switch in the request, and none where no user can decide."""
     if not session.interactive:
         return request.without(plan_enter.id, plan_exit.id)
     return request.without(plan_enter.id if session.agent.name == PLAN else plan_exit.id)

@@ -107,5 +107,5 @@ async def register_tools() -> list[Tool]:
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """Leave the tool out where no person can answer."""
+    """Leave the tool out where no user can answer."""
     return None if session.interactive else request.without(question.id)

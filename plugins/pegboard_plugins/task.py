@@ -33,7 +33,7 @@ SHOWN_LINES = 12
 async def _may_delegate(
     context: PermissionContext, subagent_type: str, description: str, prompt: str, timeout_s: int
 ) -> None:
-    """Require the subagent; wrong arguments fail before anybody is asked."""
+    """Require the subagent; wrong arguments fail before the user is asked."""
     if not prompt.strip():
         raise ToolError("the prompt is empty: it is all that the subagent knows")
     if not 0 < timeout_s <= TIME_LIMIT_S:

@@ -1,4 +1,4 @@
-"""One project of a server, as a front end uses it: sessions, and the answers of a person."""
+"""One project of a server, as a front end uses it: sessions, and the answers of a user."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -37,9 +37,9 @@ class AttachedFrontEnd:
     ) -> Turn:
         """Return the last answer to a prompt, or to a slash command with the prompt's files.
 
-        A `command` is its name, its arguments, and whether a person has typed them; `mentions` are
-        a prompt's words that a person has typed. A `checked` prompt that no model can answer is
-        refused before it is stored.
+        A `command` is its name, its arguments, and whether a user has typed them; `mentions` are a
+        prompt's words that a user has typed. A `checked` prompt that no model can answer is refused
+        before it is stored.
 
         :raises AbortedError: when the turn was stopped before there was an answer.
         """

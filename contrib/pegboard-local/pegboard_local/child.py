@@ -100,7 +100,7 @@ def _answer(server: Any, body: dict[str, Any], out: TextIO, stop: Callable[[], b
 
 
 def tell(out: TextIO, value: object) -> None:
-    """Write a line; who read it may be gone."""
+    """Write a line; its reader may be gone."""
     try:
         out.write(json.dumps(value) + "\n")
         out.flush()

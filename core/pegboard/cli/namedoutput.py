@@ -24,7 +24,7 @@ def named_output() -> Iterator[None]:
 
 
 class _Named:
-    """A stream that names who writes to it."""
+    """A stream that prefixes each line with the plugin that writes it."""
 
     def __init__(self, stream: TextIO, printed: dict[str, int]) -> None:
         self._stream = stream

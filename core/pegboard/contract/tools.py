@@ -67,13 +67,13 @@ class Tool:
     are deferred together; "" stands for the plugin. `on_cut` is a sentence for the model on what
     this tool can do with the file of an output that was too long, "" for nothing. The output of a
     `lasting` tool stays in the model's view when old output is cleared. One that `needs_user` waits
-    for a person's decision: it is closed to subagents and to agents that the configuration adds,
+    for a user's decision: it is closed to subagents and to agents that the configuration adds,
     unless their rules speak of it. `serves` says what the engine may have it for; the newest tool
-    that says so is taken. `imports` are modules that its own code imports with the first call;
-    they are loaded beforehand, while the model thinks. `draw` returns what people see of a call, by
-    the rules of the hook `render_tool`, whose plugins come first. One that `has_own_id` was given
-    it by its author, and keeps it in whatever file it stands. A tool made from a function is called
-    from Python as the function is: `await hello("Ada")`.
+    that says so is taken. `imports` are modules that its own code imports with the first call; they
+    are loaded beforehand, while the model thinks. `draw` returns what people see of a call, by the
+    rules of the hook `render_tool`, whose plugins come first. One that `has_own_id` was given it by
+    its author, and keeps it in whatever file it stands. A tool made from a function is called from
+    Python as the function is: `await hello("Ada")`.
 
     :raises InvalidInputError: for an `effect`, an `exposure`, a `serves` or a `requires` that there
         is not.

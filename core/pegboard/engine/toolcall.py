@@ -50,7 +50,7 @@ STOPPED = "The call was stopped before it ended."
 class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A call to be made: the tool and its arguments.
 
-    One that is `ordered` is a person's: the tool's own permission is not asked, and the call may
+    One that is `ordered` is a user's: the tool's own permission is not asked, and the call may
     repeat itself. `model` is the one that its subagents have in place of their own.
     """
 
@@ -312,7 +312,7 @@ class Caller:
 
 
 def _by(plan: CallPlan) -> dict[str, Any]:
-    """Return the maker of a call, and the words of a call that a person makes unasked."""
+    """Return the maker of a call, and the words of a call that a user makes unasked."""
     words = [text for text in plan.input.values() if isinstance(text, str) and text]
     return {"by": "user", "patterns": words} if plan.ordered else {"by": "model"}
 

@@ -44,9 +44,9 @@ class CallContext(CallFacts):
     `requirements` are what the call may do only once it is allowed. `exempt` is the permission of a
     tool that the user has called, which is not asked for, None for a call of a model's; `model` is
     that of its subagents, None for their own. `clock` times the call. It is stopped while any task
-    of the call asks a person. `writing` hears which files the call changes, None until it works,
-    and for one that changes none. `stored` is done once the call is stored. `kept` has metadata
-    that stay with it. `cancelled` is for a tool in a thread, which nothing else can stop.
+    of the call asks a user. `writing` hears which files the call changes, None until it works, and
+    for one that changes none. `stored` is done once the call is stored. `kept` has metadata that
+    stay with it. `cancelled` is for a tool in a thread, which nothing else can stop.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a call

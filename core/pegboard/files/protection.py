@@ -2,7 +2,7 @@
 
 A file is in the table if a program acts on it without being told to: when an editor, a shell or
 another agent opens the folder, when git commits, when an interpreter or a package manager starts,
-or because an installed program loads it. Files that a person runs by name are not in it: build
+or because an installed program loads it. Files that a user runs by name are not in it: build
 scripts, tests, `conftest.py`, `package.json`, linter configuration that is code, and CI workflows,
 which run after a push. Nor are files that only select something defined elsewhere:
 `.gitattributes`, `.tool-versions`, `.editorconfig`.

@@ -40,7 +40,7 @@ HEAD_START_S = 0.05
 CLOSE_LIMIT_S = 10.0
 """How long the end of a run waits for its last snapshot."""
 STOP_LIMIT_S = 2.0
-"""The same limit once the run is aborted, however often, and a person waits."""
+"""The same limit once the run is aborted, however often, and a user waits."""
 
 
 class _Step(msgspec.Struct):

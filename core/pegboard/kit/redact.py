@@ -158,7 +158,7 @@ def _shapes() -> tuple[tuple[re.Pattern[str], str], ...]:
 
 
 def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[str, str]:
-    """`env` for a process of a tool: without keys, and so that no program waits for a person.
+    """`env` for a process of a tool: without keys, and so that no program waits for a user.
 
     Left out are the names in `secrets` (the variables that hold providers' keys), every variable
     that looks like a credential by its name (`STRIPE_KEY`, `DB_PASS`, `token`) or its value (a
@@ -187,7 +187,7 @@ def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[st
 
 
 def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
-    """`env` without the variables that `child_env` leaves out, for a program of a person."""
+    """`env` without the variables that `child_env` leaves out, for a program of a user."""
     hidden = {name.upper() for name in secrets}
     return {
         name: value

@@ -1,1 +1,1 @@
-"""Permissions: rules and verdicts, agents, and the requests that wait for a person."""
+"""Permissions: rules and verdicts, agents, and the requests that wait for a user."""

@@ -1,8 +1,8 @@
-"""Clocks for time limits, which stop while a person is asked.
+"""Clocks for time limits, which stop while a user is asked.
 
-Work that may have to ask a person has its time limit on a `Clock`: a tool call, a hook, a
-subagent, a budget. While somebody is asked, the clock of the asking work stops, and so do the
-clocks of all work that waits for it. For one event loop.
+Work that may have to ask a user has its time limit on a `Clock`: a tool call, a hook, a subagent, a
+budget. While somebody is asked, the clock of the asking work stops, and so do the clocks of all
+work that waits for it. For one event loop.
 """
 
 import asyncio

@@ -80,7 +80,7 @@ class Keys:
         self._variables: set[str] = set()
 
     def note(self, variables: Iterable[str]) -> None:
-        """Take these variables for those of keys, before anybody asks for one."""
+        """Take these variables for those of keys, before a key is looked for."""
         self._variables.update(variables)
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:

@@ -112,9 +112,9 @@ DecisionKind = Literal["decision", "reply", "call", "revoke"]
 class Decided(Rest, frozen=True):
     """A decision that has had no effect yet.
 
-    A `decision` is the verdict on a request, a `reply` what a person or an approval answered to
-    it; a `call` is one of a tool that is about to be made, and by `revoke` an approval is taken
-    back. `facts` name who, what, by whom and why; a text among them may be long, or be a secret.
+    A `decision` is the verdict on a request, a `reply` what a user or an approval answered to it; a
+    `call` is one of a tool that is about to be made, and by `revoke` an approval is taken back.
+    `facts` name who, what, by whom and why; a text among them may be long, or be a secret.
     """
 
     kind: DecisionKind

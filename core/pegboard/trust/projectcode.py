@@ -20,7 +20,7 @@ _PLUGIN_FOLDER = "plugins"
 _OWN_TOOL_FOLDER = "tool"
 _PACKAGE = "__init__.py"
 LIMIT_BYTES = 16 << 20
-"""More than anybody writes by hand; a project must not fill the memory before it is trusted."""
+"""More than a hand-written file has; a project must not fill the memory before it is trusted."""
 _IMPORTS_US = rb"(?m)^[ \t]*(from|import)[ \t]+pegboard\b"
 
 

@@ -69,7 +69,7 @@ async def _put_back(undo: _Undo) -> list[Path]:
 async def _write(
     context: ToolContext, change: PatchedFile, undo: _Undo, leaving: list[tuple[Path, Path]]
 ) -> int:
-    """Return how many other names of the file keep what it was."""
+    """Return how many other names of the file still have its old content."""
     files = context.files
     if change.after is None:
         await files.will_change(change.path)

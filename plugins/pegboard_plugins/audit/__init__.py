@@ -1,4 +1,4 @@
-"""A log of decisions and tool calls, in which no line changes or goes unnoticed."""
+"""A log of decisions and tool calls, in which no line can be changed unnoticed."""
 
 from typing import TYPE_CHECKING
 

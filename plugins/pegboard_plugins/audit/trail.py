@@ -146,7 +146,7 @@ class Audit:
     def _sync(self) -> None:
         """Flush the lines to the disk, and then the record of them.
 
-        The log is locked for the record alone. Where it fails, the next call is told.
+        The log is locked for the record alone. The next call reports a failure.
         """
         known = self._known
         if known.last.seq <= self._synced:

@@ -45,7 +45,7 @@ class KeptKeys:
         self._env = env
 
     async def keep(self, provider_id: str, key: str, *, label: str = "", ring: bool = False) -> str:
-        """Keep a key, in the keyring if `ring` says so; gives where it is, for people.
+        """Store a key, in the keyring if `ring` says so; return its place, for messages.
 
         :raises ConfigError: when the file or the keyring cannot keep it.
         """

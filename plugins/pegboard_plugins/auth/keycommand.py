@@ -13,7 +13,7 @@ from pegboard.plugins import run_in_thread
 from pegboard.processes import find_program
 
 COMMAND_TIMEOUT_S = 5.0
-"""Long enough for a store that is unlocked; one that waits for a person is not waited for."""
+"""Long enough for a store that is unlocked; one that waits for a user is not waited for."""
 _LIMIT_BYTES = 64 << 10
 
 

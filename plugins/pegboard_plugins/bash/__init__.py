@@ -92,7 +92,7 @@ async def _may_run(
 
 
 def _check(command: str, timeout_ms: int) -> None:
-    """Check the arguments, before anybody is asked about them.
+    """Check the arguments, before the user is asked.
 
     :raises ToolError: for those with which no shell can be started.
     """

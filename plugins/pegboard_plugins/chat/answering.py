@@ -51,7 +51,7 @@ class Answering:
         self._talk.spawn(self._reply(request, settled))
 
     async def _narrow(self, request: PermissionRequest, settled: Settled) -> None:
-        """Approve what the person has written, whose dialog stays until that is taken."""
+        """Approve what the user has written, whose dialog stays until that is taken."""
         try:
             await self._approve(request, settled)
         except NotFoundError:

@@ -49,7 +49,7 @@ UNKNOWN = "{} is from another chat: paste the text again, or press Enter to send
 
 
 class Chat:
-    """One chat on one terminal; `run` returns when the person leaves."""
+    """One chat on one terminal; `run` returns when the user leaves."""
 
     def __init__(self, options: StartOptions, env: Mapping[str, str], open_feed: Open) -> None:
         self.options = options
@@ -82,7 +82,7 @@ class Chat:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def run(self) -> int:
-        """Run until the person leaves, and return the exit code."""
+        """Run until the user leaves, and return the exit code."""
         loading = asyncio.create_task(self._load())
         try:
             await self.window.run()
@@ -280,7 +280,7 @@ class Chat:
         self.window.restyle(self.palette)
 
     async def choose(self, title: str, items: Sequence[Item], *, current: str = "") -> str | None:
-        """Let the person choose an item, and return its value."""
+        """Let the user choose an item, and return its value."""
         return await self.answer_of(Choice(title, items, current=current))
 
     async def pick(
@@ -290,11 +290,11 @@ class Chat:
         return await self.answer_of(Menu(title, items), is_called=is_called)
 
     async def ask(self, title: str) -> str | None:
-        """Ask the person for a short text."""
+        """Ask the user for a short text."""
         return await self.answer_of(TextLine(title))
 
     async def confirm(self, question: str) -> bool:
-        """Return whether the person says yes; no comes first."""
+        """Return whether the user says yes; no comes first."""
         return await self.choose(question, [Item(value="no"), Item(value="yes")]) == "yes"
 
     async def answer_of(self, mode: Choice | TextLine, *, is_called: bool = False) -> str | None:

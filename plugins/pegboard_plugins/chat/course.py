@@ -115,7 +115,7 @@ class Course:
         return message_id in self._users
 
     def waited_s(self, part: ToolPart) -> float | None:
-        """Return how long a call has waited for the person, None where no client has watched."""
+        """Return how long a call has waited for the user, None where no client has watched."""
         return self._clock.waited_s(part.call_id)
 
     def tail(self, lines: int, letters: int) -> str:
@@ -164,7 +164,7 @@ class Course:
         return request.session_id == self.session.id or request.session_id in self.children
 
     def waits_for(self, requests: Sequence[PermissionRequest | QuestionRequest]) -> None:
-        """Set the requests that wait for the person."""
+        """Set the requests that wait for the user."""
         waiting = {each.id: each for each in requests if self._concerns(each)}
         for gone in self.requests.keys() - waiting.keys():
             self.answered(gone)
@@ -172,7 +172,7 @@ class Course:
             self.asked(waiting[request_id])
 
     def asked(self, request: PermissionRequest | QuestionRequest) -> None:
-        """Add a request that waits for the person."""
+        """Add a request that waits for the user."""
         self.requests[request.id] = request
         self._clock.begin(request)
 

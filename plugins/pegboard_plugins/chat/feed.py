@@ -35,7 +35,7 @@ FACTS = "chat.facts"
 
 
 class Choices(msgspec.Struct, kw_only=True):
-    """The person's choices for the next prompts; empty ones are the session's."""
+    """The user's choices for the next prompts; empty ones are the session's."""
 
     agent: str = ""
     agent_before_plan: str = ""
@@ -45,7 +45,7 @@ class Choices(msgspec.Struct, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt as the person has written it; `command` makes it a slash command's arguments.
+    """A prompt as the user has written it; `command` makes it a slash command's arguments.
 
     `typed` is the editor's text, with chips for long texts and files.
     """
@@ -200,7 +200,7 @@ class Feed(Protocol):
         ...
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """Ask a person, here or at another client; the answers are None when they decline."""
+        """Ask a user, here or at another client; the answers are None when they decline."""
         ...
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:

@@ -19,7 +19,7 @@ NoteStyle = Literal["dim", "warning", "error", "done", "plain"]
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """A prompt of the person."""
+    """A prompt of the user."""
 
     text: str
 
@@ -38,7 +38,7 @@ class Thought(msgspec.Struct, frozen=True):
 
 
 class Called(msgspec.Struct, frozen=True):
-    """A tool call that has ended, and for how many seconds of its time it waited for the person.
+    """A tool call that has ended, and for how many seconds of its time it waited for the user.
 
     None where nobody knows: it went on before somebody looked.
     """

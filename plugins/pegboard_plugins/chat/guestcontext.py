@@ -22,7 +22,7 @@ class GuestContext:
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for the person."""
+        """Whether it waits for the user."""
         return self._asks > 0
 
     @contextmanager
@@ -52,11 +52,11 @@ class GuestContext:
         return found if any(found == option.label for option in options) else None
 
     async def confirm(self, question: str) -> bool:
-        """Return whether the person says yes."""
+        """Return whether the user says yes."""
         return await self.choose(question, ("no", "yes")) == "yes"
 
     async def input(self, title: str) -> str | None:
-        """Ask the person for a short text."""
+        """Ask the user for a short text."""
         return await self._asked(Question(question=title))
 
     async def _asked(self, question: Question) -> str | None:
@@ -69,7 +69,7 @@ class GuestContext:
         return answers[0][0] if answers and answers[0] else None
 
     async def edit(self, text: str) -> str | None:
-        """Let the person edit the text in their own editor."""
+        """Let the user edit the text in their own editor."""
         with self._asking():
             return await self._chat.outside.edit(text)
 

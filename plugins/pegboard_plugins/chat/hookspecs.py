@@ -54,27 +54,27 @@ class ChatContext(Protocol):
         ...
 
     async def choose(self, title: str, choices: Sequence[str]) -> str | None:
-        """One of these, None when the person leaves, or nobody is there."""
+        """One of these, None when the user leaves, or nobody is there."""
         ...
 
     async def confirm(self, question: str) -> bool:
-        """Return whether the person says yes."""
+        """Return whether the user says yes."""
         ...
 
     async def input(self, title: str) -> str | None:
-        """Ask the person for a short text; None when they cancel."""
+        """Ask the user for a short text; None when they cancel."""
         ...
 
     async def edit(self, text: str) -> str | None:
-        """Let the person edit the text in their own editor; None when that fails."""
+        """Let the user edit the text in their own editor; None when that fails."""
         ...
 
     async def open_page(self, title: str, text: str) -> None:
-        """Show a long text on the whole screen until the person leaves it."""
+        """Show a long text on the whole screen until the user leaves it."""
         ...
 
     async def prompt(self, text: str) -> None:
-        """Send a prompt as if the person had."""
+        """Send a prompt as if the user had."""
         ...
 
 
@@ -245,8 +245,8 @@ def register_themes() -> Sequence[Theme] | None:
 def complete(kind: str, text: str, directory: Path) -> Sequence[Completion] | None:
     """Return completions behind a sign, such as `@` for a file.
 
-    Called while the person writes such a word, at most once for each state of it. Collect: a
-    plugin that raises is reported and its texts are missing.
+    Called while the user writes such a word, at most once for each state of it. Collect: a plugin
+    that raises is reported and its texts are missing.
 
     - kind: the sign, `@`.
     - text: what is written behind it.

@@ -68,7 +68,7 @@ class Keyboard:
             self._chat.draft.paste_text(text)
 
     def focus(self, sequence: str) -> None:
-        """Note whether the person looks at the terminal, as it reports."""
+        """Note whether the user looks at the terminal, as it reports."""
         if sequence in (FOCUS_IN, FOCUS_OUT):
             self._chat.notices.focused = sequence == FOCUS_IN
 

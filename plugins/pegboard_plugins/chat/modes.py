@@ -1,4 +1,4 @@
-"""The footer while the person chooses something: lists and short texts."""
+"""The footer while the user chooses something: lists and short texts."""
 
 import asyncio
 from collections.abc import Sequence

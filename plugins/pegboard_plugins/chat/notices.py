@@ -1,4 +1,4 @@
-"""Telling a person who does not look at the terminal that it is their turn."""
+"""Telling a user who does not look at the terminal that it is their turn."""
 
 from prompt_toolkit.output import Output
 
@@ -24,7 +24,7 @@ class Notices:
         self._output.flush()
 
     def active(self) -> None:
-        """Note a key press, which means that a person looks."""
+        """Note a key press, which means that a user looks."""
         self.focused = True
 
     def asked(self) -> None:
@@ -32,7 +32,7 @@ class Notices:
         self._tell("Pegboard asks for permission, or has a question")
 
     def rested(self) -> None:
-        """Notify the person that the turn is over."""
+        """Notify the user that the turn is over."""
         self._tell("Pegboard is ready")
 
     def _tell(self, text: str) -> None:

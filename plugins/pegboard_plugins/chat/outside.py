@@ -93,7 +93,7 @@ class Outside:
             return code != 127  # noqa: PLR2004 - the shell's word for it
 
     async def edit(self, text: str) -> str | None:
-        """Let the person edit the text in `$VISUAL` or `$EDITOR`; None when that fails."""
+        """Let the user edit the text in `$VISUAL` or `$EDITOR`; None when that fails."""
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
         with _written(text, ".md") as file:
             if await self.run(*shlex.split(editor), str(file)) != 0:

@@ -18,7 +18,7 @@ HEAD_ROWS = 3
 class QuestionDialog:
     """Questions of the model or of a plugin, one after the other.
 
-    `is_own`: the person has just called for it here, so that no key is meant for something else.
+    `is_own`: the user has just called for it here, so that no key is meant for something else.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pegboard.errors import AbortedError, InvalidInputError
 
 REST_S = 60
-"""A turn that takes longer is waited for by the person, who can stop it."""
+"""A turn that takes longer is waited for by the user, who can stop it."""
 
 
 class IdleWait:
@@ -41,8 +41,8 @@ class IdleWait:
     async def before(self, command: str) -> AsyncIterator[None]:
         """Wait until the session is idle; the next command waits for the end of the block.
 
-        :raises AbortedError: when the person has ended the wait.
-        :raises InvalidInputError: when the session still works after `REST_S` seconds.
+        :raises AbortedError: when the user has ended the wait. :raises InvalidInputError: when the
+        session still works after `REST_S` seconds.
         """
         limit = asyncio.timeout(REST_S)
         self._waits[limit] = command

@@ -80,7 +80,7 @@ async def rename(chat: "Chat", argument: str) -> None:
 
 
 def _prompts(turns: "list[Turn]") -> list[tuple[str, str]]:
-    """Return the ids and texts of the person's prompts, the newest last."""
+    """Return the ids and texts of the user's prompts, the newest last."""
     return [
         (turn.info.id, "\n".join(texts))
         for turn in turns

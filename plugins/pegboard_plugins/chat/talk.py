@@ -261,7 +261,7 @@ class Talk:
             self._mode = self.choices.mode = mode
 
     def order(self, text: str, **facts: Any) -> Order:  # noqa: ANN401 - an order's own fields
-        """Return a prompt with the person's choices."""
+        """Return a prompt with the user's choices."""
         chosen = self.choices
         return Order(
             text=text,
@@ -331,7 +331,7 @@ class Talk:
     async def ask(self, question: Question) -> Answers | None:
         """Ask a plugin's question, and return the answers from here or another client.
 
-        It ends with its session: None when the person goes to another one.
+        It ends with its session: None when the user goes to another one.
         """
         session = await self.session()
         asked = question, asyncio.create_task(self.feed.ask(session.id, (question,)))

@@ -20,7 +20,7 @@ THEMES = (
 
 
 class ThemeChoice:
-    """The theme that the person has chosen, or the one for the terminal's background."""
+    """The theme that the user has chosen, or the one for the terminal's background."""
 
     def __init__(self, draw_in: Callable[[Theme], None]) -> None:
         self.name = AUTO

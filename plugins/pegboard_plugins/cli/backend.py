@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from pegboard_plugins.shared.frontend import LeftOut
 
 QUEUED_EVENTS = 10_000
-"""Events that may wait while the person at the terminal thinks about a question."""
+"""Events that may wait while the user at the terminal thinks about a question."""
 
 
 class SlashCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A slash command; `is_typed`: its arguments are the person's own words."""
+    """A slash command; `is_typed`: its arguments are the user's own words."""
 
     name: str
     arguments: str
@@ -37,7 +37,7 @@ class SlashCall(msgspec.Struct, frozen=True, kw_only=True):
 class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The prompt, its agent and model, and its time limit in seconds.
 
-    In `typed`, the person's own words, `@name` means a file or an agent. `tools` are switches by
+    In `typed`, the user's own words, `@name` means a file or an agent. `tools` are switches by
     name, of which the last that fits counts, `schema` is that of the answer; a slash command has
     neither. `resumes`: an interrupted answer goes on instead.
     """

@@ -198,7 +198,7 @@ class OutputScreen(Protocol):
     """The answer goes to standard output, everything else to standard error."""
 
     is_terminal: bool
-    """Whether a person sees each line when it is written."""
+    """Whether a user sees each line when it is written."""
 
     def stream(self, text: str) -> None:
         """Show a piece of the answer that is still being written."""

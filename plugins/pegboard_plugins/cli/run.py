@@ -227,7 +227,7 @@ async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
 
 @asynccontextmanager
 async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
-    """Open the server to attach to, or an App of this process; `asks`: a person can answer."""
+    """Open the server to attach to, or an App of this process; `asks`: a user can answer."""
     if options.attach is not None:
         try:
             from pegboard_plugins.cli.attached import attached

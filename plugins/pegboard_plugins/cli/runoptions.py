@@ -58,7 +58,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 WAIT_S = 30.0
-"""How long other clients of a server have for a permission request; a person has to see it."""
+"""How long other clients of a server have for a permission request; a user has to see it."""
 MODES = ("ask", "accept-edits", "plan", "everything")
 """The permission modes, which no other option needs."""
 LOCAL_ONLY = frozenset(

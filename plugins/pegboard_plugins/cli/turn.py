@@ -34,7 +34,7 @@ from pegboard_plugins.cli.views import RunResult, SettledTexts, View
 from pegboard_plugins.shared.terminal import CUT, exit_of_answer, on_hangup
 
 QUIET_S = 0.4
-"""After so many seconds without an event a person wants to see that something goes on."""
+"""After so many seconds without an event a user wants to see that something goes on."""
 
 END_LIMIT_S = 8.0
 """How long a stopped turn may take to end with all that belongs to it."""

@@ -1,4 +1,4 @@
-"""The sockets in the file system: a read-only folder does not keep anybody from calling them."""
+"""The sockets in the file system: a read-only folder does not prevent a connection to them."""
 
 import stat
 from collections.abc import Iterator

@@ -218,7 +218,7 @@ class Terminals:
         return known is not None and known[0] == pty_id and known[1] > time.monotonic()
 
     async def _watch(self, opened: OpenTerminal) -> None:
-        """See the program's end; without a limit, for a person works there."""
+        """See the program's end; without a limit, for a user works there."""
         code = await asyncio.shield(opened.terminal.exited)
         if opened.pty.id not in self._opened:
             return

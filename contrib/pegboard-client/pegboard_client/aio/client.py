@@ -135,7 +135,7 @@ class AsyncClient:
     ) -> Turn:
         """Return the last answer, once the prompt is answered.
 
-        In `mentions`, words that a person typed, `@name` stands for a file or an agent. What went
+        In `mentions`, words that a user typed, `@name` stands for a file or an agent. What went
         wrong with the model is in the answer's `info.error`. Paths in `files` of the prompt are
         relative to the client's directory. With `checked`, a prompt that no model can answer is
         refused before it is stored.
@@ -177,7 +177,7 @@ class AsyncClient:
     ) -> Turn:
         """Run a slash command and return the answer, as for a prompt.
 
-        `typed`: a person wrote the arguments, so mentions in them count.
+        `typed`: a user wrote the arguments, so mentions in them count.
         """
         body = CommandBody(
             command=name,

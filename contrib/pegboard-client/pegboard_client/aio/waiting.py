@@ -61,13 +61,13 @@ class AsyncPermissions:
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
 
     async def leave_unattended(self, request_id: str) -> bool:
-        """Deny the request because no person is there to answer it; return True."""
+        """Deny the request because no user is there to answer it; return True."""
         body = ReplyBody(reply="reject", unattended=True)
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
 
 
 class AsyncQuestions:
-    """The questions to a person in the client's project."""
+    """The questions to a user in the client's project."""
 
     def __init__(self, link: AsyncLink) -> None:
         self._link = link
@@ -77,7 +77,7 @@ class AsyncQuestions:
         return await self._link.get(tuple[QuestionRequest, ...], route("question"))
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """Ask a person these questions, wait, and return the answers, None when they decline."""
+        """Ask a user these questions, wait, and return the answers, None when they decline."""
         body = QuestionsBody(questions=tuple(questions))
         # mypy takes a union for no class
         kind: type[Answers | None] = Answers | None  # type: ignore[assignment]

@@ -1,1 +1,1 @@
-"""May this call run? Rules, plugins, approvals, and a person at last."""
+"""May this call run? Rules, plugins, approvals, and a user at last."""

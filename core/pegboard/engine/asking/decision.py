@@ -1,4 +1,4 @@
-"""The decision about a permission request: rules and plugins, then approvals, then a person."""
+"""The decision about a permission request: rules and plugins, then approvals, then a user."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence

@@ -33,7 +33,7 @@ from pegboard.storage.changes import DropApproval
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """The foreseen decision about a request; `asked` is the request that a person would see.
+    """The foreseen decision about a request; `asked` is the request that a user would see.
 
     `verdict` is that of all rules, plugins and approvals, `headless` what holds where nobody is
     asked, and `opinions` are those of the single plugins.

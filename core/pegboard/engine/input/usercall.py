@@ -1,6 +1,6 @@
 """Tool calls that the user or a program makes: permitted, bounded and reported as any other.
 
-What a person orders is stored as an answer of its own. Neither the model nor the tool's own
+What a user orders is stored as an answer of its own. Neither the model nor the tool's own
 permission is asked for it; the session's rules still bind its subagents. What a program calls is
 stored nowhere.
 """

@@ -53,7 +53,7 @@ _PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskP
 
 
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that a person makes: its tool, which need not be one of the App's, and arguments.
+    """A call that a user makes: its tool, which need not be one of the App's, and arguments.
 
     `said` is the text that tells the model who made the call. The session goes on with this agent
     and model.
@@ -345,7 +345,7 @@ def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, s
 
 
 def _came_meanwhile(prompt: Turn, last: Turn) -> bool:
-    """Return whether a person, not a tool, sent the prompt while the model worked."""
+    """Return whether a user, not a tool, sent the prompt while the model worked."""
     typed = any(not (isinstance(part, TextPart) and part.synthetic) for part in prompt.parts)
     return typed and goes_on(last)
 

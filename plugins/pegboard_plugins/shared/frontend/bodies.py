@@ -40,10 +40,10 @@ class SessionChange(Wire, frozen=True):
 class PromptBody(Wire, frozen=True):
     """A prompt; `model_id` with `provider_id` beside the parts is the Python SDK's way.
 
-    `mentions` are the words that a person typed: a `@name` in them stands for a file or an agent.
+    `mentions` are the words that a user typed: a `@name` in them stands for a file or an agent.
     Most clients look for them themselves. A `checked` prompt that no model can answer is refused
-    before it is stored. `format` is `{"type": "text"}`, or `json_schema` with a
-    `schema` that the final answer has to fit.
+    before it is stored. `format` is `{"type": "text"}`, or `json_schema` with a `schema` that the
+    final answer has to fit.
     """
 
     parts: tuple[PartInput, ...]
@@ -72,7 +72,7 @@ class PromptBody(Wire, frozen=True):
 class CommandBody(Wire, frozen=True):
     """A slash command; its model is one text.
 
-    `typed`: the arguments are a person's own words, in which mentions count.
+    `typed`: the arguments are a user's own words, in which mentions count.
     """
 
     command: str
@@ -146,7 +146,7 @@ class ResponseBody(Wire, frozen=True):
 
 
 class QuestionsBody(Wire, frozen=True):
-    """A client's questions to a person."""
+    """A client's questions to a user."""
 
     questions: tuple[Question, ...]
 

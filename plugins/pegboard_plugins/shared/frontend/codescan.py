@@ -1,7 +1,7 @@
 """The imports and acts of a Python file, read from its source without running it.
 
-The scan helps a person to judge; it is no proof. Code that hides what it does gets past it,
-which is why `exec`, `getattr` with a computed name and the like are listed as well.
+The scan helps a user to judge; it is no proof. Code that hides what it does gets past it, which is
+why `exec`, `getattr` with a computed name and the like are listed as well.
 """
 
 import ast

@@ -1,6 +1,6 @@
 """`@file` and `@agent` in what a user typed: found by a pure parser, then looked up.
 
-Only text that a person typed goes through here. What a model, a tool or a file says is never
+Only text that a user typed goes through here. What a model, a tool or a file says is never
 searched, or it could have files read in the user's name.
 """
 

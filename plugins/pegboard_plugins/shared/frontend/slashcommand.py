@@ -110,7 +110,7 @@ def _filler(arguments: str, template: str) -> Callable[[str], str]:
 class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):
     """A slash command as the user gives it, with the files that a client attaches.
 
-    `typed`: the arguments are a person's own words, in which mentions count.
+    `typed`: the arguments are a user's own words, in which mentions count.
     """
 
     name: str
