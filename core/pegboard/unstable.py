@@ -16,7 +16,6 @@ __getattr__, __dir__ = late_names(
         ),
         "pegboard.cli.main": ("complain",),
         "pegboard.cli.namedoutput": ("named_output",),
-        "pegboard.cli.programloop": ("end_within",),
         "pegboard.config.configuration": (
             "check_config",
             "load_config",
@@ -58,10 +57,6 @@ __getattr__, __dir__ = late_names(
         "pegboard.engine.bus": ("Bus",),
         "pegboard.engine.toolresult": ("remove_old_outputs",),
         "pegboard.files.encodings": ("marked_encoding",),
-        "pegboard.files.expressions": (
-            "LineExpression",
-            "line_expression",
-        ),
         "pegboard.files.filestates": ("States",),
         "pegboard.files.ignores": ("IgnoreRules",),
         "pegboard.files.ledger": ("LocalLedger",),
@@ -136,7 +131,6 @@ __getattr__, __dir__ = late_names(
         "pegboard.http.refusals": ("says",),
         "pegboard.http.sentmedia": ("SentMedia",),
         "pegboard.http.wireformat": ("Fetch",),
-        "pegboard.http.writtencalls": ("WrittenCalls",),
         "pegboard.ids": ("check_id",),
         "pegboard.kit.deprecation": ("PegboardDeprecationWarning",),
         "pegboard.kit.hosts": (

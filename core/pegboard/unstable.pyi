@@ -5,7 +5,6 @@ from pegboard.cli.exits import exit_of as exit_of
 from pegboard.cli.exits import fault_of as fault_of
 from pegboard.cli.main import complain as complain
 from pegboard.cli.namedoutput import named_output as named_output
-from pegboard.cli.programloop import end_within as end_within
 from pegboard.config.configuration import check_config as check_config
 from pegboard.config.configuration import load_config as load_config
 from pegboard.config.layer import config_text as config_text
@@ -33,8 +32,6 @@ from pegboard.display.visibletext import without_passwords as without_passwords
 from pegboard.engine.bus import Bus as Bus
 from pegboard.engine.toolresult import remove_old_outputs as remove_old_outputs
 from pegboard.files.encodings import marked_encoding as marked_encoding
-from pegboard.files.expressions import LineExpression as LineExpression
-from pegboard.files.expressions import line_expression as line_expression
 from pegboard.files.filestates import States as States
 from pegboard.files.ignores import IgnoreRules as IgnoreRules
 from pegboard.files.ledger import LocalLedger as LocalLedger
@@ -89,7 +86,6 @@ from pegboard.http.publicaddress import is_public_address as is_public_address
 from pegboard.http.refusals import says as says
 from pegboard.http.sentmedia import SentMedia as SentMedia
 from pegboard.http.wireformat import Fetch as Fetch
-from pegboard.http.writtencalls import WrittenCalls as WrittenCalls
 from pegboard.ids import check_id as check_id
 from pegboard.kit.deprecation import PegboardDeprecationWarning as PegboardDeprecationWarning
 from pegboard.kit.hosts import host_pattern as host_pattern

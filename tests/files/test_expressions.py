@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from pegboard.errors import InvalidInputError
-from pegboard.files.expressions import line_expression
+from pegboard_plugins.grep.expressions import line_expression
 from with_ripgrep import RG
 
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ_EXPRESSIONS", "100"))

@@ -7,12 +7,13 @@ import sys
 from pathlib import Path
 
 from pegboard import AppOptions
-from pegboard.unstable import end_within, named_output
+from pegboard.unstable import named_output
 from pegboard_acp.agent import EditorAgent
 from pegboard_acp.jsonrpc import Peer
 from pegboard_acp.link import Link
 from pegboard_acp.openapps import OpenApps
 from pegboard_acp.streams import take_standard_streams
+from pegboard_plugins.shared.terminal import end_within
 
 END_WITHIN_S = 10.0
 """The longest end, with plugins and threads that hang."""

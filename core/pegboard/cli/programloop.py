@@ -5,8 +5,6 @@ If a part of the program dies for lack of memory, its work would never end.
 
 import asyncio
 import logging
-import os
-import signal
 import sys
 import threading
 import time
@@ -151,14 +149,3 @@ def run_async(main: Coroutine[Any, Any, _T]) -> _T:
         asyncio.set_child_watcher(asyncio.PidfdChildWatcher())
     with MemoryWatch() as watch:
         return asyncio.run(watch.watched(main))
-
-
-def end_within(limit_s: float, log: logging.Logger) -> None:
-    """End the process with status 1 after so many seconds, although a thread or plugin hangs."""
-
-    def leave(*_: object) -> None:
-        log.error("not all has ended within %.0f s, and it is left behind", limit_s)
-        os._exit(1)
-
-    signal.signal(signal.SIGALRM, leave)
-    signal.setitimer(signal.ITIMER_REAL, limit_s)

@@ -31,7 +31,8 @@ async def load_beside(
     `opening` imports those of a first process, and of a first file. The thread may outlive the
     work; a call waits only for its own modules.
     """
-    task = asyncio.create_task(_load(tools, opening), name="loading") if _is_cold(tools) else None
+    is_cold = bool(tools) and (_EACH_CALL[0] not in sys.modules or bool(_cold(tools)))
+    task = asyncio.create_task(_load(tools, opening), name="loading") if is_cold else None
     try:
         return await work
     finally:
@@ -43,10 +44,6 @@ async def load_beside(
 async def _load(tools: Sequence[Tool], opening: Sequence[_Opening]) -> None:
     await asyncio.sleep(HEAD_START_S)
     await run_in_thread(partial(_warm, _cold(tools), opening), name="pegboard-loading")
-
-
-def _is_cold(tools: Sequence[Tool]) -> bool:
-    return bool(tools) and (_EACH_CALL[0] not in sys.modules or bool(_cold(tools)))
 
 
 def _cold(tools: Sequence[Tool]) -> list[Tool]:

@@ -355,7 +355,8 @@ def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]
     room = MEDIA_LIMIT_BYTES
     for given in files:
         file = _attachment(given)
-        size = _content_bytes(file.url)
+        # The bytes in the base64 of a `data:` URL.
+        size = (len(file.url) - file.url.find(",") - 1) * 3 // 4 - file.url[-2:].count("=")
         if 0 < size <= room:
             kept.append(file)
             room -= size
@@ -363,11 +364,6 @@ def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]
             why = "is empty" if size <= 0 else f"has {size:,} bytes, {room:,} could be attached"
             missing.append(f"[The attachment {clean_title(file.filename or file.mime)} {why}]")
     return tuple(kept), missing
-
-
-def _content_bytes(url: str) -> int:
-    """Return the number of bytes in the base64 of a `data:` URL."""
-    return (len(url) - url.find(",") - 1) * 3 // 4 - url[-2:].count("=")
 
 
 def _attachment(given: object) -> Attachment:

@@ -136,7 +136,8 @@ def _mapped(value: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN
         return {key: each if type(each) in _SCALARS else change(each) for key, each in pairs}
     if form is list:
         return [change(item) for item in value]
-    if form is tuple and not _is_history(value):
+    # A history may be long, and hooks cannot change it here.
+    if form is tuple and not (value and isinstance(value[0], ModelMessage)):
         items = tuple([each if type(each) in _SCALARS else change(each) for each in value])
         return value if all(map(is_, value, items)) else items
     if form is msgspec.Struct:
@@ -147,8 +148,3 @@ def _mapped(value: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN
                 changes[name] = after
         return msgspec.structs.replace(value, **changes) if changes else value
     return value
-
-
-def _is_history(value: tuple[object, ...]) -> bool:
-    """Return whether the value is a history, which hooks cannot change here and may be long."""
-    return bool(value) and isinstance(value[0], ModelMessage)

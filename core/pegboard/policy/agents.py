@@ -40,9 +40,11 @@ def agents_from(
     for agent in registered:
         agents[agent.name] = _by_itself(_in_place_of(agents.get(agent.name), agent), closed)
     for name, settings in config.agent.items():
+        # Settings that only tighten, as an untrusted project's, make no agent.
+        tightening = AgentConfig(project_permission=settings.project_permission)
         if settings.disable:
             agents.pop(name, None)
-        elif name in agents or not _only_tightens(settings):
+        elif name in agents or settings != tightening:
             agents[name] = _changed(agents.get(name) or _new(name, closed), settings)
     return {name: _in_role(_limited(each, tools), config) for name, each in agents.items()}
 
@@ -61,11 +63,6 @@ def _in_role(agent: Agent, config: Config) -> Agent:
         case _:
             return agent
     return msgspec.structs.replace(agent, model=_choice(name, "models")) if name else agent
-
-
-def _only_tightens(settings: AgentConfig) -> bool:
-    """Return whether the settings only tighten and make no agent, as an untrusted project's."""
-    return settings == AgentConfig(project_permission=settings.project_permission)
 
 
 def _in_place_of(earlier: Agent | None, agent: Agent) -> Agent:

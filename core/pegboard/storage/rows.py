@@ -128,9 +128,9 @@ def join_sessions(rows: Sequence[SessionRow]) -> bytes:
 
 def read_approval(row: Sequence[Any]) -> Approval:
     """Return the approval of a row of its number, key, permission, pattern, action, agent, time."""
-    number, key, permission, pattern, action, agent, at = row
+    id_, key, permission, pattern, action, agent, at = row
     rule = Rule(permission=permission, pattern=pattern, action=action)
-    return Approval(id=number, key=key, rule=rule, agent=agent or None, at=at)
+    return Approval(id=id_, key=key, rule=rule, agent=agent or None, at=at)
 
 
 def read_message(data: bytes, session_id: str, id_: str, role: str) -> Message:

@@ -130,13 +130,11 @@ class AttachedBackend(AttachedFrontEnd):
         """Return the server's tools, without their permissions."""
         return dict.fromkeys(await self._client.tools(), "")
 
-    async def list_keys_and_servers(self) -> Sequence[str]:
+    async def list_sources(self) -> Sequence[str]:
         """Return no keys and no servers: they are those of the server."""
         return ()
 
-    async def name_model(
-        self, chosen: str | None, agent: str | None, session: Session | None
-    ) -> str:
+    async def model_id(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
         """Return the name of the model that answers."""
         agents = await self._client.agents()
         named = agent or (session and session.agent) or next((each.name for each in agents), "")
@@ -146,7 +144,7 @@ class AttachedBackend(AttachedFrontEnd):
 
     async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
         """Return the model that answers."""
-        name = await self.name_model(chosen, agent, session)
+        name = await self.model_id(chosen, agent, session)
         models = {f"{each.provider_id}/{each.id}": each for each in await self.models()}
         if name not in models:
             raise ModelNotFoundError(name, suggestions=nearest_names(name, models))

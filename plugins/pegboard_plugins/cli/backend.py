@@ -107,13 +107,11 @@ class Backend(Protocol):
         """Return the models that can be asked."""
         ...
 
-    async def list_keys_and_servers(self) -> Sequence[str]:
+    async def list_sources(self) -> Sequence[str]:
         """Return a line for each key and each server of models on this machine."""
         ...
 
-    async def name_model(
-        self, chosen: str | None, agent: str | None, session: Session | None
-    ) -> str:
+    async def model_id(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
         """Return the name of the model that answers, empty if none is chosen."""
         ...
 
@@ -256,24 +254,20 @@ class LocalBackend:
         """Return the models of the App."""
         return await self._app.models()
 
-    async def list_keys_and_servers(self) -> Sequence[str]:
+    async def list_sources(self) -> Sequence[str]:
         """Keys and servers, as the App would use them."""
-        from pegboard_plugins.cli.firstrun import (
-            list_keys_and_servers,  # only where no model is chosen
-        )
+        from pegboard_plugins.cli.firstrun import list_sources  # only where no model is chosen
 
-        return await list_keys_and_servers(self._app)
+        return await list_sources(self._app)
 
-    async def name_model(
-        self, chosen: str | None, agent: str | None, session: Session | None
-    ) -> str:
+    async def model_id(self, chosen: str | None, agent: str | None, session: Session | None) -> str:
         """Return the name of the model that answers."""
         named = agent or (session and session.agent) or self._app.default_agent().name
         return model_name(chosen, self._app.agents.get(named), session, self._app.config.model)
 
     async def model(self, chosen: str | None, agent: str | None, session: Session | None) -> Model:
         """Return the model that answers."""
-        return await self._app.resolve_model(await self.name_model(chosen, agent, session))
+        return await self._app.resolve_model(await self.model_id(chosen, agent, session))
 
     async def session(self, session_id: str) -> Session:
         """Return the session."""

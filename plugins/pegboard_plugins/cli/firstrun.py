@@ -23,7 +23,7 @@ _WAYS = (
 )
 
 
-async def list_keys_and_servers(app: "App") -> tuple[str, ...]:
+async def list_sources(app: "App") -> tuple[str, ...]:
     """Return the keys that are set, and the servers of models that answer on this machine."""
     sources = {name: app.keys.source(name, each.env) for name, each in app.providers.items()}
     keys = [f"{name} ({source})" for name, source in sources.items() if source is not None]

@@ -26,7 +26,7 @@ async def with_model(
     command = (await backend.commands()).get(prompt.command.name) if prompt.command else None
     chosen = (command and command.model) or prompt.model
     agent = (command and command.agent) or prompt.agent
-    if await backend.name_model(chosen or prompt.model, agent or prompt.agent, session):
+    if await backend.model_id(chosen or prompt.model, agent or prompt.agent, session):
         return prompt
     models = {
         f"{each.provider_id}/{each.id}": each.name if each.name != each.id else ""
@@ -35,7 +35,7 @@ async def with_model(
     }
     models.pop(DEMO, None)
     if not models:
-        for line in first_lines(await backend.list_keys_and_servers()):
+        for line in first_lines(await backend.list_sources()):
             note(line)
     if not models or not can_pick():
         return prompt

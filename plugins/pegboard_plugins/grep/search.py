@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 
 from pegboard import InvalidInputError
 from pegboard.files import glob_expression, walk_files
-from pegboard.unstable import LineExpression, line_expression
+from pegboard_plugins.grep.expressions import LineExpression, line_expression
 
 BLOCK_BYTES = 16 << 20
 """A longer file is searched piece by piece, each of whole lines."""

@@ -16,7 +16,7 @@ from pegboard.providers import (
     ToolInputStart,
     Usage,
 )
-from pegboard.unstable import WrittenCalls, finish_of, forgiven, mapping_in
+from pegboard.unstable import finish_of, forgiven, mapping_in
 from pegboard_plugins.openai_compatible.thinking import (
     PARTS,
     TAGS,
@@ -25,6 +25,7 @@ from pegboard_plugins.openai_compatible.thinking import (
     add_details,
     reasoning_metadata,
 )
+from pegboard_plugins.openai_compatible.writtencalls import WrittenCalls
 
 _INDEX_DIGITS = 9
 _CUT = ("length", "content-filter", "error")

@@ -21,7 +21,6 @@ import uvicorn
 from pegboard import AppOptions, InvalidInputError
 from pegboard.app import UserFolders
 from pegboard.http import is_loopback
-from pegboard.unstable import end_within
 from pegboard_plugins.server.auth import Credentials, credentials_from
 from pegboard_plugins.server.browserdoor import BrowserDoor
 from pegboard_plugins.server.connection import (
@@ -39,7 +38,7 @@ from pegboard_plugins.server.runtimefile import RuntimeFile, write_runtime_file
 from pegboard_plugins.server.serverstate import ServerState
 from pegboard_plugins.server.terminals import Terminals
 from pegboard_plugins.shared.frontend import KeyFile
-from pegboard_plugins.shared.terminal import on_hangup
+from pegboard_plugins.shared.terminal import end_within, on_hangup
 
 STOP_WITHIN_S = 4
 """What a stop gives to requests that are being answered."""

@@ -243,10 +243,11 @@ async def record(
 
     :raises PermissionDeniedError: when a plugin is against that, as if it cannot note it.
     """
+    rule = verdict.rule
     facts = _facts(request, view.agent.name) | {
         "action": verdict.action,
         "by": verdict.decider or "nobody",
-        "rule": _written(verdict.rule),
+        "rule": rule and [rule.permission, rule.pattern, rule.action],
         "reason": verdict.reason,
     }
     await engine.decided("decision", facts)
@@ -281,10 +282,6 @@ def _facts(request: PermissionRequest, agent: str) -> dict[str, Any]:
         "patterns": request.patterns,
         **({"line": request.line} if request.line else {}),
     }
-
-
-def _written(rule: Rule | None) -> list[str] | None:
-    return None if rule is None else [rule.permission, rule.pattern, rule.action]
 
 
 async def _unasked_inside(

@@ -80,15 +80,12 @@ async def compact(run: Run, user: UserMessage) -> None:
     try:
         await (await Compacting.begun(run, user)).run_to_its_end()
     except (PegboardError, asyncio.CancelledError) as error:
-        if not _is_answered(run, user):  # else the next prompt would request the same again
+        answered = [getattr(turn.info, "parent_id", None) for turn in run.history.turns]
+        if user.id not in answered:  # else the next prompt would request the same again
             _refuse(run, user, error)
         raise
     finally:
         run.change(compacting=None)
-
-
-def _is_answered(run: Run, user: UserMessage) -> bool:
-    return any(getattr(turn.info, "parent_id", None) == user.id for turn in run.history.turns)
 
 
 def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:

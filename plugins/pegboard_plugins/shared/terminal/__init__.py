@@ -7,7 +7,7 @@ __getattr__, __dir__ = late_names(
     {
         "pegboard_plugins.shared.terminal.diffcolours": ("coloured_diff", "row_sign"),
         "pegboard_plugins.shared.terminal.firstpaint": ("SIGNS", "painted", "write_plain_signs"),
-        "pegboard_plugins.shared.terminal.hangups": ("on_hangup",),
+        "pegboard_plugins.shared.terminal.hangups": ("end_within", "on_hangup"),
         "pegboard_plugins.shared.terminal.interruption": ("interruptible",),
         "pegboard_plugins.shared.terminal.markdownblocks": ("MarkdownBlocks",),
         "pegboard_plugins.shared.terminal.outcome": (

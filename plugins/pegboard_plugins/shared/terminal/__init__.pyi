@@ -4,6 +4,7 @@ from pegboard_plugins.shared.terminal.diffcolours import row_sign as row_sign
 from pegboard_plugins.shared.terminal.firstpaint import SIGNS as SIGNS
 from pegboard_plugins.shared.terminal.firstpaint import painted as painted
 from pegboard_plugins.shared.terminal.firstpaint import write_plain_signs as write_plain_signs
+from pegboard_plugins.shared.terminal.hangups import end_within as end_within
 from pegboard_plugins.shared.terminal.hangups import on_hangup as on_hangup
 from pegboard_plugins.shared.terminal.interruption import interruptible as interruptible
 from pegboard_plugins.shared.terminal.markdownblocks import MarkdownBlocks as MarkdownBlocks

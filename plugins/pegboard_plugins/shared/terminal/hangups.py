@@ -1,5 +1,7 @@
-"""SIGHUP, which a closed terminal sends and its shell repeats."""
+"""Signals that end a program: SIGHUP, which a shell repeats, and the alarm of a late end."""
 
+import logging
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -27,3 +29,14 @@ def on_hangup(act: Callable[[], object]) -> Iterator[None]:
     finally:
         if signal.getsignal(signal.SIGHUP) is hear:
             signal.signal(signal.SIGHUP, before)
+
+
+def end_within(limit_s: float, log: logging.Logger) -> None:
+    """End the process with status 1 after so many seconds, although a thread or plugin hangs."""
+
+    def leave(*_: object) -> None:
+        log.error("not all has ended within %.0f s, and it is left behind", limit_s)
+        os._exit(1)
+
+    signal.signal(signal.SIGALRM, leave)
+    signal.setitimer(signal.ITIMER_REAL, limit_s)

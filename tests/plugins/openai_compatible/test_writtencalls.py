@@ -9,8 +9,13 @@ import pytest
 
 import model_server as ms
 from faulty_model import playing
-from pegboard.http.writtencalls import BESIDE_TEXT, WrittenCall, WrittenCalls, written_calls
 from pegboard.schema.event import SessionIdle, SessionWarned
+from pegboard_plugins.openai_compatible.writtencalls import (
+    BESIDE_TEXT,
+    WrittenCall,
+    WrittenCalls,
+    written_calls,
+)
 
 TOOLS = ("note", "bash")
 SEP = "<\uff5ctool\u2581sep\uff5c>"
