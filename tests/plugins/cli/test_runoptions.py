@@ -109,10 +109,8 @@ async def test_a_variant_is_sent_and_one_that_is_none_is_refused(pegboard: Comma
 
 
 async def test_the_efforts_that_a_model_knows_are_its_variants(pegboard: CommandLine) -> None:
-    async with ModelServer(by_step(say("Done."))) as server:
-        provider = {"openai": {"options": {"baseURL": server.url, "apiKey": "k"}}}
-        pegboard.configure(model="openai/gpt-oss-120b", provider=provider)
-        models = await pegboard("models", "--json", "--all", "gpt-5")
+    pegboard.configure(provider={"openai": {"options": {"apiKey": "k"}}})
+    models = await pegboard("models", "--json", "--all", "gpt-5")
 
     found = [each for each in json.loads(models.out) if each.get("variants")]
     assert found
