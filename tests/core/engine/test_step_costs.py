@@ -37,8 +37,8 @@ from written import sh
 STEPS = 200
 EARLY, LATE = (10, 20), (180, 190)
 MOST_GROWTH = 1.5
-MOST_CALL_GROWTH = 1.2
-"""Of the calls behind 2,000 messages: even one call for each of them would be more."""
+MOST_CALL_GROWTH = 1.35
+"""Of the calls behind 2,000 messages: two calls for each of them would be more."""
 MOST_TRANSACTIONS = 2
 """The call before it has an effect, and its result, each with all else of that moment."""
 MOST_PAGES = 32
