@@ -59,7 +59,7 @@ __getattr__, __dir__ = late_names(
             "ProjectBundle",
             "project_bundles",
         ),
-        "pegboard_plugins.shared.frontend.runrules": ("RunRules", "split_rules"),
+        "pegboard_plugins.shared.frontend.runrules": ("RunRules",),
         "pegboard_plugins.shared.frontend.codescan": (
             "ScanReport",
             "scans_of",

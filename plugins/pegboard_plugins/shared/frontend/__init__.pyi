@@ -42,7 +42,6 @@ from pegboard_plugins.shared.frontend.bundlestore import read_bundles as read_bu
 from pegboard_plugins.shared.frontend.projectbundles import ProjectBundle as ProjectBundle
 from pegboard_plugins.shared.frontend.projectbundles import project_bundles as project_bundles
 from pegboard_plugins.shared.frontend.runrules import RunRules as RunRules
-from pegboard_plugins.shared.frontend.runrules import split_rules as split_rules
 from pegboard_plugins.shared.frontend.codescan import ScanReport as ScanReport
 from pegboard_plugins.shared.frontend.codescan import scans_of as scans_of
 from pegboard_plugins.shared.frontend.configedit import update_user_config as update_user_config
