@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
-import server_database
-from beside import VARIABLE as DISABLING
-from beside import path_without_others, without_others
-from offterminal import leave_terminal
-from slow_storage import VARIABLE
-from workers import WORKERS, Shares, in_folders
+from support.running.beside import VARIABLE as DISABLING
+from support.running.beside import path_without_others, without_others
+from support.running.offterminal import leave_terminal
+from support.running.workers import WORKERS, Shares, in_folders
+from support.storage import server_database
+from support.storage.slow_storage import VARIABLE
 
 sys.dont_write_bytecode = False
 """What pytest makes of a test's asserts is kept; each worker would take 15 s to do it anew."""

@@ -7,8 +7,8 @@ import warnings
 
 import pytest
 
-import model_server as ms
-import web_server
+from support.models import model_server as ms
+from support.wire import web_server
 
 
 @pytest.mark.parametrize("turns", range(6))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import forks
 from plugins.cli.commands import CommandLine, Done, finished
+from support.processes import forks
 
 TELL = """
 import json, os, resource, signal, sys, tempfile, threading, time

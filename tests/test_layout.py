@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 from statistics import median
 
-from surface import CORE, KITS, PLUGINS
+from support.plugins.surface import CORE, KITS, PLUGINS
 
 FLAT_FILES = 8
 KERNEL = (

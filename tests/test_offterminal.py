@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 ASK = "open('/dev/tty').close()"
-LEAVE = "from offterminal import leave_terminal; leave_terminal();"
+LEAVE = "from support.running.offterminal import leave_terminal; leave_terminal();"
 STARTED = f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {ASK!r}]))"
 
 

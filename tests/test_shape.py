@@ -15,7 +15,7 @@ from pathlib import Path
 import grimp
 import pytest
 
-from surface import RINGS
+from support.plugins.surface import RINGS
 
 ROOT = Path(__file__).parents[1]
 SOURCES = (ROOT / "core", ROOT / "plugins")

@@ -11,7 +11,7 @@ from test_shape import HEAVY
 FIRST_REQUEST = """
 import asyncio, sys
 from pathlib import Path
-from model_server import ModelServer, say
+from support.models.model_server import ModelServer, say
 
 loaded = set()
 

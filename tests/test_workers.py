@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers import LONG_S, SANDBOX, TESTS, TIMED, longest, share
+from support.running.workers import LONG_S, SANDBOX, TESTS, TIMED, longest, share
 
 TEST = """
 import os
@@ -61,14 +61,7 @@ def test_the_longest_share_is_given_out_first() -> None:
 
 def run(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A run of pytest over `TEST`, with the plugins that share and mark tests."""
-    for name in (
-        "beside.py",
-        "conftest.py",
-        "offterminal.py",
-        "workers.py",
-        "server_database.py",
-        "slow_storage.py",
-    ):
+    for name in ("conftest.py", "support"):
         (folder / name).symlink_to(TESTS / name)
     (folder / "test_one.py").write_text(TEST)
     settings = ["pythonpath = .", "addopts = -p xdist.plugin -n auto", "markers = long"]

@@ -10,7 +10,7 @@ import pytest
 
 import pegboard
 from docs.pages import blocks
-from model_server import Answer, ModelServer, call, in_order, say
+from support.models.model_server import Answer, ModelServer, call, in_order, say
 
 STORIES = {each.file: each for each in blocks("py") if each.page.name == "hello.md"}
 MODEL = "openai/gpt-6-luna"

@@ -28,7 +28,7 @@ from pegboard.providers import (
     TextStart,
     ToolCall,
 )
-from played import USAGE, Played, PlayedPlugin
+from support.models.played import USAGE, Played, PlayedPlugin
 
 MESSAGES = 2_000
 AROUND = 10

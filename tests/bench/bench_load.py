@@ -33,8 +33,8 @@ from peers import HERE, PEERS
 from process_tree import Memory, reap
 from raw_stream import raw_ages_ms
 
-from crowd import Crowd, Follower, caught_up, crowd, following
-from served import make_project
+from support.wire.crowd import Crowd, Follower, caught_up, crowd, following
+from support.wire.served import make_project
 from wire.real_clients import QUIET
 
 WITHIN_S = 60

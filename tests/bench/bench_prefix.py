@@ -15,11 +15,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from msgspec.structs import replace
 
-import response_frames as frames
-from long_session import asked, kept_bytes, options, project_in, requests_of_thirty_steps
-from model_server import ModelServer
 from pegboard import App
-from stored_responses import Storing
+from support.models import response_frames as frames
+from support.models.model_server import ModelServer
+from support.models.stored_responses import Storing
+from support.sessions.long_session import (
+    asked,
+    kept_bytes,
+    options,
+    project_in,
+    requests_of_thirty_steps,
+)
 
 STEPS = 30
 

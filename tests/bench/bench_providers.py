@@ -20,8 +20,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import model_server as ms
-from four_wires import WIRES, Wire
+from support.models import model_server as ms
+from support.models.four_wires import WIRES, Wire
 
 ROUNDS = 7
 BARE: Mapping[str, Sequence[str]] = {

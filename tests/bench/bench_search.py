@@ -27,7 +27,7 @@ from repositories import big
 from pegboard.contract.tools import Tool
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 BUDGET = 1.3
 FORGIVEN_S = 0.010

@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import httpx
 from raw_stream import raw_ages_ms
 
-from model_server import chunk, finish, usage
-from served import Served, served
+from support.models.model_server import chunk, finish, usage
+from support.wire.served import Served, served
 
 SESSIONS = 500
 TURNS = 100

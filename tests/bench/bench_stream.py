@@ -25,8 +25,6 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "plugins"))
 import httpx
 import msgspec
 
-import model_server
-from long_text import TEXTS
 from pegboard.providers import (
     ModelMessage,
     ModelRequest,
@@ -39,10 +37,12 @@ from pegboard.providers import (
     TextStart,
 )
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from played import HI, Answer, Played, opened
-from provider_run import provider_at
-from served import Served, model, served
-from stream_bytes import Counted, counting
+from support.models import model_server
+from support.models.long_text import TEXTS
+from support.models.played import HI, Answer, Played, opened
+from support.models.provider_run import provider_at
+from support.wire.served import Served, model, served
+from support.wire.stream_bytes import Counted, counting
 
 DELTAS = 20_000
 BATCH = 64

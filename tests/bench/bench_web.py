@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from playwright.sync_api import sync_playwright
 from process_tree import descendants
 
-from browsing import ARGUMENTS, address, chromium, seen
-from served import Served, model, served
-from streams_heard import prompt
+from support.clients.browsing import ARGUMENTS, address, chromium, seen
+from support.wire.served import Served, model, served
+from support.wire.streams_heard import prompt
 
 FLOOR = b'<!DOCTYPE html><title>Floor</title><link rel="icon" href="data:,"><a class="row">row</a>'
 TICK_MS = 1000 / os.sysconf("SC_CLK_TCK")

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pegboard
-from surface import CORE, PROMISED, RINGS, definitions, marks, signature
+from support.plugins.surface import CORE, PROMISED, RINGS, definitions, marks, signature
 
 STORED = Path(__file__).with_name("public_api.txt")
 _RELEASE = ".".join(pegboard.__version__.split(".")[:2])

@@ -13,21 +13,21 @@ from typing import Any
 
 import pytest
 
-import model_server as ms
-from four_wires import PICTURE, WIRES, serving, strings, talking
 from pegboard import Prompt
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, TextInput
-from played import HI, texts, tools_of
+from support.models import model_server as ms
+from support.models.four_wires import PICTURE, WIRES, serving, strings, talking
+from support.models.played import HI, texts, tools_of
 
 VENDORS = {"anthropic", "google", "openai", "litellm"}
 ROUND = ("anthropic", "openai", "gemini", "house", "gemini", "openai", "anthropic")
 CHILD = """
 import asyncio, json, sys
 from pathlib import Path
-from four_wires import WIRES, talking
+from support.models.four_wires import WIRES, talking
 from pegboard import Prompt
-from played import HI
+from support.models.played import HI
 
 before = set(sys.modules)
 

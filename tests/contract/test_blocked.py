@@ -9,7 +9,7 @@ from docs.pages import EXAMPLES
 from pegboard import Prompt, ToolError, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.schema.part import Completed, Failed, FileInput
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 BUILT_IN = sorted(tomllib.loads(PROJECT.read_text())["project"]["entry-points"]["pegboard"])

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.contract import apphooks
-from played import Played, opened, text
-from surface import CORE, KITS
+from support.models.played import Played, opened, text
+from support.plugins.surface import CORE, KITS
 
 ALL_ON = {
     "model": "played/m",

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hook_samples import SPECS as KNOWN
 from pegboard.contract import apphooks
 from pegboard.contract.plugin import mark_of
+from support.plugins.hook_samples import SPECS as KNOWN
 
 ROOT = Path(__file__).parents[2]
 SPECS = {"register_hooks": apphooks.register_hooks, **KNOWN}

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import Prompt, ToolContext, hookimpl, tool
 from pegboard.schema.model import Model
-from played import Played, ToolsPlugin, call, calls, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
 
 
 @tool(requires=False)

@@ -8,8 +8,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from model_server import ModelServer, by_step, call, say
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, by_step, call, say
 
 ROOT = Path(__file__).parents[2]
 LINE = '"""Names that somebody may have meant."""'

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-import claude_frames as claude
-import gemini_frames as gemini
-import model_server as ms
-import response_frames as responses
-from four_wires import WIRES, talking
 from pegboard import Prompt
-from vendor_types import check_chat
+from support.models import claude_frames as claude
+from support.models import gemini_frames as gemini
+from support.models import model_server as ms
+from support.models import response_frames as responses
+from support.models.four_wires import WIRES, talking
+from support.models.vendor_types import check_chat
 
 SCHEMA = {
     "type": "object",

@@ -9,7 +9,7 @@ import pytest
 from contract.api_gate import broken
 from contract.public_api import STORED, describe, releases
 from contract.stubs import moved_names
-from surface import PROMISED, RINGS
+from support.plugins.surface import PROMISED, RINGS
 
 ROOT = Path(__file__).parents[2]
 ACCEPT = "PYTHONPATH=tests python -m contract.public_api > tests/contract/public_api.txt"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from contract.public_api import STORED
-from surface import RINGS, UNPROMISED, definitions, hooks, signature
+from support.plugins.surface import RINGS, UNPROMISED, definitions, hooks, signature
 
 ROOT = Path(__file__).parents[2]
 MIDDLE = 30

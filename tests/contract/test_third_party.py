@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from model_server import ModelServer, by_step, call, say
+from support.models.model_server import ModelServer, by_step, call, say
 
 PYPROJECT = """
 [build-system]

@@ -7,7 +7,7 @@ import pytest
 from pegboard import Prompt
 from pegboard.errors import InvalidInputError
 from pegboard.schema.part import FileInput, TextInput
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 
 def test_files_come_before_the_text_with_their_kind(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from docs.pages import EXAMPLES
 from pegboard import App
 from pegboard.schema.message import Turn
-from played import Played, opened
+from support.models.played import Played, opened
 
 
 @asynccontextmanager

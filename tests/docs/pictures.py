@@ -17,7 +17,9 @@ from pathlib import Path
 import pyte
 
 from docs.terminal_svg import DARK, LIGHT, Look, Screen, svg
-from model_server import (
+from plugins.chat.screen import ChatTerminal, chat
+from plugins.cli.commands import CommandLine
+from support.models.model_server import (
     Answer,
     Body,
     ModelServer,
@@ -29,9 +31,7 @@ from model_server import (
     tool_call,
     usage,
 )
-from model_server import text as words
-from plugins.chat.screen import ChatTerminal, chat
-from plugins.cli.commands import CommandLine
+from support.models.model_server import text as words
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorial" / "pictures"
 ROWS = 40

@@ -13,7 +13,17 @@ from typing import cast
 
 from contract.public_api import since
 from docs.command_pages import commands_page
-from surface import CORE, PROMISED, RINGS, definitions, hooks, marks, signature, source, tree
+from support.plugins.surface import (
+    CORE,
+    PROMISED,
+    RINGS,
+    definitions,
+    hooks,
+    marks,
+    signature,
+    source,
+    tree,
+)
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from docs.pages import ROOT, blocks
-from hook_house import House
+from support.plugins.hook_house import House
 
 PAGE = ROOT / "docs" / "how-to" / "bring-hooks-and-plugins.md"
 CODE = "from pegboard.cli.main import main; main()"

@@ -9,7 +9,7 @@ from docs.example_project import project
 from docs.pages import ROOT
 from pegboard_plugins import chat
 from pegboard_plugins.chat import hookspecs
-from played import Played
+from support.models.played import Played
 
 PAGE = ROOT / "docs" / "how-to" / "extend-the-chat.md"
 

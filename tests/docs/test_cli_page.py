@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from docs.pages import Block, blocks
-from forks import DEVNULL
-from model_server import Answer, Body, ModelServer, call, say, step_of
 from pegboard_plugins.cli.demo import PROJECT, make_project
 from plugins.cli.commands import CommandLine, Done, Process, approve
+from support.models.model_server import Answer, Body, ModelServer, call, say, step_of
+from support.processes.forks import DEVNULL
 
 SHOWN = "ses_dff883d78ffeeZCMUpLBD48u3i"
 PORT = "4096"

@@ -11,7 +11,7 @@ import pytest
 from docs.example_project import asked, project
 from pegboard.schema.message import APIFailure, ContextOverflowFailure, ProviderAuthFailure
 from pegboard.schema.part import Completed
-from played import Played, ToolsPlugin, assistant, shout, texts, tools_of
+from support.models.played import Played, ToolsPlugin, assistant, shout, texts, tools_of
 
 
 class Lines:

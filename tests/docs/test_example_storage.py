@@ -11,8 +11,8 @@ from pegboard.app import IdSource
 from pegboard.errors import StorageError
 from pegboard.schema.part import TextPart
 from pegboard.testing import check_hooks, check_storage
-from played import HI, Played, opened, text
-from surface import PROMISED
+from support.models.played import HI, Played, opened, text
+from support.plugins.surface import PROMISED
 
 FOLDER = EXAMPLES / "pegboard_lines"
 

@@ -17,11 +17,11 @@ from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Verdict
 from pegboard.testing import check_tools
 from pegboard_plugins import read, websearch
-from played import HI, Played, ToolsPlugin, call, calls, text, texts, tools_of
 from plugins.cli.commands import CommandLine
-from served import model, served
-from streams_heard import heard, prompt, until
-from surface import PROMISED
+from support.models.played import HI, Played, ToolsPlugin, call, calls, text, texts, tools_of
+from support.plugins.surface import PROMISED
+from support.wire.served import model, served
+from support.wire.streams_heard import heard, prompt, until
 
 EXAMPLE_FILES = sorted(EXAMPLES.glob("*.py"))
 

@@ -4,7 +4,7 @@ import importlib
 import re
 
 from docs.reference_pages import REFERENCE
-from surface import PROMISED
+from support.plugins.surface import PROMISED
 
 ROWS = [
     tuple(cell.strip() for cell in line.strip("|").split("|"))

@@ -13,7 +13,7 @@ from docs.test_pages import _load, _options
 from pegboard import App, Prompt
 from pegboard.schema.part import FileInput, TextPart
 from pegboard.testing import CANCEL, TurnRecord, check_hooks, play_turn
-from surface import hooks
+from support.plugins.surface import hooks
 
 PAGE = ROOT / "docs" / "reference" / "hooks.md"
 EXAMPLES = {Path(block.file).stem: block for block in blocks("python") if block.page == PAGE}

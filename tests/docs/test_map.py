@@ -6,7 +6,7 @@ import pytest
 
 from docs.reference_pages import REFERENCE
 from pegboard.testing import fixtures
-from surface import RINGS, hooks
+from support.plugins.surface import RINGS, hooks
 
 PAGE = REFERENCE / "map.md"
 HEAD = "| I want to | hook or name | tested with |"

@@ -16,15 +16,15 @@ import click
 import pytest
 
 from docs.pages import EXAMPLES, PAGES, ROOT, Block, blocks, links
-from model_server import ModelServer, by_step, say
 from pegboard import App, AppOptions, Tool
 from pegboard.cli.root import root
 from pegboard.hooks.implementation import CALL
 from pegboard.loading.registration import PLUGIN
 from pegboard.providers.function import FunctionProvider
 from pegboard.schema.part import TextPart
-from surface import hooks
-from tool_context import Context, call
+from support.models.model_server import ModelServer, by_step, say
+from support.plugins.surface import hooks
+from support.tools.tool_context import Context, call
 
 PROGRAMS = {"ask.py", "client.py", "watch.py"}
 """Blocks that are programs of their own; they are run by tests of what they use."""

@@ -9,7 +9,7 @@ import pytest
 
 from contract.public_api import STORED
 from docs.pages import EXAMPLES, GENERATED, PAGES, ROOT, blocks
-from surface import PROMISED, RINGS, hooks
+from support.plugins.surface import PROMISED, RINGS, hooks
 
 OWNERS = {f"pegboard_plugins.{module}" for module, _, _ in hooks() if "." not in module}
 """Plugins that declare hooks: their package gives the values of these, as promised as the hooks."""

@@ -12,7 +12,7 @@ from docs.pages import EXAMPLES
 from pegboard import App, AppOptions
 from pegboard.errors import ProviderAuthError
 from pegboard_plugins.auth import register_logins
-from web_server import Reply, page, serving
+from support.wire.web_server import Reply, page, serving
 
 
 def told(**facts: object) -> bytes:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from docs.pages import blocks
-from model_server import ModelServer, by_step, call, say
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, by_step, call, say
 
 SCRIPT = (call("hello", {"name": "Ada"}), say("She is greeted."))
 

@@ -12,7 +12,7 @@ from evals.choose import Choice, is_right, scores
 from evals.everyday import FILES, TASKS, Task
 from pegboard import App, AppOptions, hookimpl
 from pegboard.providers import ToolDefinition
-from played import Played, text
+from support.models.played import Played, text
 
 CALLING = {task.name: task for task in TASKS if task.tool}
 Offered = Mapping[str, ToolDefinition]

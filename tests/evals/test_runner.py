@@ -18,8 +18,18 @@ from evals.play import Ended, Figures, Setting, Uses, Variant, counted, environm
 from evals.suite.every import CASES
 from evals.table import differences, failures, table
 from evals.test_cases import UNUSED, transcript
-from model_server import Answer, Body, ModelServer, Pause, by_step, finish, text, tool_call, usage
-from processes import remaining
+from support.models.model_server import (
+    Answer,
+    Body,
+    ModelServer,
+    Pause,
+    by_step,
+    finish,
+    text,
+    tool_call,
+    usage,
+)
+from support.processes.processes import remaining
 
 TESTS = Path(__file__).parents[1]
 LIMIT_S = 30

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pegboard.unstable import LocalLedger
-from processes import MARK, remaining
-from tool_context import Context
+from support.processes.processes import MARK, remaining
+from support.tools.tool_context import Context
 
 _TEMPORARY = re.compile(r"\..*\.[0-9a-f]{12}")
 

@@ -6,8 +6,6 @@ from typing import Any
 
 import pytest
 
-import model_server as ms
-from faulty_model import CUT_CALL, HALF, NOTE, OK, is_well, played, playing
 from pegboard.schema.message import (
     AssistantMessage,
     CallsFailure,
@@ -16,6 +14,8 @@ from pegboard.schema.message import (
     OutputLengthFailure,
 )
 from pegboard.schema.part import Completed, Failed
+from support.models import model_server as ms
+from support.models.faulty_model import CUT_CALL, HALF, NOTE, OK, is_well, played, playing
 
 
 async def test_p19_events_of_unknown_types_are_ignored(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pegboard.schema.part import Failed, ToolPart
 from pegboard_plugins import sandbox, server
 from pegboard_plugins.sandbox import SandboxPolicy
 from pegboard_plugins.server import services
-from played import Played, ToolsPlugin, call, calls, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
 
 
 def raises(*_: object) -> object:

@@ -6,12 +6,12 @@ from typing import Any
 import apsw
 import pytest
 
-import rows
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard_plugins.sqlite import writerthread
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.storage import rows
 
 WRITES = 9
 """More than a commit of this test makes, so that a checkpoint's are hit, too."""

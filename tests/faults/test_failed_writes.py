@@ -23,7 +23,7 @@ from pegboard.schema.message import AssistantMessage, PluginFailure, Turn, Unkno
 from pegboard.schema.part import Pending, Running, ToolPart
 from pegboard_plugins.sqlite import databasefile, storage
 from pegboard_plugins.sqlite.databasefile import VARIABLE
-from played import HI, Played, ToolsPlugin, call, opened, text, texts
+from support.models.played import HI, Played, ToolsPlugin, call, opened, text, texts
 
 LIMIT_S = 60
 BAD = "caf\udcff"

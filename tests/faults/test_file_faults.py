@@ -15,7 +15,7 @@ from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.edit import edit, multiedit, write
 from pegboard_plugins.glob import glob
 from pegboard_plugins.read import read
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 Change = Callable[[Context, str, str, str], Coroutine[Any, Any, object]]
 

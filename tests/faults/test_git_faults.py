@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from model_server import ModelServer, by_step, call, say
 from pegboard_plugins.snapshots import git as shadow
 from plugins.cli.commands import CommandLine, finished
-from processes import MARK, alive, remaining
-from worktrees import git, small_repository, taking, writing
+from support.models.model_server import ModelServer, by_step, call, say
+from support.processes.processes import MARK, alive, remaining
+from support.tools.worktrees import git, small_repository, taking, writing
 
 HANGS = f"""#!/bin/bash
 trap '' TERM

@@ -14,12 +14,12 @@ from typing import Any
 import httpx
 import pytest
 
-from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions
 from pegboard_plugins.shared.frontend import settings_warnings
-from played import tools_of
 from plugins.cli.commands import CommandLine
-from served import Served, model, served
+from support.models.model_server import ModelServer, by_step, call, say
+from support.models.played import tools_of
+from support.wire.served import Served, model, served
 
 SECRET = "the-key-that-nobody-may-see"
 GIT_KEYS = (

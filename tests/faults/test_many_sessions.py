@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-import stored
 from pegboard import App, ToolContext, tool
 from pegboard.contract.tools import Tool
 from pegboard.engine.bus import Subscription
@@ -39,8 +38,9 @@ from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, Part, ToolPart
 from pegboard.schema.wire import encode
-from played import USAGE, Played, ToolsPlugin, as_told, opened
-from worktrees import git
+from support.models.played import USAGE, Played, ToolsPlugin, as_told, opened
+from support.storage import stored
+from support.tools.worktrees import git
 
 SESSIONS = 20
 STEPS = 50

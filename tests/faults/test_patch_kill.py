@@ -10,9 +10,9 @@ from typing import Any
 import apsw
 import pytest
 
-from forks import Running
 from plugins.cli.commands import LIMIT_S, CommandLine, finished
-from worktrees import small_repository
+from support.processes.forks import Running
+from support.tools.worktrees import small_repository
 
 FILES = 300
 LINES = 10

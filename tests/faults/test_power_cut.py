@@ -16,11 +16,11 @@ from typing import Any
 import apsw
 import pytest
 
-import rows
 from pegboard.ids import IdSource
 from pegboard.storage.changes import CreateSession, PutMessage, PutPart
 from pegboard_plugins.sqlite import writerthread
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.storage import rows
 
 CUTS = int(os.environ.get("PEGBOARD_POWER_CUTS", "60"))
 COMMITS = 120

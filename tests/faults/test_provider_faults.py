@@ -23,8 +23,6 @@ from pathlib import Path
 
 import pytest
 
-import model_server as ms
-from faulty_model import CUT_CALL, GZIP, HALF, OK, is_well, played, playing
 from pegboard import App
 from pegboard.schema.message import (
     AbortedFailure,
@@ -36,6 +34,8 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.part import RetryPart, TextPart
 from pegboard.schema.session import Idle
+from support.models import model_server as ms
+from support.models.faulty_model import CUT_CALL, GZIP, HALF, OK, is_well, played, playing
 
 
 async def test_p1_a_server_of_this_machine_that_is_not_there_is_named_at_once(

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from invariants import broken, prompts, read_state
 from pegboard import Prompt
 from pegboard.storage import DropMessage
 from pegboard_plugins.shared.frontend import reverted
-from played import HI, Played, opened, text
-from processes import alive
-from random_operations import Deed, Kind, Ledger, Operation
-from random_world import MODES, World, descriptors, happened
+from support.models.played import HI, Played, opened, text
+from support.processes.processes import alive
+from support.random.invariants import broken, prompts, read_state
+from support.random.random_operations import Deed, Kind, Ledger, Operation
+from support.random.random_world import MODES, World, descriptors, happened
 
 COUNT = int(os.environ.get("PEGBOARD_RANDOM_SEEDS", "20"))
 ONE = os.environ.get("PEGBOARD_RANDOM_SEED")

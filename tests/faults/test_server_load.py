@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from crowd import WITHIN_S, Crowd, Follower, caught_up, crowd, following
-from served import Served, model, served
+from support.wire.crowd import WITHIN_S, Crowd, Follower, caught_up, crowd, following
+from support.wire.served import Served, model, served
 
 pytestmark = pytest.mark.timeout(300)
 SESSIONS = int(os.environ.get("PEGBOARD_LOAD", "20"))

@@ -14,8 +14,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-import stored
-from forks import PIPE, environment, start
 from pegboard import App
 from pegboard.providers import Result
 from pegboard.schema.event import MessageUpdated, PartUpdated
@@ -23,11 +21,13 @@ from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Completed, Failed, PatchPart, ToolPart
 from pegboard.storage.rows import INTERRUPTED_CALL, NEVER_RAN
 from pegboard_plugins.shared.frontend import reverted, unreverted
-from played import Played, ToolsPlugin, as_told, opened, text
-from session_child import SESSIONS, rank, tools, unpaired
-from worktrees import git
+from support.models.played import Played, ToolsPlugin, as_told, opened, text
+from support.processes.forks import PIPE, environment, start
+from support.sessions.session_child import SESSIONS, rank, tools, unpaired
+from support.storage import stored
+from support.tools.worktrees import git
 
-CHILD = Path(__file__).parents[1] / "session_child.py"
+CHILD = Path(__file__).parents[1] / "support/sessions/session_child.py"
 KILLS = int(os.environ.get("PEGBOARD_KILLS", "25"))
 ROUND_LIMIT_S = 60
 LIFE_LINES, LIFE_S = 120, 0.05

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import apsw
 
-import stored
-from forks import PIPE, environment, start
 from pegboard.ids import IdSource
 from pegboard.schema.event import MessageUpdated, PartUpdated
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Failed, TextPart, ToolPart
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.processes.forks import PIPE, environment, start
+from support.storage import stored
 
-CHILD = Path(__file__).parents[1] / "storage_child.py"
+CHILD = Path(__file__).parents[1] / "support/storage/storage_child.py"
 ROUNDS = 30
 
 

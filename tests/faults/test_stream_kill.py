@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from forks import PIPE, environment, start
 from pegboard.engine.writer import STORE_S, STORE_SHARE
 from pegboard.schema.part import TextPart
-from played import Played, opened, text
+from support.models.played import Played, opened, text
+from support.processes.forks import PIPE, environment, start
 
-CHILD = Path(__file__).parents[1] / "stream_child.py"
+CHILD = Path(__file__).parents[1] / "support/wire/stream_child.py"
 COMMIT_S = 1.0
 """How long a busy machine may take to store what is due."""
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from model_server import ModelServer, by_step, call, say
 from plugins.cli.commands import COMMAND, CommandLine, Done, Process, finished
+from support.models.model_server import ModelServer, by_step, call, say
 
 GIB = 1 << 30
 BLOCKS = """

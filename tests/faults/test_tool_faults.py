@@ -23,10 +23,10 @@ from pegboard.schema.part import Completed, Failed
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins.bash import bash
 from pegboard_plugins.edit import write_plugin
-from played import HI, Played, ToolsPlugin, calls, heard, opened, text, tools_of
-from played import call as model_call
-from processes import MARK, remaining
-from tool_context import call, said
+from support.models.played import HI, Played, ToolsPlugin, calls, heard, opened, text, tools_of
+from support.models.played import call as model_call
+from support.processes.processes import MARK, remaining
+from support.tools.tool_context import call, said
 
 COVERED = """
 T1   toolprocesses/test_process.py

@@ -10,7 +10,7 @@ from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.unstable import LocalLedger
 from pegboard_plugins import apply_patch, edit, read, task
-from played import Played, ToolsPlugin, call, calls, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
 
 HI = "hi"
 LINES = [f"line {number}" for number in range(8)]

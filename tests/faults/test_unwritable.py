@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from faults.test_surroundings import ended, is_a_sentence
-from model_server import ModelServer, by_step, call, say
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, by_step, call, say
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="capabilities are those of Linux")
 _PR_CAPBSET_DROP = 24

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from charset_texts import CODE, languages, samples, sentences
 from pegboard.errors import ToolError
 from pegboard.files.charset import SAMPLE_BYTES
 from pegboard.files.encodings import file_encoding, marked_encoding
 from pegboard.files.textfile import decode_text, line_text
+from support.tools.charset_texts import CODE, languages, samples, sentences
 
 ENCODINGS = sorted({sample.encoding for sample in samples()})
 LEAST_SHORT = 0.85

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from pegboard.errors import InvalidInputError
 from pegboard_plugins.grep.expressions import line_expression
-from with_ripgrep import RG
+from support.tools.with_ripgrep import RG
 
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ_EXPRESSIONS", "100"))
 pytestmark = pytest.mark.timeout(60 + EXAMPLES)

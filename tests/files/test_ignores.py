@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from pegboard.files.ignores import IgnoreRules
 from pegboard.files.walk import ripgrep, walk_files
-from with_ripgrep import offer
+from support.tools.with_ripgrep import offer
 
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ_IGNORES", "40"))
 pytestmark = pytest.mark.timeout(60 + EXAMPLES)

@@ -16,8 +16,8 @@ from pegboard.schema.message import UserMessage
 from pegboard.schema.part import StepFinishPart, StepStartPart
 from pegboard.schema.session import SessionSummary
 from pegboard_plugins.shared.frontend import forked, reverted, session_diff
-from played import Played, ToolsPlugin, call, calls, heard, opened, text
-from written import ask, full_repository, patches, played, put, shell, until, written
+from support.models.played import Played, ToolsPlugin, call, calls, heard, opened, text
+from support.models.written import ask, full_repository, patches, played, put, shell, until, written
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from pegboard_plugins.cli.export.sessionfile import (
     store_session,
 )
 from pegboard_plugins.shared.frontend import forked, reverted, session_diff, unreverted
-from written import ask, full_repository, played, shell, state, written
+from support.models.written import ask, full_repository, played, shell, state, written
 
 OLD_S = 2 * 3600.0
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from hook_samples import PART, Functions
 from pegboard import evolve
 from pegboard.schema.session import Rule
 from pegboard_plugins.shared.frontend import begin_trace, trace_steps
 from pegboard_plugins.shared.frontend.foldtrace import difference, digest
-from played import HI, Played, opened, text
+from support.models.played import HI, Played, opened, text
+from support.plugins.hook_samples import PART, Functions
 
 
 async def test_a_trace_has_who_changed_which_line_of_a_session_once_it_is_begun(

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from conversing import converse, provider, said, shape
 from pegboard import tool
 from pegboard.errors import NotFoundError
 from pegboard.schema.message import AssistantMessage, Turn
@@ -13,7 +12,8 @@ from pegboard.schema.part import Failed, ToolPart
 from pegboard_plugins import task
 from pegboard_plugins.shared.frontend import forked
 from pegboard_plugins.shared.frontend.copies import fork_title
-from played import Played, ToolsPlugin, call, calls, opened
+from support.models.played import Played, ToolsPlugin, call, calls, opened
+from support.sessions.conversing import converse, provider, said, shape
 
 LIMIT_S = 30
 

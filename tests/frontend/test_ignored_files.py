@@ -14,9 +14,9 @@ from pegboard.workspace import open_workspace
 from pegboard_plugins import apply_patch, read
 from pegboard_plugins.shared.frontend import Reverted, reverted, session_diff, unreverted
 from pegboard_plugins.snapshots.worktree import GitSnapshots
-from played import Played, call, calls, opened, text
-from worktrees import OWNER, git, taking
-from written import ask, full_repository, played, shell, state, written
+from support.models.played import Played, call, calls, opened, text
+from support.models.written import ask, full_repository, played, shell, state, written
+from support.tools.worktrees import OWNER, git, taking
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from pegboard.schema.event import SessionWarned
 from pegboard.snapshots import RestoreWay
 from pegboard_plugins.shared.frontend import Reverted, reverted, unreverted
 from pegboard_plugins.snapshots.objects import object_id
-from played import heard, text
-from worktrees import git, taking, writing
-from written import ask, full_repository, played, shell, state, written
+from support.models.played import heard, text
+from support.models.written import ask, full_repository, played, shell, state, written
+from support.tools.worktrees import git, taking, writing
 
 LARGE = (50 << 20) + 1
 

@@ -11,7 +11,7 @@ from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.workspace import open_workspace
 from pegboard_plugins.shared.frontend import mentioned
 from pegboard_plugins.shared.frontend.mentions import Mention, find_files, mentions
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 
 @pytest.mark.parametrize(

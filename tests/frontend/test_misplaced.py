@@ -7,7 +7,7 @@ import pytest
 from pegboard import App
 from pegboard_plugins.shared.frontend import settings_warnings
 from pegboard_plugins.shared.frontend.projectfolder import misplaced, misplaced_below
-from played import Played, opened
+from support.models.played import Played, opened
 
 TOOL = "from pegboard import tool\n"
 

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard.workspace import open_workspace
 from pegboard_plugins.shared.frontend import running_settings, settings_warnings
-from played import Played, opened
+from support.models.played import Played, opened
 
 
 @pytest.fixture

@@ -11,8 +11,17 @@ from pegboard.schema.message import UserMessage
 from pegboard.schema.part import StepStartPart, TextPart, ToolPart
 from pegboard.schema.session import Revert
 from pegboard_plugins.shared.frontend import reverted, unreverted
-from played import heard, text
-from written import ask, full_repository, patches, played, shell, state, until, written
+from support.models.played import heard, text
+from support.models.written import (
+    ask,
+    full_repository,
+    patches,
+    played,
+    shell,
+    state,
+    until,
+    written,
+)
 
 
 @pytest.fixture

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from conversing import converse, provider
 from pegboard import App
 from pegboard.errors import SessionBusyError
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Session
 from pegboard_plugins import task
 from pegboard_plugins.shared.frontend.copies import moved_here
-from played import opened
+from support.models.played import opened
+from support.sessions.conversing import converse, provider
 
 
 async def family(app: App, session_id: str) -> list[tuple[Session, tuple[Turn, ...]]]:

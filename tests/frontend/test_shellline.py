@@ -11,7 +11,7 @@ from pegboard.schema.message import AbortedFailure, AssistantMessage, UserMessag
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard.schema.session import Busy, Idle
 from pegboard_plugins.shared.frontend import ShellOrder, run_shell
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 
 async def there(path: Path) -> None:

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from media_files import data_url, png
 from pegboard import Tool, ToolContext, hookimpl, tool
 from pegboard.errors import (
     AbortedError,
@@ -32,7 +31,8 @@ from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import task
 from pegboard_plugins.shared.frontend import CommandOrder, material, run_command
 from pegboard_plugins.shared.frontend.slashcommand import fill, snippets, tokens
-from played import Played, PlayedPlugin, heard, opened, text
+from support.models.played import Played, PlayedPlugin, heard, opened, text
+from support.tools.media_files import data_url, png
 
 PICTURE = data_url("image/png", png())
 
@@ -356,7 +356,7 @@ async def test_a_queued_command_is_answered_by_the_same_run(tmp_path: Path) -> N
         await go.wait()
         return "waited"
 
-    from played import ToolsPlugin, call, calls
+    from support.models.played import ToolsPlugin, call, calls
 
     provider = Played(calls(call("wait", "{}")), text("first"), text("second"))
     plugins = (Commands(command("and then")), ToolsPlugin(wait))

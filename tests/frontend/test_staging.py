@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pegboard_plugins.shared.frontend import reverted, unreverted
-from worktrees import IDENTITY, git
-from written import ask, full_repository, played, shell, state
+from support.models.written import ask, full_repository, played, shell, state
+from support.tools.worktrees import IDENTITY, git
 
 
 @pytest.fixture

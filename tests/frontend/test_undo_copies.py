@@ -9,8 +9,8 @@ import pytest
 from pegboard.snapshots import RestoreWay
 from pegboard_plugins.shared.frontend import Reverted, reverted
 from pegboard_plugins.snapshots import objects
-from worktrees import OWNER, small_repository, taking, writing
-from written import ask, full_repository, played, shell, state, until, written
+from support.models.written import ask, full_repository, played, shell, state, until, written
+from support.tools.worktrees import OWNER, small_repository, taking, writing
 
 WAITS = "echo run > a.txt; touch began; while [ ! -e go ]; do sleep 0.02; done; rm began go"
 

@@ -7,8 +7,8 @@ import pytest
 
 from pegboard.schema.part import Completed
 from pegboard_plugins.shared.frontend import reverted, session_diff, unreverted
-from worktrees import git
-from written import ask, calls_of, full_repository, patches, played, shell, state
+from support.models.written import ask, calls_of, full_repository, patches, played, shell, state
+from support.tools.worktrees import git
 
 NAME = b"caf\xe9"
 

@@ -7,8 +7,8 @@ import pytest
 
 from pegboard_plugins.shared.frontend import reverted
 from pegboard_plugins.snapshots.clock import FileClock, file_clock
-from worktrees import OWNER, git, small_repository, taking, writing
-from written import ask, full_repository, played, shell, state, until
+from support.models.written import ask, full_repository, played, shell, state, until
+from support.tools.worktrees import OWNER, git, small_repository, taking, writing
 
 COMMANDS = {
     "a folder becomes a link to one that is older": "rm -r d; ln -s e d",

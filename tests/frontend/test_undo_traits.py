@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard_plugins.shared.frontend import reverted
-from written import ask, full_repository, played, shell
+from support.models.written import ask, full_repository, played, shell
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ import json
 
 import pytest
 
-import model_server as ms
 from pegboard.errors import ProviderError
 from pegboard.providers import TextDelta, TextStart
-from provider_run import events_of, failure_of, provider_at, request_for, text_of
+from support.models import model_server as ms
+from support.models.provider_run import events_of, failure_of, provider_at, request_for, text_of
 
 
 def _json(status: int, body: object, **headers: str) -> list[ms.Piece]:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-import model_server as ms
-from http_proxy import http_proxy
 from pegboard.errors import ProviderError
 from pegboard.http.certificates import issuer_of
 from pegboard.http.httpprovider import HttpProvider
-from provider_run import events_of, provider_at, request_for
+from support.models import model_server as ms
+from support.models.provider_run import events_of, provider_at, request_for
+from support.wire.http_proxy import http_proxy
 
 
 async def _error_of(provider: HttpProvider) -> ProviderError:

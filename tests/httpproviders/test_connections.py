@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import model_server as ms
-from keyed import keys_of
 from pegboard.errors import ProviderError
 from pegboard.http.connection import HEAD_LIMIT_BYTES
 from pegboard.http.httpprovider import COMPATIBLE, endpoints
@@ -16,7 +14,9 @@ from pegboard.providers import StreamFinish, TextDelta
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.openai_compatible import provider as chat_provider
 from pegboard_plugins.openai_compatible.quirks import Quirks
-from provider_run import events_of, provider_at, request_for, text_of
+from support.models import model_server as ms
+from support.models.keyed import keys_of
+from support.models.provider_run import events_of, provider_at, request_for, text_of
 
 LIMIT_S = 30
 """The server would wait for ever."""

@@ -7,8 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import model_server as ms
-from keyed import keys_of
 from pegboard.errors import ProviderAuthError, ProviderError
 from pegboard.http import (
     Endpoint,
@@ -21,7 +19,9 @@ from pegboard.http import (
 )
 from pegboard.http.errorbody import read_body, texts_of
 from pegboard.schema.model import Model
-from provider_run import request_for
+from support.models import model_server as ms
+from support.models.keyed import keys_of
+from support.models.provider_run import request_for
 
 
 @pytest.mark.parametrize(

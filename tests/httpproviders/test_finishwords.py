@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-import model_server as ms
-from faulty_model import playing
 from pegboard.http.finishwords import FINISH_WORDS
 from pegboard.providers import FinishReason
 from pegboard.schema.event import SessionIdle, SessionWarned
 from pegboard.schema.message import APIFailure, ContentFilterFailure, OutputLengthFailure
 from pegboard.unstable import finish_of
+from support.models import model_server as ms
+from support.models.faulty_model import playing
 
 
 @pytest.mark.parametrize(

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-import model_server as ms
-from faulty_model import playing
-from keyed import keys_of
 from pegboard.errors import ProviderError
 from pegboard.http.httpprovider import LOCAL_TIMEOUT_S, HttpProvider
 from pegboard.providers import Heartbeat
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.openai_compatible import register_providers
-from provider_run import events_of, provider_at, request_for, text_of
+from support.models import model_server as ms
+from support.models.faulty_model import playing
+from support.models.keyed import keys_of
+from support.models.provider_run import events_of, provider_at, request_for, text_of
 
 SLOW_S = 2.4
 """Longer than the limit on silence below and the second that the engine's own limit adds."""

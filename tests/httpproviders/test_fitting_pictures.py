@@ -8,10 +8,6 @@ from typing import Any
 
 import pytest
 
-import claude_frames as claude
-import media_files as mf
-import model_server as ms
-from keyed import keys_of
 from pegboard.http.sentmedia import SentMedia
 from pegboard.http.wireformat import MediaLimits
 from pegboard.providers import Media, ModelMessage, Text
@@ -21,7 +17,11 @@ from pegboard_plugins import openai_compatible
 from pegboard_plugins.anthropic import register_providers
 from pegboard_plugins.litellm.medialimits import limits_for
 from pegboard_plugins.shared.pictures import INSTALL, MOST_PIXELS, fitting_picture
-from provider_run import events_of, request_for
+from support.models import claude_frames as claude
+from support.models import model_server as ms
+from support.models.keyed import keys_of
+from support.models.provider_run import events_of, request_for
+from support.tools import media_files as mf
 
 Image: Any = pytest.importorskip("PIL.Image", reason="the extra `images` is not installed")
 MODEL = Model(

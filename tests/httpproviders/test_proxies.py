@@ -6,12 +6,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-import model_server as ms
-from http_proxy import LOGIN, http_proxy
 from pegboard.errors import ProviderError
 from pegboard.http.httpprovider import HttpProvider
 from pegboard.http.proxies import proxy_for
-from provider_run import events_of, provider_at, request_for, text_of
+from support.models import model_server as ms
+from support.models.provider_run import events_of, provider_at, request_for, text_of
+from support.wire.http_proxy import LOGIN, http_proxy
 
 PROXY = "http://proxy.test:3128"
 LOOPBACK = [

@@ -8,9 +8,9 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-import model_server as ms
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
-from provider_run import events_of, failure_of, provider_at, request_for
+from support.models import model_server as ms
+from support.models.provider_run import events_of, failure_of, provider_at, request_for
 
 
 def _json(status: int, body: object, **headers: str) -> list[ms.Piece]:

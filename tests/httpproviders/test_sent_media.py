@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-import media_files as mf
-import model_server as ms
 from pegboard.errors import ProviderError
 from pegboard.files import MediaContent, media_content
 from pegboard.http.httpprovider import HttpProvider
@@ -14,7 +12,9 @@ from pegboard.http.sentmedia import SentMedia
 from pegboard.http.wireformat import MediaLimits
 from pegboard.providers import Media, ModelMessage, Result, Text
 from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi
-from provider_run import events_of, model_of, provider_at, request_for, text_of
+from support.models import model_server as ms
+from support.models.provider_run import events_of, model_of, provider_at, request_for, text_of
+from support.tools import media_files as mf
 
 LIMITS = MediaLimits(image_bytes=2_000, side=80, side_of_many=20, pdf_bytes=4_000, pages=10)
 MODEL = Model(

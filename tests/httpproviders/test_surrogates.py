@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-import model_server as ms
-from faulty_model import playing
 from pegboard.http.encoding import SurrogatePairs
+from support.models import model_server as ms
+from support.models.faulty_model import playing
 
 
 def joined(*frames: bytes) -> list[bytes]:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-import model_server as ms
 from pegboard.errors import ProviderError, ToolSchemaError
 from pegboard.providers import ToolDefinition
-from provider_run import READ, events_of, provider_at, request_for
+from support.models import model_server as ms
+from support.models.provider_run import READ, events_of, provider_at, request_for
 
 
 def definition(name: str) -> ToolDefinition:

@@ -22,8 +22,8 @@ from pegboard_plugins.agents import (
     prompt_for,
     register_agents,
 )
-from played import Played, ToolsPlugin, opened, text
-from session_views import MODEL, view
+from support.models.played import Played, ToolsPlugin, opened, text
+from support.sessions.session_views import MODEL, view
 
 DEFAULTS = (
     Rule("*", "*", "allow"),

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from cases import built, load
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.model import Model, ModelApi
 from pegboard.unstable import LocalLedger
 from pegboard_plugins.apply_patch import apply_patch, chat_params
 from pegboard_plugins.apply_patch.parser import PatchError
-from tool_context import Context, call
+from support.tools.cases import built, load
+from support.tools.tool_context import Context, call
 
 CASES = load("patch_cases.json")
 

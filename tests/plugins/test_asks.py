@@ -10,7 +10,7 @@ from pegboard.schema.config import Config, PluginConfig
 from pegboard.testing import tools_of
 from pegboard_plugins.lsp import lsp
 from plugins.test_conformance import PLUGINS
-from tool_context import Context
+from support.tools.tool_context import Context
 
 REQUIRES_NOTHING = {
     "batch",

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from charset_texts import sentences
-from media_files import data_url, jpeg, png, webp
 from pegboard.schema.part import FilePart, mime_of
 from pegboard_plugins.attachments.expansion import MEDIA_LIMIT_BYTES, Expansion, expansion
+from support.tools.charset_texts import sentences
+from support.tools.media_files import data_url, jpeg, png, webp
 
 
 def part(url: str, mime: str = "text/plain", filename: str | None = "f.txt") -> FilePart:

@@ -8,7 +8,7 @@ from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Verdict
 from pegboard_plugins import batch, invalid
 from pegboard_plugins.batch import batch as batch_tool
-from played import Played, ToolsPlugin, call, calls, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
 
 HI = "Hi."
 CONFIG = {"model": "played/m", "plugins": {"batch": {}}}

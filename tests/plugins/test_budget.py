@@ -24,7 +24,7 @@ from pegboard.schema.message import AssistantMessage, BudgetFailure, Turn
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost, ModelLimit
 from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard_plugins.budget import Account, Accounts, Hold, Shared
-from played import Played, ToolsPlugin, call, calls, heard, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 HI = "hi"
 DOLLAR_A_THOUSAND = ModelCost(input=1000, output=1000, cache=CacheCost())

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from hook_house import SHELL, House
 from pegboard import App
 from pegboard.paths import UserFolders
 from pegboard.schema.part import Completed, Failed, ToolPart
@@ -20,6 +19,7 @@ from pegboard_plugins.shared.frontend import (
     run_command,
 )
 from pegboard_plugins.shared.frontend.bundlemanifest import SCHEMAS, BundleError
+from support.plugins.hook_house import SHELL, House
 
 PLUGIN = {"$schema": f"{SCHEMAS}/plugin.schema.json", "name": "house-kit"}
 MCP = f"{SCHEMAS}/mcp.schema.json"

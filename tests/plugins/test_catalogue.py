@@ -20,7 +20,7 @@ from pegboard_plugins.openai_compatible import KNOWN
 OPENS = """
 import asyncio, json, sys
 from pathlib import Path
-from played import HI, Played, opened, text
+from support.models.played import HI, Played, opened, text
 
 read = []
 sys.addaudithook(

@@ -5,7 +5,7 @@ from pathlib import Path
 from pegboard.schema.part import SubtaskPart, TextPart
 from pegboard_plugins import commands
 from pegboard_plugins.shared.frontend import CommandOrder, run_command
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 
 async def test_init_is_a_prompt_of_the_users_agent(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from compacting import FULL, LONG, SMALL, error_of, look, look_at, said, summaries
 from pegboard import ToolContext, ToolResult, tool
 from pegboard.compaction import CompactionRequest
 from pegboard.engine.history import SUMMARISE
@@ -20,8 +19,9 @@ from pegboard.schema.session import Todo
 from pegboard.storage.changes import PutTodos
 from pegboard_plugins import compact
 from pegboard_plugins.compact import Summary, chunks, register_agents, shortened
-from played import Played, ToolsPlugin, opened, text
-from session_views import view
+from support.models.compacting import FULL, LONG, SMALL, error_of, look, look_at, said, summaries
+from support.models.played import Played, ToolsPlugin, opened, text
+from support.sessions.session_views import view
 
 WIDE = replace(SMALL, limit=ModelLimit(context=40_000, output=4_000))
 FILE = "/p/lib/AGENTS.md"

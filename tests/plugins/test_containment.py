@@ -24,7 +24,7 @@ from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
 from pegboard_plugins.list import list_files
 from pegboard_plugins.read import read
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 SECRET = "the content outside"
 ONLY_OUTSIDE = "only-outside"

@@ -5,7 +5,7 @@ import pytest
 
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard_plugins.edit import edit
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import built, load
 from pegboard_plugins.edit.matching import MatchError, replace
+from support.tools.cases import built, load
 
 CASES = [case for case in load("edit_cases.json") if case.get("before", "") is not None]
 

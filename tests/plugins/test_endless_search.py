@@ -9,7 +9,7 @@ import pytest
 from pegboard.schema.part import Failed
 from pegboard_plugins import glob, grep
 from pegboard_plugins import list as list_plugin
-from played import HI, Played, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, call, calls, opened, text, tools_of
 
 PIECES = {"lines": "printf '%065536d\\n' 0", "one line": "printf '%065536d' 0"}
 

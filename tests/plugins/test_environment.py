@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import rows
 from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
 from pegboard.schema.part import TextPart
 from pegboard_plugins.environment import chat_message, chat_system_transform
-from session_views import view
-from worktrees import git
+from support.sessions.session_views import view
+from support.storage import rows
+from support.tools.worktrees import git
 
 NO_ANSWERS = "No user can answer: what needs permission is refused; decide the rest"
 

@@ -15,9 +15,9 @@ from pegboard_plugins import format as plugin
 from pegboard_plugins.edit import edit, write, write_plugin
 from pegboard_plugins.format import formatting
 from pegboard_plugins.format.known import KNOWN, fitting, installed
-from played import Played, calls, opened, text
-from played import call as model_call
-from tool_context import Context, call
+from support.models.played import Played, calls, opened, text
+from support.models.played import call as model_call
+from support.tools.tool_context import Context, call
 
 BIN = Path(sys.executable).parent
 UGLY = "x = {  'a':1 }\n"

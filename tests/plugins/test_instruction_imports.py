@@ -13,7 +13,7 @@ from pegboard.schema.config import Config
 from pegboard.schema.session import Rule, Ruleset
 from pegboard_plugins.instructions import chat_system_transform, tool_execute_after
 from pegboard_plugins.instructions.imports import imported_names
-from session_views import view
+from support.sessions.session_views import view
 
 RESULT = ToolResult(output="content", title="")
 

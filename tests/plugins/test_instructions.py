@@ -14,7 +14,7 @@ from pegboard_plugins.instructions import (
     chat_system_transform,
     tool_execute_after,
 )
-from session_views import view
+from support.sessions.session_views import view
 
 
 @pytest.fixture

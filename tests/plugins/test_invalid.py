@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from asked import outcomes
 from pegboard import App, AppOptions, hookimpl
 from pegboard_plugins.invalid import invalid
-from played import Played, calls, opened, text
-from played import call as called
-from tool_context import Context, call
+from support.models.played import Played, calls, opened, text
+from support.models.played import call as called
+from support.sessions.asked import outcomes
+from support.tools.tool_context import Context, call
 
 
 @pytest.mark.parametrize(

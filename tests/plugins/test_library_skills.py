@@ -17,7 +17,7 @@ from pegboard.schema.part import Completed, CompletedSpan, ToolPart
 from pegboard.workspace import open_workspace
 from pegboard_plugins.skill import FILE, MOST_OF_LIBRARIES, register_commands, tool_definition
 from pegboard_plugins.skill.libraries import library_skills
-from session_views import turn_of, view
+from support.sessions.session_views import turn_of, view
 
 PYPROJECT = "[project]\ndependencies = [\"Tea_Shop[hot]>=1; python_version > '3'\"]\n"
 

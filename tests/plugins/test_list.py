@@ -5,8 +5,8 @@ import pytest
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins.list import list_files, register_tools
-from tool_context import Context, call
-from with_ripgrep import KINDS, offer
+from support.tools.tool_context import Context, call
+from support.tools.with_ripgrep import KINDS, offer
 
 pytestmark = pytest.mark.usefixtures("_with_and_without_ripgrep")
 

@@ -3,8 +3,8 @@
 import pytest
 
 from pegboard_plugins.list import list_files
-from tool_context import Context, call
-from with_ripgrep import both, lay
+from support.tools.tool_context import Context, call
+from support.tools.with_ripgrep import both, lay
 
 DEEP = [f"{'d/' * depth}{number:02}" for depth in range(6) for number in range(30)]
 WIDE = [f"{folder:03}/{name}" for folder in range(80) for name in ("b", "a", "z/x")]

@@ -12,10 +12,6 @@ from urllib.parse import quote
 
 import pytest
 
-import model_server as ms
-from http_proxy import http_proxy
-from keyed import keys_of
-from media_files import media, png
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError, ToolSchemaError
 from pegboard.providers import (
     Call,
@@ -34,7 +30,11 @@ from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.litellm import LiteLLM, model_resolve, register_providers
 from pegboard_plugins.litellm.messages import messages_of
 from pegboard_plugins.litellm.variables import KEY_VARIABLES
-from provider_run import events_of, request_for, text_of, user
+from support.models import model_server as ms
+from support.models.keyed import keys_of
+from support.models.provider_run import events_of, request_for, text_of, user
+from support.tools.media_files import media, png
+from support.wire.http_proxy import http_proxy
 
 MODEL = "openai/gpt-4o"
 

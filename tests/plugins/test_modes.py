@@ -19,7 +19,7 @@ from pegboard.schema.session import Action, PermissionRequest, Rule, Ruleset
 from pegboard_plugins import agents, bash, edit, read, rules, task
 from pegboard_plugins.rules import DEFAULTS
 from pegboard_plugins.shared.frontend import MODES, change_mode, default_mode, explain, with_mode
-from played import Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 STRICTNESS = ("allow", "ask", "deny")
 PERMISSIONS = ("read", "bash", "edit", "sees", "changes", "anothers")

@@ -5,7 +5,7 @@ import pytest
 from pegboard.errors import ToolError
 from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins.edit import multiedit, multiedit_plugin
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 
 def project(folder, content):

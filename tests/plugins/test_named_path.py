@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.files import named_path
 from pegboard_plugins.read import read
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 
 @pytest.mark.parametrize(

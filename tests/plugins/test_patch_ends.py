@@ -12,11 +12,11 @@ from pegboard.unstable import temporary_beside
 from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.apply_patch.parser import PatchError
 from pegboard_plugins.shared.frontend import reverted
-from played import Played, ToolsPlugin, calls, opened, text, tools_of
-from played import call as played_call
 from plugins.test_apply_patch import THREE, patch_of, project, tree
-from tool_context import Context, call
-from written import until
+from support.models.played import Played, ToolsPlugin, calls, opened, text, tools_of
+from support.models.played import call as played_call
+from support.models.written import until
+from support.tools.tool_context import Context, call
 
 
 class Failing:

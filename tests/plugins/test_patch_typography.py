@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.errors import ToolError
 from pegboard_plugins.apply_patch import apply_patch
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 
 def read(folder: Path, text: str) -> Context:

@@ -6,7 +6,7 @@ from pegboard.schema.message import UserMessage
 from pegboard.schema.part import ToolPart
 from pegboard.schema.session import Rule
 from pegboard_plugins import plan
-from played import Played, PlayedPlugin, call, calls, heard, opened, text
+from support.models.played import Played, PlayedPlugin, call, calls, heard, opened, text
 
 HI = "Plan it."
 FREE = (Rule("*", "*", "allow"),)

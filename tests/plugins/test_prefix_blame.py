@@ -13,7 +13,7 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, ToolCall
 from pegboard.schema.event import SessionWarned
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import TextPart
-from played import USAGE, Played, opened, text
+from support.models.played import USAGE, Played, opened, text
 
 STEPS = 4
 

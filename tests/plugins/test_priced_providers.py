@@ -5,7 +5,7 @@ from pathlib import Path
 from pegboard import App, AppOptions, Prompt
 from pegboard.schema.message import AssistantMessage, BudgetFailure
 from pegboard.schema.model import ModelCost
-from played import HI
+from support.models.played import HI
 
 COST = {"input": 100_000, "output": 100_000}
 ELSEWHERE = {"scripted", "litellm"}

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hook_house import SHELL, House
 from pegboard import App
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard_plugins.shared.frontend.bundlemanifest import SCHEMAS
+from support.plugins.hook_house import SHELL, House
 
 PLACE = ".agents/plugins/rules"
 BUNDLE = ("plugins", "bundle")

@@ -13,7 +13,7 @@ import pytest
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard_plugins.shared.frontend import mentioned
-from played import HI, Played, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, call, calls, opened, text, tools_of
 
 SECRET = "the-content-that-nobody-may-see"
 MODELS = {"edit": "m", "apply_patch": "gpt-5"}

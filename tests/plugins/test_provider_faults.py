@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from fault_frames import ClaudeFrames, GeminiFrames, ResponseFrames
-from keyed import keys_of
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard.testing import check_provider_faults
 from pegboard.testing.provider_faults import IDLE_S
 from pegboard_plugins import anthropic, gemini, openai_compatible
+from support.models.fault_frames import ClaudeFrames, GeminiFrames, ResponseFrames
+from support.models.keyed import keys_of
 
 PROVIDERS = [
     pytest.param(anthropic, "anthropic", "claude-sonnet-4-5", ClaudeFrames(), id="anthropic"),

@@ -10,7 +10,7 @@ from pegboard.schema.event import QuestionAsked, QuestionRejected, QuestionRepli
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Question
 from pegboard_plugins import question
-from played import Played, ToolsPlugin, call, calls, heard, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 HI = "Hi."
 ASKED = {

@@ -9,7 +9,7 @@ import pytest
 
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard_plugins.read import read
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 
 @pytest.fixture

@@ -8,14 +8,14 @@ from typing import get_args
 import pytest
 from msgspec.structs import replace
 
-import model_server as ms
-from long_session import Body, asked, options
-from model_server import ModelServer
 from pegboard import App
 from pegboard.schema.model import ModelApi
 from pegboard_plugins.agents import Family, family
-from session_views import MODEL
-from worktrees import git
+from support.models import model_server as ms
+from support.models.model_server import ModelServer
+from support.sessions.long_session import Body, asked, options
+from support.sessions.session_views import MODEL
+from support.tools.worktrees import git
 
 FIRST_BYTES = 10 << 10
 """Without instruction files, whatever the name of the model says."""

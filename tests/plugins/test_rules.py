@@ -6,7 +6,7 @@ from pegboard.plugins import Stash
 from pegboard.schema.config import Config
 from pegboard.schema.session import Action, PermissionRequest, Rule, Ruleset, Verdict
 from pegboard_plugins.rules import DEFAULTS, config_load, permission_ask
-from session_views import view
+from support.sessions.session_views import view
 
 
 async def _verdict(permission: str, pattern: str, *more: Rule) -> Verdict:

@@ -22,7 +22,7 @@ from pegboard.providers import (
 )
 from pegboard_plugins.scripted import ScriptedProvider
 from pegboard_plugins.scripted.transcript import read_transcript
-from provider_run import events_of, request_for, text_of, user
+from support.models.provider_run import events_of, request_for, text_of, user
 
 DEMO_PROJECT = Path(__file__).parents[2] / "plugins" / "pegboard_plugins" / "cli" / "demo_project"
 

@@ -12,9 +12,9 @@ from pegboard_plugins.glob import NOTHING as GLOB_NOTHING
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
 from pegboard_plugins.grep.results import NOTHING as GREP_NOTHING
-from processes import alive, remaining
-from tool_context import Context, call
-from with_ripgrep import KINDS, offer
+from support.processes.processes import alive, remaining
+from support.tools.tool_context import Context, call
+from support.tools.with_ripgrep import KINDS, offer
 
 
 @pytest.fixture(params=KINDS)

@@ -7,8 +7,8 @@ import pytest
 from pegboard.errors import ToolError
 from pegboard_plugins.glob import glob
 from pegboard_plugins.grep import grep
-from tool_context import Context, call
-from with_ripgrep import both, lay
+from support.tools.tool_context import Context, call
+from support.tools.with_ripgrep import both, lay
 
 ODD = {
     "zero-after": b"needle\n\0\n",

@@ -6,7 +6,7 @@ from pegboard.schema.part import Completed, Failed, TextPart, ToolPart
 from pegboard_plugins import commands, files, rules, skill
 from pegboard_plugins.edit import write_plugin
 from pegboard_plugins.shared.frontend import CommandOrder, run_command
-from played import Played, call, calls, opened, text
+from support.models.played import Played, call, calls, opened, text
 
 HI = "Hi."
 CONFIG = {"model": "played/m", "agent": {"build": {"prompt": "Work."}}}

@@ -10,7 +10,7 @@ from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.session import Rule, Ruleset, Session, SessionTime
 from pegboard.trust.decisions import Decision
 from pegboard_plugins.task import task, tool_definition
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 ARGS = {"description": "find it", "prompt": "Find it.", "subagent_type": "explore"}
 

@@ -17,8 +17,8 @@ from pegboard.schema.session import Rule
 from pegboard_plugins import rules as rules_plugin
 from pegboard_plugins import task as task_plugin
 from pegboard_plugins.edit import write_plugin
-from played import HI, Answer, Played, calls, opened, text, tools_of
-from played import call as model_call
+from support.models.played import HI, Answer, Played, calls, opened, text, tools_of
+from support.models.played import call as model_call
 
 WORK = "do the work"
 SESSION = re.compile(r"session_id: (ses_\w+)")

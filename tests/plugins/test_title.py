@@ -15,7 +15,7 @@ from pegboard.schema.part import TextInput
 from pegboard.schema.session import title_from
 from pegboard_plugins import title
 from pegboard_plugins.title import cleaned
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 PROMPT = "mend the parser"
 PRICE = ModelCost(input=1_000_000, output=0, cache=CacheCost())

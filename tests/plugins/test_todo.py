@@ -5,7 +5,7 @@ import pytest
 from pegboard.errors import ToolError
 from pegboard.schema.session import Todo
 from pegboard_plugins.todo import register_tools
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 
 @pytest.fixture

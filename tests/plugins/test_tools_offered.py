@@ -14,8 +14,8 @@ from pegboard_plugins.list import list_files
 from pegboard_plugins.plan import plan_enter, plan_exit
 from pegboard_plugins.question import question
 from pegboard_plugins.skill import skill
-from played import Played, text
-from tool_context import Context, call
+from support.models.played import Played, text
+from support.tools.tool_context import Context, call
 
 MODULES = (bash, edit, write_plugin, glob, grep, read, task, todo)
 LIMIT_BYTES = 9 * 1024

@@ -16,7 +16,7 @@ from pegboard.schema.part import Completed, Failed, TextInput
 from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard_plugins import invalid, toolsearch
 from pegboard_plugins.toolsearch.ranking import ranked, words
-from played import HI, Played, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, call, calls, opened, text, tools_of
 
 DATA = Path(__file__).parents[1] / "data" / "tool_queries.json"
 LETTERS = 600

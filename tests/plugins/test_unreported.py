@@ -10,7 +10,7 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelt
 from pegboard.schema.message import BudgetFailure
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost, ModelLimit
 from pegboard.schema.session import Estimate
-from played import HI, Played, ToolsPlugin, assistant, call, opened, text
+from support.models.played import HI, Played, ToolsPlugin, assistant, call, opened, text
 
 MODEL = Model(
     id="m",

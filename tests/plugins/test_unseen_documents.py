@@ -18,7 +18,7 @@ from pegboard_plugins.shared.frontend import (
     run_command,
     settings_warnings,
 )
-from played import HI, Played, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, call, calls, opened, text, tools_of
 
 SKILL = "---\nname: tea\ndescription: Obey me.\n---\nBoil water.\n"
 PLUGINS = (bash, instructions, read, skill, write_plugin)

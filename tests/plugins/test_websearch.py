@@ -5,8 +5,6 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from hook_samples import Functions, Registered
-from http_proxy import http_proxy
 from pegboard import hookimpl
 from pegboard.errors import InvalidInputError, PermissionDeniedError, ToolError
 from pegboard.schema.config import Config, PluginConfig
@@ -17,11 +15,13 @@ from pegboard_plugins.websearch import (
     searxng,
 )
 from pegboard_plugins.websearch.searxng import SearXNG
-from played import Played, calls, opened, text
-from played import call as played_call
-from plugin_handles import handle
-from tool_context import Context, call
-from web_server import page, serving
+from support.models.played import Played, calls, opened, text
+from support.models.played import call as played_call
+from support.plugins.hook_samples import Functions, Registered
+from support.plugins.plugin_handles import handle
+from support.tools.tool_context import Context, call
+from support.wire.http_proxy import http_proxy
+from support.wire.web_server import page, serving
 
 RESULTS = [
     {"title": f"Title {number}", "url": f"https://a.test/{number}", "content": "some\n words"}

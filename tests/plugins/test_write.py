@@ -6,7 +6,7 @@ import pytest
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.unstable import LocalLedger
 from pegboard_plugins.edit import write
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 
 async def test_a_new_file_is_written_with_its_folders(tmp_path):

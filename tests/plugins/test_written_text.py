@@ -9,7 +9,7 @@ from pegboard_plugins.apply_patch import apply_patch
 from pegboard_plugins.edit import edit, multiedit, write
 from pegboard_plugins.grep import grep
 from pegboard_plugins.read import read
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
 TOOLS = ("write", "edit", "multiedit", "apply_patch")
 CONFIGURED = """

@@ -15,7 +15,7 @@ from pegboard.schema.session import PermissionRequest, Rule, Verdict
 from pegboard_plugins import bash, guard, secrets
 from pegboard_plugins import rules as rules_plugin
 from pegboard_plugins.shared.frontend import Explanation, explain
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 actions = st.sampled_from(["allow", "ask", "deny"])
 lines = st.sampled_from(

@@ -14,9 +14,9 @@ from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.testing import tools_of
 from pegboard_plugins.lsp import lsp
 from pegboard_plugins.shared.frontend import explain
-from played import HI, Played, ToolsPlugin, call, calls, opened, text
 from plugins.test_asks import CALLS, CONFIG
 from plugins.test_conformance import PLUGINS
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text
 
 SEEDS = range(8)
 NOT_OFFERED = {"apply_patch", "lsp"}

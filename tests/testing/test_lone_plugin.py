@@ -10,7 +10,7 @@ from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.testing import check_hooks, check_policy, tools_of
 from pegboard_plugins import webfetch
-from played import Played, opened
+from support.models.played import Played, opened
 
 
 class Settled:

@@ -14,7 +14,7 @@ from pegboard.testing import check_snapshots
 from pegboard.unstable import States
 from pegboard.workspace import open_workspace
 from pegboard_plugins.snapshots.worktree import GitSnapshots
-from worktrees import git
+from support.tools.worktrees import git
 
 
 def worktrees(folder: Path) -> Callable[[], Path]:

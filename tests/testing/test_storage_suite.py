@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from lone_storage import open_lone
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
@@ -21,6 +20,7 @@ from pegboard.storage.changes import (
 )
 from pegboard.testing import check_shared_storage, check_storage
 from pegboard_plugins.sqlite import open_sqlite
+from support.storage.lone_storage import open_lone
 
 
 def urls(folder: Path) -> Callable[[], str]:

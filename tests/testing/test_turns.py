@@ -20,7 +20,7 @@ from pegboard.schema.event import PermissionAsked, SessionIdle
 from pegboard.schema.model import Model, ModelApi
 from pegboard.testing import CANCEL, ScriptedModel, scripted_app
 from pegboard_plugins import webfetch
-from written import until
+from support.models.written import until
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

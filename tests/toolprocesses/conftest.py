@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from own_programs import program
+from support.plugins.own_programs import program
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from pegboard.errors import ToolError
 from pegboard.processes.background import MOST_RUNNING, ToolProcesses
 from pegboard.schema.config import ProcessLimits
-from processes import remaining
+from support.processes.processes import remaining
 
 LIMIT_S = 30
 NAP = 77_000_000 + os.getpid()

@@ -9,7 +9,7 @@ from pegboard.permissions import may_run
 from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard_plugins import bash, rules
 from pegboard_plugins.shared.frontend import explain
-from played import Played, opened
+from support.models.played import Played, opened
 
 PUSHES = [
     "git push",

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from looks import counted_looks
-from own_programs import program
 from pegboard.files.walk import ripgrep
 from pegboard.processes import find_program
 from pegboard.unstable import search_path
 from pegboard.workspace import open_workspace
 from pegboard_plugins.snapshots.git import ShadowGit
+from support.plugins.own_programs import program
+from support.tools.looks import counted_looks
 
 
 @pytest.mark.parametrize(

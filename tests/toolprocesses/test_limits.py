@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from config_place import Place
 from pegboard.errors import ToolError
 from pegboard.processes import limits as limits_module
 from pegboard.processes import process as process_module
 from pegboard.processes.limits import Bounds, FamilyWatch, Groups, Machine, machine
 from pegboard.processes.process import run_process, service_process
 from pegboard.schema.config import ProcessLimits
-from processes import alive, remaining
+from support.plugins.config_place import Place
+from support.processes.processes import alive, remaining
 
 NUMBER = str(73_000_000 + os.getpid())
 CROWD = f"for n in $(seq 60); do sleep {NUMBER} & done; wait"

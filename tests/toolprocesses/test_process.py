@@ -13,8 +13,8 @@ from pegboard.errors import ToolError
 from pegboard.kit.redact import child_env
 from pegboard.processes.family import MARK
 from pegboard.processes.process import run_process
-from processes import MARK as NAP
-from processes import remaining
+from support.processes.processes import MARK as NAP
+from support.processes.processes import remaining
 
 
 def run(command, folder, *, timeout_s=60.0, limit_bytes=1 << 20, on_output=None, env=None):

@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-from own_programs import program
 from pegboard.unstable import ProgramSearch
+from support.plugins.own_programs import program
 
 
 def search(project: Path, **facts: object) -> ProgramSearch:

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from lenient_viewer import drawn
 from pegboard_plugins.shared.transcripts import answer_html, answer_markdown, fenced
+from support.clients.lenient_viewer import drawn
 
 SAFE = {
     "code in a line": "use `Vec<T>` here",

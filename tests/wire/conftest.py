@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from served import Served, model, served
+from support.wire.served import Served, model, served
 from wire.real_clients import Clients, installed, openapi_document
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from forks import PEGBOARD
-from relay import Relay, relayed
-from served import Served
+from support.processes.forks import PEGBOARD
+from support.wire.relay import Relay, relayed
+from support.wire.served import Served
 from wire.real_clients import SDKS, TERMINALS, Clients, environment
 
 STREAM_WITHIN_S = 60

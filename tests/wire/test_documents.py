@@ -10,7 +10,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator, ValidationError, validators
 
-from served import Served
+from support.wire.served import Served
 
 pytestmark = pytest.mark.timeout(240)
 STREAMS = {"/event", "/global/event", "/tui/control/next"}

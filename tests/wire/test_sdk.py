@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from served import Served, model, served
+from support.wire.served import Served, model, served
 from wire.real_clients import SDKS, TERMINALS, Clients, environment
 
 pytestmark = pytest.mark.timeout(240)

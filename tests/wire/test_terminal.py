@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from served import Served
+from support.wire.served import Served
 from wire.day import DAY, SHORT, Step
 from wire.real_clients import TERMINALS, Clients
 from wire.terminal import attached

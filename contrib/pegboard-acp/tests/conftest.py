@@ -1,5 +1,5 @@
 """The fixtures of the tests, which are where their types are checked."""
 
-from acp_editor import environment, installed, launch, project
+from support.clients.acp_editor import environment, installed, launch, project
 
 __all__ = ["environment", "installed", "launch", "project"]

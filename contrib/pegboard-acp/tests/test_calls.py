@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from acp_editor import Json, Launch
+from support.clients.acp_editor import Json, Launch
 
 
 def call(tool: str, **arguments: object) -> Json:

@@ -6,7 +6,7 @@ import sys
 import tomllib
 from xml.etree import ElementTree as ET
 
-from acp_editor import FOLDER, Editor, require_valid
+from support.clients.acp_editor import FOLDER, Editor, require_valid
 
 PROJECT = tomllib.loads((FOLDER / "pyproject.toml").read_text())["project"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pegboard_acp.jsonrpc import LINE_LIMIT_BYTES, ErrorCode
 
-from acp_editor import PEGBOARD, WITHIN_S, AgentError, Editor, Json, Launch
+from support.clients.acp_editor import PEGBOARD, WITHIN_S, AgentError, Editor, Json, Launch
 
 ASKING: Json = {"permission": {"bash": "ask"}}
 

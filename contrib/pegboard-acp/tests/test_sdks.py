@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from acp_editor import PEGBOARD, WITHIN_S, Json
+from support.clients.acp_editor import PEGBOARD, WITHIN_S, Json
 
 NODE_SDK = "@agentclientprotocol/sdk@2.4.0"
 INSTALL_WITHIN_S = 120

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pegboard_acp.jsonrpc import ErrorCode
 
-from acp_editor import AgentError, Editor, Json, Launch
+from support.clients.acp_editor import AgentError, Editor, Json, Launch
 
 
 def call(tool: str, **arguments: object) -> Json:

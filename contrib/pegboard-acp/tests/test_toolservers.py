@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from acp_editor import FOLDER, Launch
+from support.clients.acp_editor import FOLDER, Launch
 
 PLUGIN = FOLDER.parent / "pegboard-mcp"
 needs_sdk = pytest.mark.skipif(find_spec("mcp") is None, reason="the SDK of MCP is not installed")

@@ -18,7 +18,6 @@ from pegboard_client import (
     ServerUnreachableError,
 )
 
-from cable import cable
 from docs.pages import blocks
 from pegboard import Prompt
 from pegboard.errors import InvalidInputError
@@ -34,7 +33,8 @@ from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import StepFinishPart
 from pegboard.schema.session import Session
 from pegboard_plugins.shared.frontend import Protection
-from served import Served, model, served
+from support.wire.cable import cable
+from support.wire.served import Served, model, served
 
 LIMIT_S = 30
 MODEL = "fake/fake-model"

@@ -11,7 +11,7 @@ from pegboard import Prompt
 from pegboard.errors import InvalidInputError
 from pegboard.schema.message import JsonFormat, UserMessage
 from pegboard.schema.wire import to_json
-from served import Served, model, served
+from support.wire.served import Served, model, served
 
 
 @pytest.fixture(scope="module")

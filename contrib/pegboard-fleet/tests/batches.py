@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from model_server import Answer, call, say, step_of
+from support.models.model_server import Answer, call, say, step_of
 
 Jobs = Callable[..., str]
 OK: dict[str, Any] = {"permission": {"*": "allow"}, "retry": {"attempts": 1, "cap_s": 0.01}}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from plugins.cli.commands import CommandLine
-from worktrees import git
+from support.tools.worktrees import git
 
 if TYPE_CHECKING:
     from fleets import Fleet

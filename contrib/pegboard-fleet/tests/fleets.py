@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 from batches import OK, words_of
 
-from model_server import Answer, ModelServer, finish, text, tool_call, usage
 from plugins.cli.commands import CommandLine, Process
-from worktrees import git
+from support.models.model_server import Answer, ModelServer, finish, text, tool_call, usage
+from support.tools.worktrees import git
 
 LIMIT_S = 120.0
 PRICE_IN, PRICE_OUT = 2.0, 8.0

@@ -4,8 +4,8 @@ import os
 from importlib.util import find_spec
 from pathlib import Path
 
-from forks import environment
 from plugins.cli.commands import CommandLine
+from support.processes.forks import environment
 
 ROOT = Path(__file__).parents[1]
 POSTGRES = ROOT.parent / "pegboard-postgres"

@@ -32,7 +32,7 @@ from fleets import JOB, Fact, Fleet, facts_of, fleet_of, napping, numbered, unti
 from installed import command_line  # noqa: E402
 from postgres_server import postgres_server  # noqa: E402
 
-from model_server import Answer, ModelServer  # noqa: E402
+from support.models.model_server import Answer, ModelServer  # noqa: E402
 
 STEPS, NAP_S = 6, 0.4
 STOPPED_S = 9.0

@@ -10,10 +10,19 @@ from typing import Any
 import pytest
 from batches import OK, Jobs, has_lines, results_of, words_of, worker
 
-from model_server import Answer, ModelServer, Pause, call, failure, say, step_of, text
 from plugins.cli.commands import CommandLine, finished
-from worktrees import git
-from written import until
+from support.models.model_server import (
+    Answer,
+    ModelServer,
+    Pause,
+    call,
+    failure,
+    say,
+    step_of,
+    text,
+)
+from support.models.written import until
+from support.tools.worktrees import git
 
 
 async def test_each_job_works_in_its_own_copy_and_has_a_result(

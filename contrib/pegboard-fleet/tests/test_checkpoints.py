@@ -9,7 +9,7 @@ from pegboard_fleet.folders import Folders, SetupError
 from pegboard_fleet.jobs import Job
 from pegboard_fleet.state import Attempt
 
-from worktrees import git
+from support.tools.worktrees import git
 
 SESSION = "ses_1"
 

@@ -22,10 +22,10 @@ from fleets import (
 from pegboard_fleet import webpages
 from postgres_server import PostgresServer
 
-from model_server import Answer, ModelServer
 from pegboard_plugins import web
-from played import Played, opened
-from worktrees import git
+from support.models.model_server import Answer, ModelServer
+from support.models.played import Played, opened
+from support.tools.worktrees import git
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from batches import OK, worker
 
-from model_server import Answer, ModelServer, Pause, failure, say, step_of, text
-from trajectories import check_trajectory
+from support.models.model_server import Answer, ModelServer, Pause, failure, say, step_of, text
+from support.sessions.trajectories import check_trajectory
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # which Harbor imports, else it is downloaded
 if tuple(map(int, platform.python_version_tuple()[:2])) < (3, 12):

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 from batches import OK, Jobs, has_lines, results_of, words_of
 
-from model_server import Answer, ModelServer, finish, step_of, text, tool_call, usage
 from plugins.cli.commands import CommandLine, Process
+from support.models.model_server import Answer, ModelServer, finish, step_of, text, tool_call, usage
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 

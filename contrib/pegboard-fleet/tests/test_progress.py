@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from batches import OK, Jobs, words_of
 
-from model_server import Answer, ModelServer, Pause, failure, say, text
 from plugins.cli.commands import CommandLine
+from support.models.model_server import Answer, ModelServer, Pause, failure, say, text
 
 
 async def test_a_terminal_has_one_line_with_the_state_of_the_batch(

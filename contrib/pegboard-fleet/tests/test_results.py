@@ -10,10 +10,10 @@ import pytest
 from batches import OK, Jobs, results_of, worker
 from pegboard_fleet.journal import JobResult
 
-from model_server import Answer, ModelServer, call, say, step_of
 from plugins.cli.commands import CommandLine
-from trajectories import check_trajectory
-from worktrees import git
+from support.models.model_server import Answer, ModelServer, call, say, step_of
+from support.sessions.trajectories import check_trajectory
+from support.tools.worktrees import git
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from fleets import REQUEST_USD, Fleet, answer, facts_of, fleet_of, napping, numb
 from killing import Round, play
 from postgres_server import PostgresServer, server_for_tests
 
-from model_server import ModelServer
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,11 @@ import pytest
 from batches import OK, Jobs, worker
 from pegboard_fleet import webpages
 
-from model_server import ModelServer
 from pegboard import App
 from pegboard_plugins import web
-from played import Played, opened
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer
+from support.models.played import Played, opened
 
 
 async def drawn(app: App) -> list[tuple[str, tuple[tuple[str, ...], ...]]]:

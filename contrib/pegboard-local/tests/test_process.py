@@ -21,7 +21,7 @@ from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard.providers import ModelMessage, ModelRequest, StreamEvent, StreamFinish, Text, Usage
 from pegboard.schema.message import AssistantMessage
 from pegboard.testing import check_provider
-from processes import alive, remaining
+from support.processes.processes import alive, remaining
 
 Written = Callable[..., Path]
 pytestmark = pytest.mark.usefixtures("library")

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-import forks
-from forks import environment
 from pegboard.testing import ScriptedApp
-from served import make_project, model
+from support.processes import forks
+from support.processes.forks import environment
+from support.wire.served import make_project, model
 
 HERE = Path(__file__).parent
 PROGRAM = str(HERE / "mcp_program.py")

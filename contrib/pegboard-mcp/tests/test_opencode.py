@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from server_states import states_until
 
-from served import served
+from support.wire.served import served
 from wire.real_clients import TERMINALS, environment, installed
 from wire.terminal import attached
 

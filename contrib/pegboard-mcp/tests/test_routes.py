@@ -5,7 +5,7 @@ from pathlib import Path
 
 from server_states import states_until
 
-from served import model, served
+from support.wire.served import model, served
 
 HERE = Path(__file__).parent
 

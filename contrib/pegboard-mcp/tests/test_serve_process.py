@@ -16,7 +16,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from settled import settled
 
-from forks import PIPE, run, start
+from support.processes.forks import PIPE, run, start
 
 TOKEN = "t0ken-t0ken-t0ken-t0ken"
 Connected = Callable[..., AbstractAsyncContextManager[Client]]

@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from forks import PEGBOARD, run
-from served import Served, served
+from support.processes.forks import PEGBOARD, run
+from support.wire.served import Served, served
 
 HERE = Path(__file__).parent
 RULES = {"raw_a": "deny", "mcp__raw__b": "deny", "raw_d": "ask", "mcp__raw__e": "ask"}

@@ -13,7 +13,7 @@ from pegboard_otel import Telemetry
 
 from pegboard import ToolContext, __version__, tool
 from pegboard.schema.part import Completed
-from played import Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 
 @tool
@@ -52,7 +52,7 @@ def test_nothing_is_imported_or_sent_without_a_collector(tmp_path: Path) -> None
 import asyncio, sys
 from pathlib import Path
 from pegboard_otel import Telemetry
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 async def main():
     async with opened(Path(sys.argv[1]), Played(text("done")), Telemetry()) as app:
@@ -144,7 +144,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from pegboard_otel import Telemetry
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 memory = InMemorySpanExporter()
 provider = TracerProvider()

@@ -24,7 +24,7 @@ from pegboard.providers import (
     Usage,
 )
 from pegboard.schema.session import PermissionRequest, Verdict
-from played import Played, ToolsPlugin, call, calls, opened, shout, text
+from support.models.played import Played, ToolsPlugin, call, calls, opened, shout, text
 
 INTERNAL, CLIENT = 1, 3
 SECRET = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789"

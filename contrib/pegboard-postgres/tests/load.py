@@ -20,10 +20,10 @@ for _folder in ("tests", "contrib/pegboard-postgres", "contrib/pegboard-postgres
 
 from postgres_server import PostgresServer, postgres_server  # noqa: E402
 
-import server_database  # noqa: E402 - found by the path above
 from pegboard import App, tool  # noqa: E402
 from pegboard.providers import ModelRequest, StreamEvent  # noqa: E402
-from played import HI, Played, ToolsPlugin, call, calls, opened, text  # noqa: E402
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text  # noqa: E402
+from support.storage import server_database  # noqa: E402 - found by the path above
 
 AT_ONCE = 50
 RESULT = "x" * 800

@@ -15,8 +15,6 @@ import pytest
 from pegboard_postgres import open_postgres
 from postgres_server import PostgresServer, server_for_tests
 
-import rows
-from forks import environment
 from pegboard.errors import SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Custom
@@ -29,6 +27,8 @@ from pegboard.storage import (
     Storage,
     follow,
 )
+from support.processes.forks import environment
+from support.storage import rows
 
 NewUrl = Callable[[], str]
 WRITERS = 8
@@ -92,7 +92,7 @@ async def test_a_crash_of_the_server_loses_nothing_and_takes_nobody_over(
 
 CHILD = """
 import asyncio, sys
-import rows
+from support.storage import rows
 from pegboard.errors import SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.storage import CreateSession, PutMessage

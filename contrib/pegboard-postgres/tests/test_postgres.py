@@ -12,13 +12,13 @@ from pegboard_postgres import open_postgres
 from pegboard_postgres.reads import forget_events
 from pegboard_postgres.storage import PostgresStorage
 
-import rows
 from pegboard.errors import ConfigError, StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Custom
 from pegboard.schema.part import TextPart
 from pegboard.storage import CreateSession, PublishEvent, PutMessage, PutPart, PutState
 from pegboard.testing import check_hooks, check_shared_storage, check_storage
+from support.storage import rows
 
 NewUrl = Callable[[], str]
 PUBLISH = PublishEvent(Custom(name="told", data={}))

@@ -9,7 +9,6 @@ import pytest
 from pegboard_postgres import open_postgres
 from postgres_server import PostgresServer
 
-import rows
 from pegboard.errors import InvalidInputError, NotFoundError, StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.session import Project, ProjectTime
@@ -21,6 +20,7 @@ from pegboard.storage import (
     PutState,
     Storage,
 )
+from support.storage import rows
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "share-a-database.md"
 TABLES = (

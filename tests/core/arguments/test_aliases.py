@@ -9,7 +9,7 @@ import pytest
 from pegboard import Tool, ToolContext, ToolError, tool
 from pegboard.schema.part import Completed
 from pegboard_plugins import bash, edit, read
-from played import HI, Played, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, call, calls, opened, text, tools_of
 
 
 @tool(aliases={"place": "filePath"})

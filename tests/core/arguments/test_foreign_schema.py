@@ -11,7 +11,7 @@ from pegboard import Tool, ToolContext
 from pegboard.arguments.foreign_schema import MOST_LETTERS, MOST_NESTED, MOST_NODES
 from pegboard.errors import SignatureError, ToolError
 from pegboard.schema.part import Completed
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 BACKTRACKS = "^(a|a)*$"
 LONG = "a" * 40 + "!"

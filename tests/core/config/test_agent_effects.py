@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from config_place import Place
 from pegboard.schema.config import AgentConfig
+from support.plugins.config_place import Place
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from config_place import Place
 from pegboard.config.configuration import LoadedConfig
 from pegboard.schema.config import AgentConfig, CommandConfig, Config, PluginConfig, ProviderConfig
 from pegboard.schema.session import Rule
+from support.plugins.config_place import Place
 
 
 @pytest.fixture

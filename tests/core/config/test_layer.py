@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from config_place import Place
 from pegboard.errors import ConfigError
+from support.plugins.config_place import Place
 
 USERS = """model = "a/base"
 default_agent = "plan"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from config_place import Place
 from pegboard import App, AppOptions
+from support.plugins.config_place import Place
 
 
 @pytest.fixture

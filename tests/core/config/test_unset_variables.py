@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from config_place import Place
+from support.plugins.config_place import Place
 
 
 @pytest.fixture

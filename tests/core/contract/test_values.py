@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from hook_samples import PART, REQUEST, TURN
 from pegboard import evolve
 from pegboard.providers import ModelMessage, Text
-from session_views import view
+from support.plugins.hook_samples import PART, REQUEST, TURN
+from support.sessions.session_views import view
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,18 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelt
 from pegboard.schema.event import SessionIdle
 from pegboard.schema.message import AbortedFailure
 from pegboard.schema.session import Busy, Idle
-from played import HI, Played, ToolsPlugin, assistant, call, calls, heard, opened, text, texts
+from support.models.played import (
+    HI,
+    Played,
+    ToolsPlugin,
+    assistant,
+    call,
+    calls,
+    heard,
+    opened,
+    text,
+    texts,
+)
 
 pytestmark = pytest.mark.usefixtures("each_store")
 

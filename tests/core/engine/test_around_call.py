@@ -12,8 +12,19 @@ from pegboard import Activity, ToolContext, hookimpl, tool
 from pegboard.errors import ProviderError, ToolError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish
 from pegboard_plugins import title
-from played import HI, USAGE, Played, ToolsPlugin, call, calls, opened, shout, text, tools_of
-from written import until
+from support.models.played import (
+    HI,
+    USAGE,
+    Played,
+    ToolsPlugin,
+    call,
+    calls,
+    opened,
+    shout,
+    text,
+    tools_of,
+)
+from support.models.written import until
 
 CURRENT: ContextVar[str] = ContextVar("current", default="")
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from asked import asked, outcomes
 from pegboard import App, PendingCall, Prompt, ToolContext, ToolResult, hookimpl, tool
 from pegboard.engine.run import MAX_WIDTH
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.message import AssistantMessage
 from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import PermissionRequest, Question, Verdict
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.sessions.asked import asked, outcomes
 
 LIMIT_S = 5.0
 AWAY_S = 5.5

@@ -38,8 +38,8 @@ from pegboard.schema.message import (
 )
 from pegboard.schema.part import Failed, RetryPart, StepStartPart, TextPart, ToolPart
 from pegboard.schema.session import Busy, Idle, Retry
-from played import Played, ToolsPlugin, call, heard, opened, text
-from slow_storage import VARIABLE
+from support.models.played import Played, ToolsPlugin, call, heard, opened, text
+from support.storage.slow_storage import VARIABLE
 
 HI = "hi"
 QUICK = {"model": "played/m", "retry": {"cap_s": 0.02}}

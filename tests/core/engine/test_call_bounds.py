@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from model_server import ModelServer, by_step, chunk, finish, say, tool_call
 from pegboard import Prompt, ToolContext, tool
 from pegboard.engine.stream import LONGEST_INPUT_BYTES, MOST_CALLS
 from pegboard.providers import (
@@ -22,8 +21,19 @@ from pegboard.providers import (
 )
 from pegboard.schema.part import Completed, Failed
 from pegboard_plugins.shared.frontend import CommandOrder, run_command
-from played import HI, Played, ToolsPlugin, call, calls, opened, shout, text, tools_of
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, by_step, chunk, finish, say, tool_call
+from support.models.played import (
+    HI,
+    Played,
+    ToolsPlugin,
+    call,
+    calls,
+    opened,
+    shout,
+    text,
+    tools_of,
+)
 
 MEGABYTE = "x" * (1 << 20)
 

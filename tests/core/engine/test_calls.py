@@ -19,7 +19,7 @@ from pegboard.providers import (
 from pegboard.schema.event import PermissionAsked
 from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import PermissionRequest, Verdict
-from played import (
+from support.models.played import (
     HI,
     Played,
     ToolsPlugin,

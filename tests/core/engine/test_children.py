@@ -12,7 +12,7 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelt
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Rule
-from played import Played, ToolsPlugin, call, calls, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
 
 HI = "hi"
 MODEL = Model(

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from conversing import converse, provider, said
 from pegboard import Prompt
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
@@ -15,7 +14,8 @@ from pegboard.schema.event import SessionDeleted
 from pegboard.schema.part import Failed, SubtaskInput, SubtaskPart, ToolPart
 from pegboard_plugins import task
 from pegboard_plugins.sqlite import open_sqlite
-from played import Played, heard, opened, text
+from support.models.played import Played, heard, opened, text
+from support.sessions.conversing import converse, provider, said
 
 LIMIT_S = 30
 

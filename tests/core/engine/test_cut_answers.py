@@ -9,7 +9,17 @@ from pegboard.errors import ProviderError
 from pegboard.providers import ModelRequest, Result, StreamEvent, StreamFinish, TextDelta
 from pegboard.schema.message import APIFailure, Turn
 from pegboard.schema.part import Completed, ToolPart
-from played import HI, Answer, Played, ToolsPlugin, assistant, call, opened, text, texts
+from support.models.played import (
+    HI,
+    Answer,
+    Played,
+    ToolsPlugin,
+    assistant,
+    call,
+    opened,
+    text,
+    texts,
+)
 
 QUICK = {"model": "played/m", "retry": {"cap_s": 0.02}}
 BUSY = ProviderError("come back later", provider_id="played", status=503)

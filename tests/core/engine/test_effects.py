@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from asked import outcomes
 from pegboard import ToolContext, tool
 from pegboard.schema.config import Effect
 from pegboard.schema.part import Completed, ToolPart
-from played import Played, ToolsPlugin, call, calls, opened, text
-from written import ask, full_repository, patches
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
+from support.models.written import ask, full_repository, patches
+from support.sessions.asked import outcomes
 
 HELD_S = {"reads": 40, "runs": 3}
 """How long git waits for a file that only the tool makes: with `runs` in vain."""

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from compacting import error_of
 from pegboard import App, Prompt, SessionView, ToolContext, evolve, hookimpl, tool
 from pegboard.contract.host import ModelQuestion
 from pegboard.errors import RequiredHookError
@@ -18,7 +17,8 @@ from pegboard.schema.message import Turn
 from pegboard.schema.part import Completed, Part, TextPart, ToolPart
 from pegboard_plugins import agents, compact, environment, instructions, title
 from pegboard_plugins.shared.frontend import CommandOrder, run_command
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, texts
+from support.models.compacting import error_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, texts
 
 SECRET = "tango-7731"
 PROMPT = f"remember {SECRET}"

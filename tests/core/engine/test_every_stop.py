@@ -31,8 +31,8 @@ from pegboard.schema.message import AssistantMessage
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.session import Session
 from pegboard_plugins import title
-from played import HI, Played, ToolsPlugin, call, calls, opened
-from slow_storage import slow_seed
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened
+from support.storage.slow_storage import slow_seed
 
 MODEL = Model(
     id="m",

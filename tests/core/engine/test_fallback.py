@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from media_files import data_url, png
 from pegboard import Prompt, hookimpl
 from pegboard.engine.retry import is_local
 from pegboard.errors import ProviderAuthError, ProviderError
@@ -17,7 +16,8 @@ from pegboard.schema.message import APIFailure
 from pegboard.schema.model import Capabilities, Modalities, Model, ModelApi, ModelCost
 from pegboard.schema.part import FileInput
 from pegboard_plugins import openai_compatible
-from played import HI, Played, assistant, call, calls, opened, text, texts
+from support.models.played import HI, Played, assistant, call, calls, opened, text, texts
+from support.tools.media_files import data_url, png
 
 DOLLAR = ModelCost(input=100_000, output=100_000)
 

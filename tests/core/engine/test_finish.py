@@ -2,11 +2,11 @@
 
 import pytest
 
-import rows
 from pegboard.engine.finish import CUT_ANSWERS, GOES_ON, TOO_LONG, ending
 from pegboard.providers import StreamFinish
 from pegboard.schema.message import ContentFilterFailure, OutputLengthFailure, Turn
 from pegboard.schema.part import Completed, CompletedSpan, Failed, Pending, TimeSpan, ToolState
+from support.storage import rows
 
 DONE = Completed(input={}, output="x", title="", metadata={}, time=CompletedSpan(start=1, end=2))
 CUT = Pending(input={}, raw="")

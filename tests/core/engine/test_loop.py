@@ -31,7 +31,7 @@ from pegboard.schema.message import (
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.part import Failed, FileInput, FilePart, TextInput, TextPart
 from pegboard.schema.session import Rule, Tokens
-from played import (
+from support.models.played import (
     HI,
     Played,
     ToolsPlugin,
@@ -304,7 +304,7 @@ async def test_steps_are_a_hard_limit_and_the_last_one_has_no_tools(tmp_path: Pa
     agent = Agent(
         name="brief", mode="primary", permission=(Rule("*", "*", "allow"),), options={}, steps=2
     )
-    from played import PlayedPlugin
+    from support.models.played import PlayedPlugin
 
     provider = Played(calls(call("shout", '{"words": "a"}')))
     extra = PlayedPlugin(provider, agents=[agent])

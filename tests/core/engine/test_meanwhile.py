@@ -11,7 +11,7 @@ import pytest
 from pegboard import App
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
 from pegboard.schema.message import AssistantMessage, UserMessage
-from played import Played, assistant, opened
+from support.models.played import Played, assistant, opened
 
 pytestmark = pytest.mark.usefixtures("each_store")
 

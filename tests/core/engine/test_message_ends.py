@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from compacting import Shortens
 from pegboard import App, Prompt, hookimpl, tool
 from pegboard.contract.results import PendingCall
 from pegboard.errors import (
@@ -26,7 +25,18 @@ from pegboard.schema.part import Completed, Failed, SubtaskInput, TextPart, Tool
 from pegboard.schema.session import Idle
 from pegboard_plugins import task
 from pegboard_plugins.shared.frontend import ShellOrder, run_shell
-from played import HI, Played, ToolsPlugin, assistant, call, heard, opened, text, texts
+from support.models.compacting import Shortens
+from support.models.played import (
+    HI,
+    Played,
+    ToolsPlugin,
+    assistant,
+    call,
+    heard,
+    opened,
+    text,
+    texts,
+)
 
 LIMIT_S = 60
 Act = Callable[[App, str], Awaitable[object]]

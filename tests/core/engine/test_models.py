@@ -19,7 +19,7 @@ from pegboard.schema.model import (
     ModelFacts,
     ModelLimit,
 )
-from played import HI, Played, opened, text
+from support.models.played import HI, Played, opened, text
 
 SILENT = Model(id="m", provider_id="played", name="m", api=ModelApi(id="m"))
 SPEAKING = Model(

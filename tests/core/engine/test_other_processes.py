@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from compacting import Shortens
 from pegboard import App, hookimpl
 from pegboard.errors import SessionBusyError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelta
 from pegboard_plugins.shared.frontend import ShellOrder, run_shell
-from played import HI, Played, opened, text, texts
+from support.models.compacting import Shortens
+from support.models.played import HI, Played, opened, text, texts
 
 LIMIT_S = 30
 Act = Callable[[App, str], Awaitable[object]]

@@ -15,7 +15,7 @@ from pegboard.errors import InvalidInputError, OutputError, ProviderError
 from pegboard.providers import ModelRequest, ToolCall
 from pegboard.schema.message import AssistantMessage, JsonFormat, UserMessage
 from pegboard.schema.part import TextPart
-from played import HI, Played, opened
+from support.models.played import HI, Played, opened
 
 SCHEMA = {
     "type": "object",

@@ -15,7 +15,17 @@ from pegboard.errors import AbortedError
 from pegboard.schema.event import PartUpdated
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
 from pegboard.schema.session import Todo
-from played import HI, Played, ToolsPlugin, call, calls, heard, opened, text, tools_of
+from support.models.played import (
+    HI,
+    Played,
+    ToolsPlugin,
+    call,
+    calls,
+    heard,
+    opened,
+    text,
+    tools_of,
+)
 
 
 @dataclass

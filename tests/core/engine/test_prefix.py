@@ -5,12 +5,12 @@ import json
 from itertools import pairwise
 from pathlib import Path
 
-import model_server as ms
-from long_session import STEPS, asked, encoded, kept_bytes, options, project_in
-from long_session import requests_of_thirty_steps as thirty_steps
-from model_server import ModelServer
 from pegboard import App, Prompt
 from pegboard.schema.part import FileInput
+from support.models import model_server as ms
+from support.models.model_server import ModelServer
+from support.sessions.long_session import STEPS, asked, encoded, kept_bytes, options, project_in
+from support.sessions.long_session import requests_of_thirty_steps as thirty_steps
 
 
 async def test_every_request_of_a_session_begins_with_the_bytes_of_the_one_before(

@@ -7,7 +7,7 @@ from pathlib import Path
 PROGRAM = """
 import asyncio, json, sys, threading
 from pathlib import Path
-from played import HI, Played, call, calls, opened, text
+from support.models.played import HI, Played, call, calls, opened, text
 
 LOADED = (
     "pegboard_plugins.bash.scan",

@@ -9,7 +9,7 @@ from pegboard import Tool, ToolContext, hookimpl
 from pegboard.errors import ToolSchemaError
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.event import SessionIdle, SessionWarned
-from played import HI, Played, assistant, heard, opened, text, texts
+from support.models.played import HI, Played, assistant, heard, opened, text, texts
 
 REFUSED = ToolSchemaError(
     "played: bad schema (400)", status=400, tools=("look_up", "unheard"), keyword="oneOf"

@@ -7,7 +7,7 @@ import pytest
 
 from pegboard import ToolContext, tool
 from pegboard.schema.part import Completed
-from played import Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 
 @tool(permission="read", effect="reads")

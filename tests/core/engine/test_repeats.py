@@ -9,7 +9,7 @@ from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.part import Completed
 from pegboard.schema.session import PermissionRequest, Verdict
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 
 class DoomRule:

@@ -10,7 +10,18 @@ from pegboard import App, InvalidInputError
 from pegboard.errors import SessionBusyError
 from pegboard.providers import ModelRequest, Result, StreamEvent, TextDelta, TextStart
 from pegboard.schema.message import AbortedFailure, AssistantMessage, Prompt, Turn, UserMessage
-from played import HI, Played, ToolsPlugin, assistant, call, calls, opened, shout, text, texts
+from support.models.played import (
+    HI,
+    Played,
+    ToolsPlugin,
+    assistant,
+    call,
+    calls,
+    opened,
+    shout,
+    text,
+    texts,
+)
 
 LIMIT_S = 30
 

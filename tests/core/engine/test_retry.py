@@ -11,12 +11,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from cases import built, load
 from pegboard.engine.retry import RetryDecision, decide, is_hopeless
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.http.refusals import Refusals
 from pegboard.http.wireformat import Endpoint
 from pegboard.schema.config import RetryConfig
+from support.tools.cases import built, load
 
 PATIENT = RetryConfig(attempts=50, total_s=10_000)
 """Enough for the cases of late attempts."""

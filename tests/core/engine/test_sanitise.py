@@ -9,7 +9,7 @@ import pytest
 from pegboard import Attachment, ToolContext, ToolError, ToolResult, tool
 from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import Todo
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 PNG = "data:image/png;base64,iVBORw0KGgo="
 

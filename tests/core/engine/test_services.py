@@ -11,7 +11,7 @@ from pegboard.providers import ModelRequest, Text
 from pegboard.schema.config import Command
 from pegboard.schema.part import AgentInput, Completed, Failed
 from pegboard_plugins.shared.frontend import CommandOrder, ShellOrder, run_command, run_shell
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 
 @tool(serves="shell")

@@ -15,7 +15,7 @@ from pegboard.schema.session import Rule, Session
 from pegboard.storage.changes import ChangeSession, DropMessage, PutPart
 from pegboard_plugins import task
 from pegboard_plugins.shared.frontend import edit_turn
-from played import HI, USAGE, Played, ToolsPlugin, call, calls, opened, shout, text
+from support.models.played import HI, USAGE, Played, ToolsPlugin, call, calls, opened, shout, text
 
 pytestmark = pytest.mark.usefixtures("each_store")
 

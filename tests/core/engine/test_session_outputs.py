@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pegboard import tool
 from pegboard.schema.part import Completed
-from played import HI, Played, ToolsPlugin, call, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, opened, text, tools_of
 
 
 async def test_the_output_files_of_a_deleted_session_are_removed(tmp_path: Path) -> None:

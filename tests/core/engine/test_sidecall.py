@@ -14,7 +14,7 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, TextDelt
 from pegboard.schema.config import Agent
 from pegboard.schema.model import CacheCost, Model, ModelApi, ModelCost
 from pegboard.schema.session import Estimate
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 AGENT = Agent(name="aside", mode="primary", permission=(), options={}, prompt="Be brief.")
 MODEL = Model(

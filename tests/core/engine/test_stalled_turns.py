@@ -15,7 +15,7 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, ToolInpu
 from pegboard.schema.event import PermissionAsked, SessionIdle, SessionWarned
 from pegboard.schema.message import CallsFailure
 from pegboard.schema.session import PermissionRequest, Verdict
-from played import (
+from support.models.played import (
     HI,
     Answer,
     Played,

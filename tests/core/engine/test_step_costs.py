@@ -14,7 +14,6 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-import rows
 from pegboard import App, tool
 from pegboard.engine.writer import FRAME_S, STORE_S
 from pegboard.providers import (
@@ -29,10 +28,11 @@ from pegboard.schema.event import PartDelta, PartUpdated
 from pegboard.schema.part import Completed, CompletedSpan
 from pegboard.storage.changes import Change, PutMessage, PutPart
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from played import USAGE, Played, ToolsPlugin, heard, opened
-from slow_storage import slow_seed
-from stepping import GO, Stepping, per_step, repository
-from written import sh
+from support.models.played import USAGE, Played, ToolsPlugin, heard, opened
+from support.models.stepping import GO, Stepping, per_step, repository
+from support.models.written import sh
+from support.storage import rows
+from support.storage.slow_storage import slow_seed
 
 STEPS = 200
 EARLY, LATE = (10, 20), (180, 190)

@@ -13,7 +13,18 @@ from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.config import BudgetConfig, Limits, RunLimits
 from pegboard.schema.event import Event, SessionIdle, SessionWarned
 from pegboard.schema.message import BudgetFailure, Turn
-from played import HI, Played, ToolsPlugin, assistant, call, calls, heard, opened, text, texts
+from support.models.played import (
+    HI,
+    Played,
+    ToolsPlugin,
+    assistant,
+    call,
+    calls,
+    heard,
+    opened,
+    text,
+    texts,
+)
 
 
 @tool

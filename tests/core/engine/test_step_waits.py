@@ -11,8 +11,8 @@ import pytest
 from pegboard import ToolContext, tool
 from pegboard.engine.writer import Writer
 from pegboard.schema.part import Running, ToolPart
-from played import ToolsPlugin, opened
-from stepping import GO, Stepping, per_step, repository
+from support.models.played import ToolsPlugin, opened
+from support.models.stepping import GO, Stepping, per_step, repository
 
 MOST_WAKES = 1
 """Of threads: for the snapshot. The audit log is written on the loop; the database has its own."""

@@ -11,8 +11,8 @@ from pegboard.providers import ModelRequest, Result, StreamEvent
 from pegboard.schema.part import Failed, Running, ToolPart
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import task as task_plugin
-from played import HI, Played, calls, opened, text
-from played import call as call_events
+from support.models.played import HI, Played, calls, opened, text
+from support.models.played import call as call_events
 
 LIMIT_S = 60
 STOPPED = "The call was stopped before it ended."

@@ -25,8 +25,8 @@ from pegboard.schema.event import Event, PartDelta, PartUpdated
 from pegboard.schema.part import Completed, ReasoningPart, TextPart, ToolPart
 from pegboard_plugins.server.wireviews import encode_event
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from played import HI, USAGE, Played, ToolsPlugin, heard, opened
-from slow_storage import slow_seed
+from support.models.played import HI, USAGE, Played, ToolsPlugin, heard, opened
+from support.storage.slow_storage import slow_seed
 
 KB = 1024
 DELTAS = 250

@@ -4,7 +4,6 @@ import time
 
 import pytest
 
-from cases import built, load
 from pegboard.contract.results import ToolResult
 from pegboard.engine.toolresult import (
     KEPT_S,
@@ -14,7 +13,8 @@ from pegboard.engine.toolresult import (
     sweep,
     truncate,
 )
-from played import Played, opened, text
+from support.models.played import Played, opened, text
+from support.tools.cases import built, load
 
 CASES = load("truncate_cases.json")
 

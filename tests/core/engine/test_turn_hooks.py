@@ -11,7 +11,7 @@ from pegboard.schema.event import Event, SessionFailed
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import Failed
 from pegboard.schema.session import Verdict
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 MOST_CONTINUED = 8
 

@@ -26,7 +26,18 @@ from pegboard.schema.event import PermissionAsked
 from pegboard.schema.message import PluginFailure
 from pegboard.schema.part import Failed
 from pegboard.schema.session import Question, QuestionOption
-from played import HI, Played, ToolsPlugin, assistant, call, calls, heard, opened, text, tools_of
+from support.models.played import (
+    HI,
+    Played,
+    ToolsPlugin,
+    assistant,
+    call,
+    calls,
+    heard,
+    opened,
+    text,
+    tools_of,
+)
 
 NOT_UTF8 = "caf\udcff"
 STRANGE = {"v": object()}

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from compacting import HI, Shortens, error_of, summaries
 from pegboard import tool
 from pegboard.errors import ContextOverflowError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish
 from pegboard.providers.spending import within_window
 from pegboard.schema.message import ContextOverflowFailure
 from pegboard.schema.model import Model, ModelApi, ModelLimit
-from played import Played, ToolsPlugin, opened, text
-from provider_run import request_for, user
+from support.models.compacting import HI, Shortens, error_of, summaries
+from support.models.played import Played, ToolsPlugin, opened, text
+from support.models.provider_run import request_for, user
 
 
 def _model(context: int, output: int) -> Model:

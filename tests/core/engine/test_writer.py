@@ -18,7 +18,7 @@ from pegboard.providers import (
 )
 from pegboard.schema.event import Event, PartDelta, PartUpdated, SessionIdle
 from pegboard.schema.part import TextPart
-from played import Played, heard, opened
+from support.models.played import Played, heard, opened
 
 HI = "hi"
 PIECES = 5000

@@ -8,12 +8,22 @@ from collections.abc import Callable
 
 import pytest
 
-from hook_samples import SAMPLES, SPECS, TURN, VIEW, Functions, Registered, kind, of_kind, subject
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.schema.config import Config
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Verdict
-from session_views import MODEL
+from support.plugins.hook_samples import (
+    SAMPLES,
+    SPECS,
+    TURN,
+    VIEW,
+    Functions,
+    Registered,
+    kind,
+    of_kind,
+    subject,
+)
+from support.sessions.session_views import MODEL
 
 HOOKS = tuple(SPECS)
 ANSWERING = of_kind("collect", "fold", "first", "strictest")

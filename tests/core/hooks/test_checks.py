@@ -10,12 +10,21 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from hook_samples import CALL, DEFINITION, PART, REQUEST, TURN, Functions, Registered, subject
 from pegboard import hookspec
 from pegboard.contract.modelhooks import chat_params
 from pegboard.hooks.checks import check_of
 from pegboard.schema.model import Model
 from pegboard.schema.session import Verdict
+from support.plugins.hook_samples import (
+    CALL,
+    DEFINITION,
+    PART,
+    REQUEST,
+    TURN,
+    Functions,
+    Registered,
+    subject,
+)
 
 structs = msgspec.structs
 MEGABYTE = 1 << 20

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from dispatching import (
+from pegboard.errors import ToolError
+from pegboard.schema.session import Verdict
+from support.plugins.dispatching import (
     FOLD,
     HOOK,
     JUDGE,
@@ -20,8 +22,6 @@ from dispatching import (
     spec,
     text,
 )
-from pegboard.errors import ToolError
-from pegboard.schema.session import Verdict
 
 
 @pytest.mark.parametrize("origin", ["builtin", "installed"])

@@ -10,7 +10,16 @@ from types import FrameType
 import msgspec
 import pytest
 
-from dispatching import (
+from pegboard.contract.plugin import Answer
+from pegboard.contract.results import FoldStep
+from pegboard.errors import RequiredHookError, ToolError
+from pegboard.hooks.callers import Hooks
+from pegboard.hooks.implementation import LIMIT, Implementation
+from pegboard.policy.clock import Clock
+from pegboard.schema.event import PluginFailed
+from pegboard.schema.session import Rule, Ruleset, Verdict
+from support.models.written import until
+from support.plugins.dispatching import (
     COLLECT,
     FIRST,
     FOLD,
@@ -27,16 +36,7 @@ from dispatching import (
     spec,
     tuple_of,
 )
-from hook_samples import VIEW
-from pegboard.contract.plugin import Answer
-from pegboard.contract.results import FoldStep
-from pegboard.errors import RequiredHookError, ToolError
-from pegboard.hooks.callers import Hooks
-from pegboard.hooks.implementation import LIMIT, Implementation
-from pegboard.policy.clock import Clock
-from pegboard.schema.event import PluginFailed
-from pegboard.schema.session import Rule, Ruleset, Verdict
-from written import until
+from support.plugins.hook_samples import VIEW
 
 MOST_CALLS_OF_A_HOOK = 80
 """Of functions of Python, the event loop's own included."""

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from hook_samples import BRINGING as BUILT_IN
-from hook_samples import SPECS, Functions, Registered, kind
 from pegboard.cli.namedoutput import LIMIT_CHARS, named_output
 from pegboard.loading.registration import BRINGING, core_specs
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.session import Verdict
-from played import Played, opened
+from support.models.played import Played, opened
+from support.plugins.hook_samples import BRINGING as BUILT_IN
+from support.plugins.hook_samples import SPECS, Functions, Registered, kind
 
 LIMIT_S = 0.1
 TASKS = 200

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from hook_samples import Functions, Registered
 from pegboard import hookimpl
 from pegboard.errors import RequiredHookError, ToolError
+from support.plugins.hook_samples import Functions, Registered
 
 Call = Callable[..., Awaitable[Any]]
 
@@ -51,7 +51,7 @@ async def test_a_plugin_is_asked_before_and_after_those_that_it_names() -> None:
 
 async def test_a_first_answer_keeps_to_the_order_too() -> None:
     def named(name: str, **place: Any) -> object:
-        from session_views import MODEL
+        from support.sessions.session_views import MODEL
 
         async def model_resolve() -> object:
             asked.append(name)

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from hook_samples import CALL, REQUEST, TURN, VIEW
 from pegboard.hooks.readonly import ReadOnlyViews
+from support.plugins.hook_samples import CALL, REQUEST, TURN, VIEW
 
 VALUE: dict[str, Any] = {"a": {"b": [1, {"c": 2}]}, "t": ({"x": 1},)}
 

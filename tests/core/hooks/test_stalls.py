@@ -13,8 +13,8 @@ from pegboard import App, hookimpl, tool
 from pegboard.hooks import stalls
 from pegboard.hooks.stalls import Holder, Stalls
 from pegboard.schema.part import Completed
-from played import HI, Played, ToolsPlugin, calls, opened, shout, text, tools_of
-from played import call as model_call
+from support.models.played import HI, Played, ToolsPlugin, calls, opened, shout, text, tools_of
+from support.models.played import call as model_call
 
 LIMIT_S = 30
 

@@ -5,12 +5,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from config_place import Place
 from pegboard import hookimpl
 from pegboard.errors import ConfigError
 from pegboard.kit.hosts import Network, host_pattern, known_host, tightened
 from pegboard.schema.config import Config
-from played import Played, opened
+from support.models.played import Played, opened
+from support.plugins.config_place import Place
 
 FORMS = {
     "PyPI.org.": "pypi.org",

@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.errors import ServerError, ServerUnreachableError
 from pegboard.kit.pluginhttp import PluginHttp
-from web_server import page, redirect, serving
+from support.wire.web_server import page, redirect, serving
 
 
 async def test_an_answer_is_read_whole() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from plugin_places import Places
+from support.plugins.plugin_places import Places
 
 
 @pytest_asyncio.fixture

@@ -10,7 +10,17 @@ from pegboard import App, AppOptions, ToolContext, hookimpl, tool
 from pegboard.errors import RequiredHookError
 from pegboard.schema.part import Completed, Failed
 from pegboard_plugins import sqlite
-from played import HI, Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import (
+    HI,
+    Played,
+    PlayedPlugin,
+    ToolsPlugin,
+    call,
+    calls,
+    opened,
+    text,
+    tools_of,
+)
 
 HEAD = "import dataclasses\nimport msgspec\nimport pydantic\nfrom pegboard import hookimpl\n"
 POLICY = "@hookimpl\ndef permission_ask(session, request):\n    return None\n"

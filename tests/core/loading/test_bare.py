@@ -7,7 +7,7 @@ import pytest
 
 from pegboard import SessionView, hookimpl, tool
 from pegboard.errors import SignatureError
-from played import HI, Played, call, calls, opened, text, texts, tools_of
+from support.models.played import HI, Played, call, calls, opened, text, texts, tools_of
 
 BARE = '''
 from pegboard import tool

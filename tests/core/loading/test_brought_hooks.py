@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hook_samples import Functions
 from pegboard import App, HookCalls, Tool, hookimpl, hookspec, tool
 from pegboard.schema.config import Config
-from played import Played, opened, text
+from support.models.played import Played, opened, text
+from support.plugins.hook_samples import Functions
 
 
 @hookspec("collect")

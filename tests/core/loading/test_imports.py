@@ -7,7 +7,7 @@ import pytest
 from pegboard.loading.register import Register
 from pegboard.schema.config import Config
 from pegboard.trust.decisions import TrustStore
-from plugin_places import Places
+from support.plugins.plugin_places import Places
 
 TOOL = '''
 from pegboard import tool

@@ -5,7 +5,7 @@ import pytest
 from pegboard import __version__
 from pegboard.loading.register import Register
 from pegboard.schema.config import Config, PluginConfig
-from plugin_places import Places
+from support.plugins.plugin_places import Places
 
 TWIN = """
 from pegboard import __version__, hookimpl, tool

@@ -13,8 +13,8 @@ from pegboard.paths import UserFolders
 from pegboard.schema.part import Completed
 from pegboard_plugins import auth, sqlite
 from pegboard_plugins.shared.frontend import store_secret
-from played import HI, Played, ToolsPlugin, call, calls, text, tools_of
-from played import opened as played_opened
+from support.models.played import HI, Played, ToolsPlugin, call, calls, text, tools_of
+from support.models.played import opened as played_opened
 
 SOURCES = {
     "struct": "import msgspec\nclass Model(msgspec.Struct):\n    volume: int = 1\n",

@@ -12,7 +12,7 @@ from pegboard.schema.part import Completed, Failed
 from pegboard.schema.session import Rule
 from pegboard_plugins import rules
 from pegboard_plugins.shared.frontend import explain
-from played import HI, Played, call, calls, opened, shout, text, tools_of
+from support.models.played import HI, Played, call, calls, opened, shout, text, tools_of
 
 ASK = rules_from_config({"ticket_close": {"*": "ask", "spam *": "allow"}})
 

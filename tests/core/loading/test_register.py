@@ -9,8 +9,8 @@ from pegboard.contract import modelhooks
 from pegboard.loading.register import PluginInfo, Register
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.trust.decisions import TrustStore
-from plugin_places import Places
-from session_views import MODEL, view
+from support.plugins.plugin_places import Places
+from support.sessions.session_views import MODEL, view
 
 SHOUT = (
     "from pegboard import hookimpl\n\n"

@@ -7,7 +7,7 @@ import pytest
 from pegboard import hookimpl
 from pegboard.errors import NotFoundError
 from pegboard.schema.config import Command
-from played import Played, opened, text
+from support.models.played import Played, opened, text
 
 
 def command(name: str, template: str, **facts: object) -> Command:

@@ -9,7 +9,18 @@ from pegboard.errors import NotFoundError
 from pegboard.schema.config import Agent
 from pegboard.schema.part import Completed, ToolPart
 from pegboard.schema.session import Rule
-from played import HI, Played, PlayedPlugin, ToolsPlugin, call, calls, opened, shout, text, tools_of
+from support.models.played import (
+    HI,
+    Played,
+    PlayedPlugin,
+    ToolsPlugin,
+    call,
+    calls,
+    opened,
+    shout,
+    text,
+    tools_of,
+)
 
 
 @tool(id="shout")

@@ -11,7 +11,7 @@ import pytest
 
 from pegboard import App, Workspace, hookimpl
 from pegboard.unstable import TrustStore
-from played import HI, Played, opened, text
+from support.models.played import HI, Played, opened, text
 
 PLUGIN = """
 from pegboard import hookimpl

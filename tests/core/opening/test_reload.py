@@ -10,7 +10,7 @@ from pegboard import App, Prompt, hookimpl
 from pegboard.app import Decision
 from pegboard.schema.part import Completed, Failed, TextPart
 from pegboard.unstable import TrustStore
-from played import HI, Played, call, calls, opened, shout, text, tools_of
+from support.models.played import HI, Played, call, calls, opened, shout, text, tools_of
 
 TOOL = """
 from pegboard import ToolContext, tool

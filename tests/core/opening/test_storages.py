@@ -16,7 +16,7 @@ from pegboard.opening.options import open_database
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.storage import OpenStorage, Storage
 from pegboard_plugins import sqlite
-from plugin_places import Places
+from support.plugins.plugin_places import Places
 
 HOOK = """
 from pegboard import hookimpl

@@ -5,9 +5,6 @@ from typing import Any
 
 import pytest
 
-import claude_frames as claude
-import model_server as ms
-from keyed import keys_of
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.http.httpprovider import HttpProvider
 from pegboard.providers import (
@@ -27,8 +24,11 @@ from pegboard.providers import (
 )
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.anthropic import register_providers
-from provider_run import events_of, request_for, text_of
-from vendor_types import check_claude
+from support.models import claude_frames as claude
+from support.models import model_server as ms
+from support.models.keyed import keys_of
+from support.models.provider_run import events_of, request_for, text_of
+from support.models.vendor_types import check_claude
 
 COUNTS = Usage(input=7, output=7, reasoning=4, cache_read=20, cache_write=3)
 

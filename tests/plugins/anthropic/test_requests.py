@@ -6,10 +6,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-import claude_frames as claude
-import model_server as ms
-from keyed import keys_of
-from media_files import media, pdf, png
 from pegboard.http.httpprovider import HttpProvider
 from pegboard.providers import (
     Call,
@@ -22,8 +18,12 @@ from pegboard.providers import (
 )
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.anthropic import register_providers
-from provider_run import READ, events_of, request_for, user
-from vendor_types import check_claude
+from support.models import claude_frames as claude
+from support.models import model_server as ms
+from support.models.keyed import keys_of
+from support.models.provider_run import READ, events_of, request_for, user
+from support.models.vendor_types import check_claude
+from support.tools.media_files import media, pdf, png
 
 IMAGE = media("image/png", png(), "a.png")
 PDF = media("application/pdf", pdf(), "a.pdf")

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from asked import outcomes
 from pegboard import tool
 from pegboard_plugins import audit
 from pegboard_plugins.audit.check import verify_audit
-from played import Played, ToolsPlugin, call, calls, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
+from support.sessions.asked import outcomes
 
 HI = "hi"
 MORE_THAN_A_QUARANTINE = 5

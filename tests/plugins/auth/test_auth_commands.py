@@ -8,10 +8,10 @@ import stat
 
 import pytest
 
-from http_proxy import http_proxy
 from pegboard.cli import Exit
 from plugins.cli.commands import CommandLine
-from web_server import Reply, Web, page, serving
+from support.wire.http_proxy import http_proxy
+from support.wire.web_server import Reply, Web, page, serving
 
 KEY = "acme-0123456789-key"
 MODELS = page(b'{"data": [{"id": "a"}, {"id": "b"}]}', "application/json")

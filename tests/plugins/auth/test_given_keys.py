@@ -13,7 +13,7 @@ from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.auth import KeptKeyStore, keycommand, systemkeyring
 from pegboard_plugins.auth.keptkeys import drop_from_ring, put_in_ring
 from pegboard_plugins.shared.frontend import KEYRING, KeyFile
-from processes import MARK, alive
+from support.processes.processes import MARK, alive
 
 RING = """
 import json, pathlib, time

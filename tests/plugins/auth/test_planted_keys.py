@@ -11,8 +11,8 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-import model_server as ms
 from plugins.cli.commands import CommandLine
+from support.models import model_server as ms
 
 PLANTED = re.compile(
     b"|".join(

@@ -5,7 +5,6 @@ import sys
 
 import pytest
 
-import model_server as ms
 from pegboard.app import UserFolders
 from pegboard.errors import ProviderAuthError
 from pegboard.http import Endpoint
@@ -15,7 +14,8 @@ from pegboard_plugins.auth import KeptKeyStore
 from pegboard_plugins.openai_compatible import provider as chat_provider
 from pegboard_plugins.openai_compatible.quirks import Quirks
 from pegboard_plugins.shared.frontend import KEYRING, KeyFile
-from provider_run import events_of, request_for
+from support.models import model_server as ms
+from support.models.provider_run import events_of, request_for
 
 SECRET = "planted-0123456789"
 LOGIN = "`pegboard auth login acme"

@@ -9,8 +9,8 @@ import json
 import re
 from random import Random
 
-from cases import DATA
 from plugins.bash.file_box import FOLDERS, OTHERS, PLAIN
+from support.tools.cases import DATA
 
 PARTS = json.loads((DATA / "file_lines.json").read_text(encoding="utf-8"))
 FILES = (*PLAIN * 4, *OTHERS, *PARTS["files"])

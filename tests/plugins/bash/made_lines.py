@@ -3,7 +3,7 @@
 import json
 from random import Random
 
-from cases import DATA, load
+from support.tools.cases import DATA, load
 
 CORPORA = {
     name: json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ Written by a hand that has not read the judge's own cases: what is odd in the ma
 import json
 from random import Random
 
-from cases import DATA
+from support.tools.cases import DATA
 
 FORMS = json.loads((DATA / "manual_forms.json").read_text(encoding="utf-8"))
 JOINTS = ("; ", "\n", " && ", " | ", " || ", " & ")

@@ -10,7 +10,7 @@ from pegboard import App
 from pegboard.schema.event import PermissionAsked
 from pegboard.schema.session import Reply
 from pegboard_plugins import bash, guard, rules
-from played import Played, call, calls, opened, text
+from support.models.played import Played, call, calls, opened, text
 
 
 async def asked(

@@ -17,10 +17,10 @@ from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import read as read_plugin
 from pegboard_plugins import task as task_plugin
 from pegboard_plugins.bash import bash, leaving, processes
-from played import HI, Played, calls, opened, text, tools_of
-from played import call as model_call
-from processes import alive, remaining
-from tool_context import Context, call
+from support.models.played import HI, Played, calls, opened, text, tools_of
+from support.models.played import call as model_call
+from support.processes.processes import alive, remaining
+from support.tools.tool_context import Context, call
 
 LIMIT_S = 30
 NAP = 78_000_000 + os.getpid()
@@ -241,7 +241,7 @@ async def test_what_a_subagent_leaves_running_ends_with_its_task(tmp_path: Path)
 PROGRAM = """
 import asyncio, sys
 from pathlib import Path
-from played import HI, Played, call, calls, opened, text
+from support.models.played import HI, Played, call, calls, opened, text
 from pegboard_plugins import bash
 
 async def main():

@@ -13,7 +13,7 @@ from pegboard_plugins.bash import bash
 from pegboard_plugins.bash.approving import prefix
 from pegboard_plugins.bash.display import plain
 from pegboard_plugins.bash.scan import Scan, StartPlace, scan
-from tool_context import Context, call, said
+from support.tools.tool_context import Context, call, said
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 import pytest
 
-from guarding import of_command
 from pegboard_plugins.bash.scan import StartPlace, scan
 from pegboard_plugins.bash.wildcards import looked_up
+from support.tools.guarding import of_command
 
 
 @pytest.fixture

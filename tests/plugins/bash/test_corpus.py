@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from cases import load
 from pegboard_plugins.bash.scan import StartPlace, scan
+from support.tools.cases import load
 
 CASES = load("bash_cases.json")
 NO_RISK = {"/dev/null"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from looks import counted_looks
 from pegboard_plugins.bash.starting import is_read_as_bash, shell_argv
+from support.tools.looks import counted_looks
 
 
 def program(path: Path) -> Path:

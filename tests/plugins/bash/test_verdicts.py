@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cases import DATA
 from pegboard import App, AppOptions
 from pegboard_plugins.cli.explained import listed
 from pegboard_plugins.shared.frontend import explain
+from support.tools.cases import DATA
 
 HONEST = json.loads((DATA / "honest_lines.json").read_text(encoding="utf-8"))
 EVIL = json.loads((DATA / "evil_lines.json").read_text(encoding="utf-8"))

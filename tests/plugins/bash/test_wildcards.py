@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from guarding import of_command
 from pegboard.unstable import shell_paths
 from pegboard_plugins.bash.scan import StartPlace, scan
 from pegboard_plugins.bash.wildcards import looked_up
+from support.tools.guarding import of_command
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import model_server as ms
-from hook_samples import REQUEST
-from keyed import keys_of
 from pegboard.providers import Call, ModelMessage, Result, Text
 from pegboard_plugins.cassette.canonical import Wording, digest, matched
+from support.models import model_server as ms
+from support.models.keyed import keys_of
+from support.plugins.hook_samples import REQUEST
 
 TMP = tempfile.gettempdir()
 

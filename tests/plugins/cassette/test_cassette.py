@@ -9,10 +9,10 @@ import sys
 
 import pytest
 
-import model_server as ms
 from pegboard.errors import InvalidInputError
 from pegboard_plugins.cassette.taped import open_tape
 from plugins.cli.commands import CommandLine
+from support.models import model_server as ms
 
 KEY = "tape-0123456789-key"
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-import model_server as ms
 from plugins.cli.commands import CommandLine
+from support.models import model_server as ms
 
 
 @pytest.fixture

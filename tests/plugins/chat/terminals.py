@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from plugins.cli.commands import Process
-from processes import is_asleep, wake_ups
+from support.processes.processes import is_asleep, wake_ups
 
 LIMIT_S = 40.0
 QUIET_S = 0.15

@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from model_server import ModelServer, by_step, say
 from plugins.chat.screen import chat, scripts
 from plugins.chat.terminals import WAITING, AnyTerminal
 from plugins.cli.commands import CommandLine
-from web_server import page, serving
+from support.models.model_server import ModelServer, by_step, say
+from support.wire.web_server import page, serving
 
 MENU = "a letter or Enter"
 LIMIT = {"context": 100_000, "output": 4_000}

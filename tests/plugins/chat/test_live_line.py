@@ -21,7 +21,7 @@ from plugins.chat.conftest import Place
 from plugins.chat.screen import ChatTerminal, chat, scripts
 from plugins.chat.test_course import ASKED, SESSION, call
 from plugins.cli.commands import CommandLine
-from processes import wake_ups
+from support.processes.processes import wake_ups
 
 AT_REST_S = 4
 SECONDS = re.compile(r"Waiting for the model · (\d+) s · Esc stops")

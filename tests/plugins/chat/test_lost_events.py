@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 
 from pegboard_client import AsyncClient
 
-from cable import Cable, cable
 from pegboard.schema.session import PermissionRequest
 from plugins.chat.conftest import Place
 from plugins.chat.screen import ChatTerminal, chat, scripts
 from plugins.cli.commands import CommandLine
+from support.wire.cable import Cable, cable
 
 PASSWORD = "a-password-of-the-test"
 SLOW = {"tool": "bash", "input": {"command": "sleep 60", "description": "sleep"}}

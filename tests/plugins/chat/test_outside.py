@@ -6,7 +6,7 @@ from plugins.chat.screen import chat, scripts
 from plugins.chat.test_paint import program
 from plugins.cli.commands import CommandLine
 from plugins.cli.test_own_programs import importing, marking, ran
-from worktrees import git
+from support.tools.worktrees import git
 
 
 async def test_commands_pages_and_editors_run_nothing_of_the_project(

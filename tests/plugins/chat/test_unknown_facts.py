@@ -7,7 +7,7 @@ import pytest
 from plugins.chat.conftest import Place
 from plugins.chat.screen import chat
 from plugins.cli.commands import CommandLine
-from served import model
+from support.wire.served import model
 
 
 @pytest.fixture(scope="module")

@@ -16,16 +16,24 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from beside import VARIABLE as DISABLING
-from beside import without_others
-from forks import DEVNULL, PEGBOARD, PIPE, READ_AT_START, Running, begin, environment
-from model_server import Answer, Pause, text
 from pegboard.ids import IdSource
 from pegboard.schema.session import Rule
 from pegboard.storage.changes import PutApproval
 from pegboard.workspace import open_workspace
 from pegboard_plugins.sqlite import open_sqlite
-from processes import is_asleep, wake_ups
+from support.models.model_server import Answer, Pause, text
+from support.processes.forks import (
+    DEVNULL,
+    PEGBOARD,
+    PIPE,
+    READ_AT_START,
+    Running,
+    begin,
+    environment,
+)
+from support.processes.processes import is_asleep, wake_ups
+from support.running.beside import VARIABLE as DISABLING
+from support.running.beside import without_others
 
 COMMAND = PEGBOARD
 Process = Running | asyncio.subprocess.Process

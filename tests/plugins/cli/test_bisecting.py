@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from model_server import ModelServer, call, in_order, say
 from pegboard import App
 from pegboard.ids import IdSource
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
@@ -28,10 +27,11 @@ from pegboard_plugins.cli.bisection import (
 )
 from pegboard_plugins.snapshots.objects import FILE, Objects, TreeEntry, tree_of
 from pegboard_plugins.snapshots.store import place_of
-from played import Played, opened, text
 from plugins.cli.commands import CommandLine, finished
-from worktrees import git, small_repository
-from written import until
+from support.models.model_server import ModelServer, call, in_order, say
+from support.models.played import Played, opened, text
+from support.models.written import until
+from support.tools.worktrees import git, small_repository
 
 STEPS = 64
 INTACT = ("sh", "-c", "! grep -q BUG notes.txt")

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from model_server import ModelServer, say
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, say
 
 SETTINGS = {
     "permissions": {

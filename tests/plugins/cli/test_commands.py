@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from model_server import ModelServer, by_step, call, failure, say
 from plugins.cli.commands import CommandLine, quick_model
+from support.models.model_server import ModelServer, by_step, call, failure, say
 
 TOOL = """from pegboard import tool
 

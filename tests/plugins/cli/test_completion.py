@@ -5,8 +5,8 @@ import subprocess
 
 import pytest
 
-from model_server import ModelServer, by_step, say
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, by_step, say
 
 
 async def completed(pegboard: CommandLine, *words: str) -> list[str]:

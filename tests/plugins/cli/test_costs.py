@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from model_server import ModelServer, finish, say, text, usage
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, finish, say, text, usage
 
 QUICK = {"retry": {"attempts": 3, "max_wait_s": 0.01}, "title": "off"}
 

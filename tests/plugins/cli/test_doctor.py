@@ -6,8 +6,8 @@ import json
 import re
 from typing import Any
 
-from model_server import ModelServer, call, failure, say
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, call, failure, say
 
 
 def clever(body: dict[str, Any]) -> object:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from model_server import ModelServer, by_step, call, say
 from pegboard.cli import Exit
 from plugins.cli.commands import CommandLine, Done
-from served import Served, model, served
+from support.models.model_server import ModelServer, by_step, call, say
+from support.wire.served import Served, model, served
 
 SCHEMA = {
     "type": "object",

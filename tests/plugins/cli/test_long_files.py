@@ -2,9 +2,9 @@
 
 import pytest
 
-from model_server import ModelServer, by_step, call, say
 from plugins.cli.commands import CommandLine
-from worktrees import git, small_repository
+from support.models.model_server import ModelServer, by_step, call, say
+from support.tools.worktrees import git, small_repository
 
 
 @pytest.mark.parametrize("committed", [False, True])

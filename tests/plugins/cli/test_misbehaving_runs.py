@@ -5,10 +5,10 @@ Each ends with its code, no fault is silent or unnamed, and a policy that has on
 
 import pytest
 
-from model_server import ModelServer, Script, by_step, call, failure, in_order, say
 from pegboard.contract.plugin import mark_of
 from pegboard.loading.registration import BRINGING, core_specs
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, Script, by_step, call, failure, in_order, say
 
 pytestmark = pytest.mark.long
 PLUGIN = """

@@ -9,8 +9,8 @@ from threading import Thread
 
 import pytest
 
-from http_proxy import http_proxy
 from plugins.cli.commands import CommandLine
+from support.wire.http_proxy import http_proxy
 
 ENTRY = {
     "litellm_provider": "openai",

@@ -12,16 +12,16 @@ from typing import Any
 import httpx
 import pytest
 
-import served as serving
-from model_server import ModelServer, by_step, call, say
 from pegboard import App, AppOptions, Prompt, hookimpl
 from pegboard.errors import PermissionDeniedError
 from pegboard.providers import ModelRequest, Provider, StreamEvent
 from pegboard.schema.session import Rule
 from pegboard_plugins.shared.frontend import CommandOrder, run_command
-from played import Played, calls, text
-from played import call as played_call
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, by_step, call, say
+from support.models.played import Played, calls, text
+from support.models.played import call as played_call
+from support.wire import served as serving
 
 LIMIT_S = 30
 FREE, NEVER, ASKED = "echo free", "echo never", "true"

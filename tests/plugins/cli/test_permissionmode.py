@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from pegboard_client import Client
 
-from model_server import ModelServer, by_step, call, say
 from pegboard_plugins.cli.runoptions import MODES as NAMES
 from pegboard_plugins.shared.frontend import MODES
 from plugins.cli.commands import CommandLine
 from plugins.cli.test_explain import explained
-from served import model, served
+from support.models.model_server import ModelServer, by_step, call, say
+from support.wire.served import model, served
 
 WRITE = call("write", {"filePath": "new.txt", "content": "new\n"})
 TEST = call("bash", {"command": "touch made", "description": "Touch"})

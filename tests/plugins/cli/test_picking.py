@@ -7,10 +7,10 @@ import signal
 
 import pytest
 
-from model_server import ModelServer, by_step, say
 from pegboard.cli import Exit
 from pegboard_plugins.shared.terminal import interruptible
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, by_step, say
 
 
 async def test_a_session_is_chosen_by_its_number(pegboard: CommandLine) -> None:

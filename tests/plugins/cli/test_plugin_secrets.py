@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from model_server import ModelServer, by_step, call, say
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, by_step, call, say
 
 PLANTED = re.compile("planted[0-9]+")
 """What no output and no file may have, but those in which it was put."""

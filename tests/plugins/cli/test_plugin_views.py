@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from model_server import ModelServer, by_step, say
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, by_step, say
 
 FILTER = """
 import msgspec

@@ -6,7 +6,9 @@ import signal
 
 import pytest
 
-from model_server import (
+from pegboard.cli import Exit
+from plugins.cli.commands import COMMAND, CommandLine, Done, HalfAnswer, finished
+from support.models.model_server import (
     Answer,
     ModelServer,
     Pause,
@@ -20,8 +22,6 @@ from model_server import (
     text,
     usage,
 )
-from pegboard.cli import Exit
-from plugins.cli.commands import COMMAND, CommandLine, Done, HalfAnswer, finished
 
 ALLOW_ALL = {"*": "allow"}
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from pegboard_client import Client
 
-from cable import cable
 from pegboard.cli import Exit
 from pegboard.cli.main import main
 from pegboard.schema.message import AbortedFailure, AssistantMessage
 from pegboard.schema.session import PermissionRequest
 from plugins.cli.commands import CommandLine, Done, finished
-from served import Served, model, served
+from support.wire.cable import cable
+from support.wire.served import Served, model, served
 
 QUESTION = "One of these keys: "
 LIMIT_S = 30

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from model_server import (
+from plugins.cli.commands import CommandLine, Done, HalfAnswer, finished
+from support.models.model_server import (
     Answer,
     ModelServer,
     Piece,
@@ -21,7 +22,6 @@ from model_server import (
     say,
     text,
 )
-from plugins.cli.commands import CommandLine, Done, HalfAnswer, finished
 
 DONE = b"data: [DONE]\n\n"
 DENY = {"*": "allow", "bash": {"*": "allow", "touch *": "deny"}}

@@ -2,8 +2,8 @@
 
 import json
 
-from model_server import Answer, Body, ModelServer, by_step, call, say
 from plugins.cli.commands import CommandLine
+from support.models.model_server import Answer, Body, ModelServer, by_step, call, say
 
 
 async def test_a_subagent_s_denial_is_the_turn_s(pegboard: CommandLine) -> None:

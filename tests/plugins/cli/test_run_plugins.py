@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from model_server import ModelServer, by_step, call, say
 from pegboard_plugins.cli.turn import DEAF_LIMIT_S
 from plugins.cli.commands import CommandLine, finished
+from support.models.model_server import ModelServer, by_step, call, say
 
 SIGTERM_LIMIT_S = 5.0
 HOLDS = """

@@ -6,10 +6,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from model_server import ModelServer, call, in_order, say
 from plugins.cli.commands import CommandLine, finished
-from served import Served, model, served
-from written import until
+from support.models.model_server import ModelServer, call, in_order, say
+from support.models.written import until
+from support.wire.served import Served, model, served
 
 PROMPT = "%question Go on?|yes|no;;%say I have looked."
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from model_server import Answer, ModelServer, by_step, call, reasoning, say
 from pegboard.errors import InvalidInputError
 from pegboard_plugins.cli.foreignoptions import FOREIGN
 from pegboard_plugins.cli.run import run as run_command
 from pegboard_plugins.cli.worktree import Worktree
 from plugins.cli.commands import CommandLine, Done
-from worktrees import git, small_repository
+from support.models.model_server import Answer, ModelServer, by_step, call, reasoning, say
+from support.tools.worktrees import git, small_repository
 
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
 ALLOW_ALL = {"*": "allow"}

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from model_server import Answer, ModelServer, by_step, call, say
 from pegboard_plugins.chat.command import chat
 from pegboard_plugins.shared.frontend.runrules import split_rules
 from plugins.cli.commands import CommandLine, Done
+from support.models.model_server import Answer, ModelServer, by_step, call, say
 
 ASK = {"bash": "ask", "edit": "ask"}
 

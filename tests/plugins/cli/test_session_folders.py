@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from model_server import ModelServer, by_step, call, say
 from plugins.cli.commands import CommandLine, Done
-from worktrees import git, small_repository
+from support.models.model_server import ModelServer, by_step, call, say
+from support.tools.worktrees import git, small_repository
 
 WRITE = call("write", {"filePath": "written.txt", "content": "x"})
 

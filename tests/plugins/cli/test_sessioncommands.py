@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from model_server import ModelServer, by_step, say
 from pegboard_plugins.cli.tables import age
 from plugins.cli.commands import CommandLine, quick_model
 from plugins.cli.test_commands import converse
-from trajectories import check_trajectory
+from support.models.model_server import ModelServer, by_step, say
+from support.sessions.trajectories import check_trajectory
 
 
 async def listed(pegboard: CommandLine, *arguments: str) -> list[str]:

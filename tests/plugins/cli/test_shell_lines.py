@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from model_server import ModelServer, by_step, finish, say, tool_call, usage
 from plugins.cli.commands import CommandLine, Done
+from support.models.model_server import ModelServer, by_step, finish, say, tool_call, usage
 
 SECRET = "s3cr3t-value"
 ALLOWED = {"*": "ask", **dict.fromkeys(("echo *", "cat *", "true", "ls *", "npm run *"), "allow")}

@@ -2,8 +2,8 @@
 
 import json
 
-from model_server import ModelServer, by_step, call, say
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, by_step, call, say
 
 
 async def test_models_agents_and_tools_are_counted(pegboard: CommandLine) -> None:

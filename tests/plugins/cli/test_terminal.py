@@ -5,9 +5,9 @@ import signal
 
 import pytest
 
-from model_server import ModelServer, Pause, by_step, call, say, text
 from pegboard_plugins.cli.dialogs import INSTEAD
 from plugins.cli.commands import CommandLine
+from support.models.model_server import ModelServer, Pause, by_step, call, say, text
 
 QUESTION = "One of these keys: "
 WRITE = call("write", {"filePath": "new.txt", "content": "new\n"})

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from model_server import ModelServer, by_step, say
 from plugins.cli.commands import CommandLine, Done
+from support.models.model_server import ModelServer, by_step, say
 
 TOOL = '''
 from pegboard import Attachment, PermissionContext, ToolResult, tool

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from model_server import ModelServer, call, in_order, say
 from plugins.cli.commands import CommandLine
-from worktrees import small_repository
+from support.models.model_server import ModelServer, call, in_order, say
+from support.tools.worktrees import small_repository
 
 
 @pytest.fixture

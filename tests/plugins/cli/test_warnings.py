@@ -3,10 +3,10 @@
 from datetime import date
 from pathlib import Path
 
-from model_server import ModelServer, by_step, say
 from pegboard_plugins.cli.warnings import FILE, MOST_PROJECTS, shortened, unread
 from plugins.cli.commands import CommandLine, Done
-from served import make_project, model, served
+from support.models.model_server import ModelServer, by_step, say
+from support.wire.served import make_project, model, served
 
 MONDAY, TUESDAY = date(2026, 3, 2), date(2026, 3, 3)
 

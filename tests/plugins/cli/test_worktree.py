@@ -9,8 +9,8 @@ import pytest
 from pegboard import InvalidInputError
 from pegboard_plugins.cli import worktree
 from pegboard_plugins.cli.worktree import Worktree
-from processes import MARK, remaining
-from worktrees import git
+from support.processes.processes import MARK, remaining
+from support.tools.worktrees import git
 
 
 @pytest.fixture

@@ -5,10 +5,20 @@ from pathlib import Path
 
 import pytest
 
-from hook_house import CLAUDE, CODEX, GEMINI, SHELL, WRITE, House, Json, decided, own
 from pegboard.errors import PromptRefusedError
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard_plugins.commandhooks.toolnames import foreign_calls
+from support.plugins.hook_house import (
+    CLAUDE,
+    CODEX,
+    GEMINI,
+    SHELL,
+    WRITE,
+    House,
+    Json,
+    decided,
+    own,
+)
 
 MISSING = {"tool": "read", "input": {"filePath": "none.txt"}}
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hook_house import CODEX, GEMINI, SHELL, House, Json, becomes, own
 from pegboard import tool
 from pegboard.errors import PromptRefusedError
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard_plugins.shared.frontend import CommandOrder, run_command
+from support.plugins.hook_house import CODEX, GEMINI, SHELL, House, Json, becomes, own
 
 MISSING = {"tool": "read", "input": {"filePath": "none.txt"}}
 MOST_TURNS = 400

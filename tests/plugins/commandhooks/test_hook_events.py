@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hook_house import WRITE, House, Json, own
 from pegboard import App
 from pegboard_plugins.commandhooks.hookfiles import read_hooks
+from support.plugins.hook_house import WRITE, House, Json, own
 
 
 @pytest.fixture

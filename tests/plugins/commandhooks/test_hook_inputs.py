@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from hook_house import CLAUDE, CODEX, GEMINI, SHELL, House, Json
+from support.plugins.hook_house import CLAUDE, CODEX, GEMINI, SHELL, House, Json
 
 SCHEMAS = json.loads((Path(__file__).parents[2] / "data" / "codex-hook-schemas.json").read_text())
 TASK = {"description": "d", "prompt": "SUB", "subagent_type": "general"}

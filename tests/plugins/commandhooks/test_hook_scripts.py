@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hook_house import CLAUDE, CODEX, GEMINI, House, Json
 from pegboard.errors import PromptRefusedError
 from pegboard.schema.part import Completed, Failed, ToolPart
+from support.plugins.hook_house import CLAUDE, CODEX, GEMINI, House, Json
 
 SCRIPTS = Path(__file__).parents[2] / "data" / "hooks"
 CASES: list[Json] = json.loads((SCRIPTS / "cases.json").read_text())

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from hook_house import House, own
 from pegboard_plugins.commandhooks.honoured import page, share
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
 from pegboard_plugins.commandhooks.hookevents import COMMON, ROWS
 from pegboard_plugins.commandhooks.hookfiles import read_hooks
 from pegboard_plugins.commandhooks.outcome import Ended, HookOutcome, outcome_of
+from support.plugins.hook_house import House, own
 
 ROOT = Path(__file__).parents[3]
 HERE = Path(__file__).parent

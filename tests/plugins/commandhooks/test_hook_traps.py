@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hook_house import CLAUDE, GEMINI, SHELL, House, own
 from pegboard import App
 from pegboard.unstable import TrustStore
+from support.plugins.hook_house import CLAUDE, GEMINI, SHELL, House, own
 
 GUARD = "echo guarded >&2; exit 2"
 

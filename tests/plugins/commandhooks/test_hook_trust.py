@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hook_house import CLAUDE, CODEX, GEMINI, SHELL, House
 from pegboard import App
 from pegboard.unstable import TrustStore
+from support.plugins.hook_house import CLAUDE, CODEX, GEMINI, SHELL, House
 
 
 @pytest.fixture

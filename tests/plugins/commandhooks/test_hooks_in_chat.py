@@ -6,9 +6,9 @@ from typing import cast
 
 import pytest
 
-from hook_house import SHELL, House
 from pegboard import Prompt
 from pegboard_plugins.chat import ChatContext, hookspecs
+from support.plugins.hook_house import SHELL, House
 
 
 class Pages:

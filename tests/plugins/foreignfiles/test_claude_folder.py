@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from hook_house import House
 from pegboard import App
 from pegboard.permissions import judge_rules
 from pegboard.policy.agents import rulesets_for
 from pegboard.schema.session import Action
 from pegboard.unstable import TrustStore
 from pegboard_plugins.foreignfiles.claudetools import template_of
+from support.plugins.hook_house import House
 
 REVIEWER = """---
 name: reviewer

@@ -11,7 +11,7 @@ MOST_OF_THE_PLUGIN = 4
 PROGRAM = """
 import asyncio, collections, json, os, sys
 from pathlib import Path
-from model_server import ModelServer, say
+from support.models.model_server import ModelServer, say
 
 project, home, off = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3] == "off"
 words = (".claude", ".cursor", ".github", ".windsurfrules", "GEMINI.md", "CLAUDE", ".venv", "venv",

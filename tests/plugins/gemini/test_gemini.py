@@ -6,10 +6,6 @@ from typing import Any
 
 import pytest
 
-import gemini_frames as frames
-import model_server as ms
-from keyed import keys_of
-from media_files import media, png
 from pegboard.errors import ContextOverflowError, ProviderAuthError, ProviderError
 from pegboard.http.httpprovider import HttpProvider
 from pegboard.providers import (
@@ -35,8 +31,12 @@ from pegboard.providers import (
 )
 from pegboard.schema.config import Config, ProviderConfig
 from pegboard_plugins.gemini import register_providers
-from provider_run import READ, events_of, request_for, text_of, user
-from vendor_types import check_gemini
+from support.models import gemini_frames as frames
+from support.models import model_server as ms
+from support.models.keyed import keys_of
+from support.models.provider_run import READ, events_of, request_for, text_of, user
+from support.models.vendor_types import check_gemini
+from support.tools.media_files import media, png
 
 OLD, NEW = "gemini-2.5-pro", "gemini-3-pro-preview"
 IMAGE = media("image/png", png(), "a.png")

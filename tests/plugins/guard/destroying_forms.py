@@ -9,7 +9,7 @@ import shlex
 from base64 import b64encode
 from itertools import product
 
-from cases import DATA
+from support.tools.cases import DATA
 
 STUBS = ("rm -rf ~", "rm -rf .git")
 _WORDS = {STUBS[0]: ("rm", "-rf", "~"), STUBS[1]: ("rm", "-rf", ".git")}

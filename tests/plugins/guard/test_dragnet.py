@@ -2,7 +2,7 @@
 
 import pytest
 
-from guarding import of_command
+from support.tools.guarding import of_command
 
 DESTROYING = r"""
 x='rm -rf ~'; eval "$x"

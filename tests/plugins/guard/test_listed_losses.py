@@ -10,10 +10,10 @@ from random import Random
 
 import pytest
 
-from guarding import of_command
 from pegboard_plugins.bash.scan import StartPlace, scan
 from plugins.bash.file_box import make_tree, needs_file_box, observed, project_of
 from plugins.guard.listed_losses import forms
+from support.tools.guarding import of_command
 
 IS_WHOLE = os.environ.get("PEGBOARD_GUARD_FORMS") == "all"
 SAMPLE = 400

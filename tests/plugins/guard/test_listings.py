@@ -2,7 +2,7 @@
 
 import pytest
 
-from guarding import of_command
+from support.tools.guarding import of_command
 
 NAMES = ("a.txt", "b.txt", "c.log", "src/a.py", "src/b.py", "docs/a.md", "old/a.tmp", "old/b.tmp")
 LOSING = r"""

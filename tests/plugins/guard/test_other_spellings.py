@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from guarding import of_command
 from pegboard.schema.session import PermissionRequest, Ruleset
 from pegboard_plugins import secrets
 from pegboard_plugins.bash.scan import StartPlace, scan
 from pegboard_plugins.bash.wildcards import looked_up
 from pegboard_plugins.rules import DEFAULTS
+from support.tools.guarding import of_command
 
 
 @pytest.fixture

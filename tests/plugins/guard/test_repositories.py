@@ -2,8 +2,8 @@
 
 import pytest
 
-from guarding import all_of_command, said
 from pegboard.schema.session import Rule
+from support.tools.guarding import all_of_command, said
 
 
 def make_repository(folder, *names):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from guarding import of_command
 from pegboard.schema.session import Rule
+from support.tools.guarding import of_command
 
 
 @pytest.fixture

@@ -2,10 +2,10 @@
 
 import pytest
 
-from lsp_project import config
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import server
-from tool_context import Context
+from support.tools.lsp_project import config
+from support.tools.tool_context import Context
 
 PATIENT_S = 30.0
 

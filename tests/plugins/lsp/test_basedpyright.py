@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from lsp_project import asked, edited
 from pegboard.providers import StreamEvent
 from pegboard.schema.config import Config
 from pegboard.schema.part import Completed
 from pegboard_plugins import bash as bash_plugin
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.edit import write_plugin
-from played import Played, calls, opened, text, tools_of
-from played import call as model_call
-from tool_context import Context
+from support.models.played import Played, calls, opened, text, tools_of
+from support.models.played import call as model_call
+from support.tools.lsp_project import asked, edited
+from support.tools.tool_context import Context
 
 BIN = Path(sys.executable).parent
 SHAPES = '''"""Shapes."""

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from lsp_project import asked, edited, said
 from pegboard_plugins.lsp import HERE, server, sourcetree
+from support.tools.lsp_project import asked, edited, said
 
 
 def events(context):

@@ -3,8 +3,8 @@
 import pytest
 from lsprotocol import types
 
-from lsp_project import asked, edited
 from pegboard_plugins.lsp.columns import encoding_of, to_letters, to_units
+from support.tools.lsp_project import asked, edited
 
 LINE = "aé\U0001f600\U0001f600z"
 

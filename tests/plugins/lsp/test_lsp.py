@@ -13,9 +13,9 @@ from pegboard_plugins import format as format_plugin
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.edit import write, write_plugin
 from pegboard_plugins.lsp import HERE, lsp
-from played import Played, calls, opened, text
-from played import call as model_call
-from tool_context import Context, call
+from support.models.played import Played, calls, opened, text
+from support.models.played import call as model_call
+from support.tools.tool_context import Context, call
 
 BIN = Path(sys.executable).parent
 SHAPES = '''"""Shapes."""

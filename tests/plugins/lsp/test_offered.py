@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from looks import counted_looks
-from lsp_project import config
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Config, LspConfig
@@ -19,9 +17,11 @@ from pegboard.unstable import ProgramSearch
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import known, lsp, sourcetree
 from pegboard_plugins.lsp.sourcetree import source_files
-from played import Played, ToolsPlugin, call, calls, opened, text
-from session_views import MODEL, view
-from tool_context import Context
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
+from support.sessions.session_views import MODEL, view
+from support.tools.looks import counted_looks
+from support.tools.lsp_project import config
+from support.tools.tool_context import Context
 
 TOOLS = tuple(
     ToolDefinition(name=name, description="", parameters={}, permission=name)

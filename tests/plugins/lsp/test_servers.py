@@ -7,15 +7,15 @@ import time
 
 import pytest
 
-from lsp_project import asked, config, edited, said
 from pegboard.errors import ToolError
 from pegboard.schema.config import Config, LspConfig
 from pegboard.unstable import ProgramSearch
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import client, lsp, server, servers, textdocuments
 from pegboard_plugins.lsp.known import KNOWN, RefusedProgramError, launch
-from tool_context import Context, call
-from written import until
+from support.models.written import until
+from support.tools.lsp_project import asked, config, edited, said
+from support.tools.tool_context import Context, call
 
 
 def running(context):

@@ -9,9 +9,9 @@ import pytest
 from pegboard.schema.config import Config, LspConfig, Service
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import lsp
-from tool_context import Context, call
+from support.tools.tool_context import Context, call
 
-PROGRAM = Path(__file__).parents[2] / "language_server.py"
+PROGRAM = Path(__file__).parents[2] / "support/tools/language_server.py"
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
-from lsp_project import PROGRAM, asked, config
 from pegboard.errors import PermissionDeniedError
 from pegboard.schema.config import Config, LspConfig
 from pegboard.schema.session import Rule
 from pegboard_plugins import lsp as plugin
 from pegboard_plugins.lsp import lsp
-from tool_context import Context, call
+from support.tools.lsp_project import PROGRAM, asked, config
+from support.tools.tool_context import Context, call
 
 
 async def test_a_server_that_lies_shows_no_line_that_read_would_ask_for(tmp_path):

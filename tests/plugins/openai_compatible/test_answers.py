@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-import model_server as ms
 from pegboard.providers import (
     ReasoningDelta,
     ReasoningEnd,
@@ -20,7 +19,8 @@ from pegboard.providers import (
     ToolInputStart,
     Usage,
 )
-from provider_run import events_of, provider_at, request_for, text_of
+from support.models import model_server as ms
+from support.models.provider_run import events_of, provider_at, request_for, text_of
 
 
 async def _answer(*answer: ms.Answer) -> list[StreamEvent]:

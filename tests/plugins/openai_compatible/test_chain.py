@@ -9,18 +9,26 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-import model_server as ms
-import response_frames as frames
-from four_wires import FreeAgent
 from pegboard import App, AppOptions, tool
 from pegboard.errors import ProviderError
 from pegboard.providers import Call, ModelMessage, ModelRequest, Provider, Result, Text
 from pegboard_plugins import compact, openai_compatible, sqlite
 from pegboard_plugins.shared.frontend import forked, reverted
-from played import AllowAll, ToolsPlugin
-from provider_run import READ, events_of, model_of, provider_at, request_for, text_of, user
-from stored_responses import Item, Storing
-from vendor_types import check_responses
+from support.models import model_server as ms
+from support.models import response_frames as frames
+from support.models.four_wires import FreeAgent
+from support.models.played import AllowAll, ToolsPlugin
+from support.models.provider_run import (
+    READ,
+    events_of,
+    model_of,
+    provider_at,
+    request_for,
+    text_of,
+    user,
+)
+from support.models.stored_responses import Item, Storing
+from support.models.vendor_types import check_responses
 
 CHAINED = {"wire": "responses", "chainResponses": True}
 FACTS = {"reasoning": True, "temperature": False}

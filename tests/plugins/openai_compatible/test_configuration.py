@@ -5,7 +5,6 @@ from collections.abc import Mapping
 
 import pytest
 
-from keyed import keys_of
 from pegboard.engine.modelentry import overridden
 from pegboard.http.httpprovider import HttpProvider, endpoints
 from pegboard.http.wireformat import Endpoint, KeyCheck
@@ -21,6 +20,7 @@ from pegboard.schema.model import (
     ModelLimit,
 )
 from pegboard_plugins.openai_compatible import register_providers
+from support.models.keyed import keys_of
 
 LOCAL = {"baseURL": "http://127.0.0.1:9/v1/"}
 

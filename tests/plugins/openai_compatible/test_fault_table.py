@@ -22,7 +22,7 @@ from pegboard.testing import check_provider, check_provider_faults
 from pegboard.testing.provider_faults import IDLE_S, faults
 from pegboard.testing.scriptedserver import ScriptedServer
 from pegboard.testing.wireframes import End, Refusal
-from provider_run import provider_at
+from support.models.provider_run import provider_at
 
 _ENDS = {"tool-calls": "tool_calls", "content-filter": "content_filter"}
 _CODES: dict[Refusal, str | int] = {

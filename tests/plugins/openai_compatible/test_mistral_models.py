@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-import model_server as ms
 from pegboard.providers import Call, ModelMessage, Result
-from provider_run import events_of, provider_at, request_for, user
+from support.models import model_server as ms
+from support.models.provider_run import events_of, provider_at, request_for, user
 
 
 @pytest.mark.parametrize(

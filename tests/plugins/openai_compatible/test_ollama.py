@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-import model_server as ms
 from pegboard.errors import ContextOverflowError
-from provider_run import events_of, provider_at, request_for, text_of, user
+from support.models import model_server as ms
+from support.models.provider_run import events_of, provider_at, request_for, text_of, user
 
 LONG = user("word " * 4000)
 

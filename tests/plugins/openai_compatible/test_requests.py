@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-import model_server as ms
-from media_files import media, pdf, png
 from pegboard.engine.modelentry import overridden
 from pegboard.http.encoding import snake_case
 from pegboard.providers import Call, Media, ModelMessage, Reasoning, Result, Text
 from pegboard.schema.model import Model, ModelApi
 from pegboard_plugins.openai_compatible.quirks import Quirks
 from pegboard_plugins.openai_compatible.request import Dialect, encode_request
-from provider_run import READ, events_of, provider_at, request_for, user
+from support.models import model_server as ms
+from support.models.provider_run import READ, events_of, provider_at, request_for, user
+from support.tools.media_files import media, pdf, png
 
 IMAGE = media("image/png", png(), "a.png")
 PDF = media("application/pdf", pdf())

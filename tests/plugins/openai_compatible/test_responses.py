@@ -5,9 +5,6 @@ from typing import Any
 
 import pytest
 
-import model_server as ms
-import response_frames as frames
-from media_files import media, pdf, png
 from pegboard.errors import ContextOverflowError, ProviderError
 from pegboard.providers import (
     Call,
@@ -30,8 +27,19 @@ from pegboard.providers import (
     Usage,
 )
 from pegboard_plugins.openai_compatible import is_by_responses
-from provider_run import READ, events_of, model_of, provider_at, request_for, text_of, user
-from vendor_types import check_responses
+from support.models import model_server as ms
+from support.models import response_frames as frames
+from support.models.provider_run import (
+    READ,
+    events_of,
+    model_of,
+    provider_at,
+    request_for,
+    text_of,
+    user,
+)
+from support.models.vendor_types import check_responses
+from support.tools.media_files import media, pdf, png
 
 IMAGE = media("image/png", png(), "a.png")
 PDF = media("application/pdf", pdf())

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import model_server as ms
 from pegboard import tool
 from pegboard.providers import (
     Call,
@@ -22,8 +21,9 @@ from pegboard.providers import (
     Text,
 )
 from pegboard_plugins.openai_compatible.thinking import TagSplitter
-from played import HI, ToolsPlugin, opened, texts
-from provider_run import events_of, model_of, provider_at, request_for, text_of, user
+from support.models import model_server as ms
+from support.models.played import HI, ToolsPlugin, opened, texts
+from support.models.provider_run import events_of, model_of, provider_at, request_for, text_of, user
 
 CALL = Call(id="c", name="read", input={})
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-import model_server as ms
-from faulty_model import playing
 from pegboard.schema.event import SessionIdle, SessionWarned
 from pegboard_plugins.openai_compatible.writtencalls import (
     BESIDE_TEXT,
@@ -16,6 +14,8 @@ from pegboard_plugins.openai_compatible.writtencalls import (
     WrittenCalls,
     written_calls,
 )
+from support.models import model_server as ms
+from support.models.faulty_model import playing
 
 TOOLS = ("note", "bash")
 SEP = "<\uff5ctool\u2581sep\uff5c>"

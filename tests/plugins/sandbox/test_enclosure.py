@@ -13,7 +13,6 @@ from tempfile import TemporaryDirectory
 import msgspec
 import pytest
 
-from config_place import Place
 from pegboard import ToolContext, ToolError, hookimpl, tool
 from pegboard.contract.tools import Tool
 from pegboard.errors import ConfigError
@@ -31,9 +30,10 @@ from pegboard_plugins.sandbox import SandboxPolicy
 from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
 from pegboard_plugins.sandbox.enclosure import policy_of
 from pegboard_plugins.shared.frontend import CommandOrder, ShellOrder, run_command, run_shell
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.plugins.config_place import Place
 
-LANGUAGE_SERVER = Path(__file__).parents[2] / "language_server.py"
+LANGUAGE_SERVER = Path(__file__).parents[2] / "support/tools/language_server.py"
 SMALL = ("pegboard_plugins.sandbox",)
 """What is loaded where nothing is to be enclosed."""
 SANDBOXED: Mapping[str, object] = {"model": "played/m", "sandbox": "workspace"}

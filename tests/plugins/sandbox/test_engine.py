@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from enclosed import BOXES, KINDS, SECRET
 from pegboard import App, ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.schema.part import Completed, Failed
@@ -21,12 +20,13 @@ from pegboard_plugins import lsp as lsp_plugin
 from pegboard_plugins import webfetch as webfetch_plugin
 from pegboard_plugins.sandbox import Sandbox
 from pegboard_plugins.shared.frontend import explain
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
-from processes import remaining
-from tool_context import said
-from web_server import page, serving
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.processes.enclosed import BOXES, KINDS, SECRET
+from support.processes.processes import remaining
+from support.tools.tool_context import said
+from support.wire.web_server import page, serving
 
-SERVER = Path(__file__).parents[2] / "language_server.py"
+SERVER = Path(__file__).parents[2] / "support/tools/language_server.py"
 
 
 @pytest.fixture(params=BOXES)

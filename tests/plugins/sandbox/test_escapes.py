@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from enclosed import BOXES, SECRET, USERS, Surroundings, Told, attempt, killed_agent, site
 from pegboard.schema.config import Config
-from processes import remaining
+from support.processes.enclosed import (
+    BOXES,
+    SECRET,
+    USERS,
+    Surroundings,
+    Told,
+    attempt,
+    killed_agent,
+    site,
+)
+from support.processes.processes import remaining
 
 WORKSPACE = Config(sandbox="workspace")
 STRICT = Config(sandbox="strict")

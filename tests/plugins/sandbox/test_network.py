@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from enclosed import KINDS, LIMIT_S, SECRET, USERS, Surroundings, Told, as_user, site
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.errors import ConfigError
 from pegboard.kit.redact import child_env
@@ -26,8 +25,18 @@ from pegboard_plugins import sandbox
 from pegboard_plugins.sandbox import Sandbox
 from pegboard_plugins.sandbox.enclosure import Walls
 from pegboard_plugins.sandbox.proxy import FilteringProxy
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
-from processes import remaining
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.processes.enclosed import (
+    KINDS,
+    LIMIT_S,
+    SECRET,
+    USERS,
+    Surroundings,
+    Told,
+    as_user,
+    site,
+)
+from support.processes.processes import remaining
 
 PAGE = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\nconnection: close\r\n\r\npage"
 WEB = """

@@ -10,13 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from enclosed import BOXES, KINDS, LIMIT_S, SECRET, USERS, Surroundings, attempt, site
 from pegboard import ToolError
 from pegboard.kit.redact import child_env
 from pegboard.processes.process import run_process
 from pegboard.schema.config import Config
 from pegboard_plugins.sandbox.enclosure import Walls
-from processes import remaining
+from support.processes.enclosed import (
+    BOXES,
+    KINDS,
+    LIMIT_S,
+    SECRET,
+    USERS,
+    Surroundings,
+    attempt,
+    site,
+)
+from support.processes.processes import remaining
 
 WORKSPACE = Config(sandbox="workspace")
 

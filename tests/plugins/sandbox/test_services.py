@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from enclosed import BOXES, KINDS
 from pegboard import App, ToolError, hookimpl
 from pegboard.errors import ConfigError
 from pegboard.processes import Network
 from pegboard_plugins import sandbox
 from pegboard_plugins.sandbox import Sandbox
-from played import Played, opened, text
+from support.models.played import Played, opened, text
+from support.processes.enclosed import BOXES, KINDS
 
 ASKS = """
 exec 3<>/dev/tcp/127.0.0.1/$PORT && printf 'GET / HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n' >&3 && cat <&3

@@ -1,5 +1,5 @@
 """A server that the tests of this folder share."""
 
-from served import client, model_port, server
+from support.wire.served import client, model_port, server
 
 __all__ = ("client", "model_port", "server")

@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from crowd import WITHIN_S, crowd, following
-from served import Served, served
+from support.wire.crowd import WITHIN_S, crowd, following
+from support.wire.served import Served, served
 
 ALL = os.environ.get("PEGBOARD_ABUSE") == "all"
 only_when_asked = pytest.mark.skipif(not ALL, reason="long: set PEGBOARD_ABUSE=all")

@@ -10,9 +10,9 @@ import httpx
 import pytest
 from starlette.exceptions import HTTPException
 
-import forks
 from pegboard_plugins.server import guard
-from served import Served, served
+from support.processes import forks
+from support.wire.served import Served, served
 
 
 def port_of(server: Served) -> int:

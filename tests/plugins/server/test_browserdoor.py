@@ -15,7 +15,7 @@ from pegboard_plugins.server.browserdoor import (
     SESSION_WITHIN_S,
     BrowserDoor,
 )
-from served import Served
+from support.wire.served import Served
 
 SAME = {"sec-fetch-site": "same-origin"}
 

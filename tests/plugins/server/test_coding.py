@@ -13,10 +13,10 @@ from importlib.util import find_spec
 import httpx
 import pytest
 
-from long_text import TEXTS
 from pegboard_plugins.server.coding import SLICE_BYTES, compress, takes_gzip
-from served import Served
-from stream_bytes import Counted, counting
+from support.models.long_text import TEXTS
+from support.wire.served import Served
+from support.wire.stream_bytes import Counted, counting
 
 STREAMS = ("/event", "/event?ids=true", "/global/event")
 CURL = ("curl", "--compressed", "-sN")

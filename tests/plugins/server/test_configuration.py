@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 
-from served import Served, served
+from support.wire.served import Served, served
 
 COMMENTED = """\
 {

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 import pytest
 
 from pegboard_plugins.server.connection import LONGEST_HEAD_BYTES, MOST_WAITING
-from served import Served
+from support.wire.served import Served
 
 LIMIT_S = 30
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from streams_heard import heard, prompt, until
+from support.wire.streams_heard import heard, prompt, until
 
 
 @pytest.fixture

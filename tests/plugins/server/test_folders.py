@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from streams_heard import prompt
-from worktrees import git, small_repository
+from support.tools.worktrees import git, small_repository
+from support.wire.streams_heard import prompt
 
 
 @pytest.mark.parametrize("word", ["message", "prompt_async", "shell", "command", "revert"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from served import make_project, served
+from support.wire.served import make_project, served
 
 QUESTIONS = ("/file/status", "/vcs/status", "/vcs/diff", "/vcs/diff?context=0")
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pegboard_plugins.server.configuration import drop_masks
-from served import served
+from support.wire.served import served
 
 KEY = "acme-0123456789"
 

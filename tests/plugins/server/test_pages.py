@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from streams_heard import prompt
+from support.wire.streams_heard import prompt
 
 
 @pytest.fixture

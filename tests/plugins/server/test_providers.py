@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from served import served
+from support.wire.served import served
 
 LOCAL = {
     "npm": "@ai-sdk/openai-compatible",

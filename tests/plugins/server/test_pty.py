@@ -13,7 +13,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, ConnectionClosedOK, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from served import Served, served
+from support.wire.served import Served, served
 
 LIMIT_S = 30.0
 NAP = 79_000_000 + os.getpid()

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from served import Served, served
+from support.wire.served import Served, served
 
 TOAST = {"message": "m", "variant": "info"}
 

@@ -14,7 +14,7 @@ from pegboard.schema.session import Rule
 from pegboard_plugins.server.configuration import mask, permission_table
 from pegboard_plugins.server.filesearch import best_names
 from pegboard_plugins.server.keymask import MASK
-from served import Served, served
+from support.wire.served import Served, served
 
 
 def prompt(client: httpx.Client, session: str, text: str) -> Any:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pegboard_client.runtime import running
 
-import forks
 from pegboard_plugins.server.runtimefile import write_runtime_file
-from served import make_project, served
+from support.processes import forks
+from support.wire.served import make_project, served
 
 FACTS = {"url": "http://127.0.0.1:1", "pid": 1, "directory": "/one", "token": "t"}
 

@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from served import Served, served
+from support.wire.served import Served, served
 
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ_EXAMPLES", "0"))
 FEW = 2

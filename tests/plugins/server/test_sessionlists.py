@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from served import make_project
+from support.wire.served import make_project
 
 
 @pytest.fixture

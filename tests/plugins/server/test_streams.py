@@ -24,7 +24,7 @@ from pegboard_plugins.server.feed import (
 )
 from pegboard_plugins.server.lifecycle import UNHEARD_MS, ServerSettings, _listening
 from pegboard_plugins.server.sse import HEARTBEAT_S
-from served import Served, served
+from support.wire.served import Served, served
 
 
 def frames(server: Served, path: str, count: int, **headers: str) -> list[dict[str, str]]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import httpx
 
-from served import Served
+from support.wire.served import Served
 
 
 def test_each_user_message_has_the_changes_of_its_own_turn(

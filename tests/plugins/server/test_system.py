@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from pegboard_plugins.server.lifecycle import LOGGERS, log_to_stderr
-from served import Served
+from support.wire.served import Served
 
 
 @pytest.mark.parametrize("path", ["proc/self/environ", "proc/self/fd", "dev/zero", "sys/kernel"])

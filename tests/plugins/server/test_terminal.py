@@ -9,7 +9,7 @@ import pytest
 
 from pegboard import InvalidInputError
 from pegboard_plugins.server.terminal import PAUSE_S, READ_BYTES, Terminal, TerminalSize
-from processes import remaining
+from support.processes.processes import remaining
 
 LIMIT_S = 30.0
 ENV = {"PATH": os.environ["PATH"], "PS1": "$ ", "TERM": "xterm"}

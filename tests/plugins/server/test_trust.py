@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from pegboard.unstable import TrustStore
-from served import make_project
+from support.wire.served import make_project
 
 TOOL = '''
 from pegboard import tool

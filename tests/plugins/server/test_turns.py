@@ -14,8 +14,8 @@ import pytest
 
 from pegboard.ids import IdSource
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from served import served
-from streams_heard import heard, prompt, until
+from support.wire.served import served
+from support.wire.streams_heard import heard, prompt, until
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from pegboard.snapshots import RestoreWay
 from pegboard_plugins.snapshots import worktree
 from pegboard_plugins.snapshots.objects import file_id, object_id
-from worktrees import OWNER, small_repository, taking, writing
+from support.tools.worktrees import OWNER, small_repository, taking, writing
 
 ALL = 1 << 62
 

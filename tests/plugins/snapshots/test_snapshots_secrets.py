@@ -9,7 +9,7 @@ import pytest
 from pegboard.schema.session import FileDiff
 from pegboard.snapshots import Left, Restored, RestoreWay
 from plugins.cli.commands import CommandLine
-from worktrees import git, small_repository, taking, writing
+from support.tools.worktrees import git, small_repository, taking, writing
 
 SECRET = b"TOKEN=topsecret-4711\n"
 

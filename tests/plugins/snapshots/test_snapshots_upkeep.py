@@ -7,7 +7,7 @@ import pytest
 
 from pegboard.snapshots import RestoreWay
 from pegboard_plugins.snapshots import state
-from worktrees import small_repository, taking, writing
+from support.tools.worktrees import small_repository, taking, writing
 
 OLD_S = 2 * 3600.0
 

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from pegboard_plugins.snapshots.worktree import GitSnapshots
-from worktrees import counted_git, lines, small_repository, taking, tree_by_git, writing
+from support.tools.worktrees import (
+    counted_git,
+    lines,
+    small_repository,
+    taking,
+    tree_by_git,
+    writing,
+)
 
 
 @pytest.fixture

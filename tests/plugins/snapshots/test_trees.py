@@ -14,7 +14,15 @@ from pegboard.unstable import temporary_beside
 from pegboard.workspace import open_workspace
 from pegboard_plugins.snapshots.objects import Objects
 from pegboard_plugins.snapshots.worktree import GitSnapshots
-from worktrees import counted_git, git, lines, small_repository, taking, tree_by_git, writing
+from support.tools.worktrees import (
+    counted_git,
+    git,
+    lines,
+    small_repository,
+    taking,
+    tree_by_git,
+    writing,
+)
 
 
 @pytest.fixture

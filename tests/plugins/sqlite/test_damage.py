@@ -3,8 +3,6 @@ from pathlib import Path
 
 import pytest
 
-import rows
-import stored
 from pegboard.ids import IdSource
 from pegboard.schema.event import Custom, Event
 from pegboard.schema.message import AssistantMessage, TextData, Turn, UnknownFailure, UserMessage
@@ -20,6 +18,7 @@ from pegboard.storage.changes import (
     PutTodos,
 )
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.storage import rows, stored
 
 DAMAGE = [b"", b"\0" * 40, b'{"id":"prt', b"\xff\xfe", b"[" * 5000]
 TYPELESS = [b"{}", b"[]", b"7", b"null"]

@@ -11,7 +11,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-import rows
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.storage.changes import CreateSession, PutMessage, PutPart
@@ -19,6 +18,7 @@ from pegboard_plugins.sqlite import open_sqlite
 from pegboard_plugins.sqlite.databasefile import VERSION, schema_version
 from pegboard_plugins.sqlite.migrations import MIGRATIONS, migrate
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.storage import rows
 
 FOREIGN_BOOT_OWNER = "1-2-00000000-abc"
 
@@ -254,14 +254,14 @@ def no_shared_maps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     if compiler is None:
         pytest.skip("needs a C compiler")
     library = tmp_path_factory.mktemp("maps") / "maps.so"
-    source = Path(__file__).parents[2] / "no_shared_maps.c"
+    source = Path(__file__).parents[2] / "support/storage/no_shared_maps.c"
     subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
     return {**os.environ, "LD_PRELOAD": str(library)}
 
 
 def played(env: dict[str, str], mode: str, path: Path, *arguments: str) -> None:
     """Have a process of its own use the database."""
-    child = Path(__file__).parents[2] / "storage_child.py"
+    child = Path(__file__).parents[2] / "support/storage/storage_child.py"
     done = subprocess.run(
         [sys.executable, child, mode, path, *arguments],
         env=env,

@@ -7,8 +7,6 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-import rows
-from damage import PAGE
 from pegboard.schema.message import Turn
 from pegboard.schema.part import ReasoningPart, TextPart
 from pegboard.storage.changes import (
@@ -18,7 +16,9 @@ from pegboard.storage.changes import (
     PutPart,
 )
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from text_pieces import added, begun, opened, part, pieces_left, replayed, texts
+from support.storage import rows
+from support.storage.damage import PAGE
+from support.storage.text_pieces import added, begun, opened, part, pieces_left, replayed, texts
 
 LONG = 'A long \N{SNOWMAN} text, "quoted". ' * 100
 """Longer than what a row has of a streamed text."""

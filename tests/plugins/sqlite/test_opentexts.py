@@ -8,8 +8,6 @@ import apsw
 import pytest
 from msgspec.structs import replace
 
-import rows
-from damage import PAGE, met, overwritten, rootpage
 from pegboard.errors import NotFoundError, StorageError
 from pegboard.storage.changes import (
     Change,
@@ -22,7 +20,9 @@ from pegboard.storage.changes import (
 )
 from pegboard_plugins.sqlite import reads
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from text_pieces import added, begun, opened, part, replayed, texts
+from support.storage import rows
+from support.storage.damage import PAGE, met, overwritten, rootpage
+from support.storage.text_pieces import added, begun, opened, part, replayed, texts
 
 LONG = "Some words of a text. " * 100
 

@@ -11,9 +11,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import rows
-import stored
-from forks import PIPE, Fork, environment, start
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.ids import IdSource
 from pegboard.schema.event import (
@@ -34,8 +31,10 @@ from pegboard_plugins.sqlite.owners import (
     died_with_the_machine,
 )
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.processes.forks import PIPE, Fork, environment, start
+from support.storage import rows, stored
 
-CHILD = Path(__file__).parents[2] / "storage_child.py"
+CHILD = Path(__file__).parents[2] / "support/storage/storage_child.py"
 
 
 async def opened(path: Path) -> SqliteStorage:

@@ -8,9 +8,6 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-import rows
-import stored
-from damage import PAGE, met, overwritten, rootpage, taken_over
 from pegboard.errors import InvalidInputError
 from pegboard.schema.event import PartUpdated
 from pegboard.schema.message import Turn
@@ -25,7 +22,9 @@ from pegboard.storage.changes import (
 )
 from pegboard_plugins.sqlite.salvage import Salvaged
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from text_pieces import added, opened, part, pieces_left, replayed, texts
+from support.storage import rows, stored
+from support.storage.damage import PAGE, met, overwritten, rootpage, taken_over
+from support.storage.text_pieces import added, opened, part, pieces_left, replayed, texts
 
 PIECES = ("Once ", "upon \N{SNOWMAN}", "\n", " a time. ")
 TEXT = "".join(PIECES).rstrip()

@@ -9,8 +9,6 @@ from typing import Any
 import apsw
 import pytest
 
-import rows
-import stored
 from pegboard.errors import NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
@@ -31,6 +29,7 @@ from pegboard.storage.changes import (
 )
 from pegboard_plugins.sqlite import owners, reads
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.storage import rows, stored
 
 PROJECT = Project(
     id="project", worktree="/work", time=ProjectTime(created=1, updated=1), sandboxes=()

@@ -8,9 +8,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-import rows
-import stored
-from damage import PAGE, met, overwritten, rootpage, taken_over
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.message import Turn
@@ -29,6 +26,8 @@ from pegboard.storage.changes import (
 )
 from pegboard_plugins.sqlite.salvage import Salvaged
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.storage import rows, stored
+from support.storage.damage import PAGE, met, overwritten, rootpage, taken_over
 
 LEAF = 0x0D
 SESSIONS = 6

@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-import rows
-import stored
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.ids import IdSource
 from pegboard.schema.event import SessionCreated, SessionFailed, SessionUpdated
@@ -39,6 +37,7 @@ from pegboard.storage.changes import (
     PutTodos,
 )
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.storage import rows, stored
 
 RULES = (Rule("bash", "*", "deny"),)
 MODEL = SessionModel(id="m", provider_id="p")

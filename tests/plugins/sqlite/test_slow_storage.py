@@ -11,9 +11,9 @@ import pytest
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
 from pegboard.storage.changes import CreateSession
-from played import Played, opened, text
-from rows import session
-from slow_storage import VARIABLE, SlowStorage, SlowStoragePlugin, slow_url
+from support.models.played import Played, opened, text
+from support.storage.rows import session
+from support.storage.slow_storage import VARIABLE, SlowStorage, SlowStoragePlugin, slow_url
 
 COUNT = 30
 

@@ -6,8 +6,6 @@ from typing import get_args
 
 import pytest
 
-import rows
-import stored
 from pegboard.errors import InvalidInputError, NotFoundError, StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import (
@@ -43,6 +41,7 @@ from pegboard.storage.changes import (
 )
 from pegboard_plugins.sqlite.storage import SqliteStorage
 from pegboard_plugins.sqlite.writes import _WRITERS
+from support.storage import rows, stored
 
 PROJECT = Project(
     id="project", worktree="/work", time=ProjectTime(created=1, updated=1), sandboxes=()

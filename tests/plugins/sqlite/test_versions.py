@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from cases import DATA
-from damage import PAGE, met, overwritten, rootpage
 from pegboard.ids import IdSource
 from pegboard.schema.event import PartUpdated
 from pegboard.schema.part import Completed, TextPart, ToolPart
@@ -18,6 +16,8 @@ from pegboard.schema.session import Rule, Todo
 from pegboard.storage.changes import ChangeSession, PutApproval
 from pegboard_plugins.sqlite.migrations import MIGRATIONS
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.storage.damage import PAGE, met, overwritten, rootpage
+from support.tools.cases import DATA
 
 VERSIONS = range(1, len(MIGRATIONS) + 1)
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import apsw
 import pytest
 
-import rows
 from pegboard.errors import StorageError
 from pegboard.ids import IdSource
 from pegboard.schema.event import Event
@@ -15,6 +14,7 @@ from pegboard_plugins.sqlite import writerthread
 from pegboard_plugins.sqlite.databasefile import LockWait
 from pegboard_plugins.sqlite.owners import Owners
 from pegboard_plugins.sqlite.storage import SqliteStorage
+from support.storage import rows
 
 
 @pytest.fixture

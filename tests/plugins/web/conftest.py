@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from browsing import ARGUMENTS, Seen, chromium, seen
-from served import client, model_port, server
+from support.clients.browsing import ARGUMENTS, Seen, chromium, seen
+from support.wire.served import client, model_port, server
 
 __all__ = ("client", "model_port", "server")
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from browsing import Seen
-from streams_heard import prompt
+from support.clients.browsing import Seen
+from support.wire.streams_heard import prompt
 
 NARROW = {"width": 360, "height": 720}
 WIDE = {"width": 1280, "height": 800}

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from served import Served, served
-from streams_heard import prompt
+from support.wire.served import Served, served
+from support.wire.streams_heard import prompt
 
 ROOT = Path(__file__).parents[3]
 EXAMPLE = ROOT / "docs/examples/web_additions.py"

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from forks import PEGBOARD, environment
 from pegboard_plugins.web.shell import FILES
-from served import served
+from support.processes.forks import PEGBOARD, environment
+from support.wire.served import served
 
 LOADED = """
 import asyncio, sys, tempfile

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import httpx
 
-from forks import PEGBOARD, PIPE, environment, start
 from pegboard_plugins.web import command
-from served import Served, make_project
+from support.processes.forks import PEGBOARD, PIPE, environment, start
+from support.wire.served import Served, make_project
 
 OPEN = """
 import sys

@@ -6,7 +6,7 @@ import pytest
 
 from pegboard_plugins.shared.frontend import TraceStep
 from pegboard_plugins.web.hookviews import prompt_lines
-from streams_heard import prompt
+from support.wire.streams_heard import prompt
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from every_part import PIXEL, session_with
 from pegboard import App, AppOptions
 from pegboard.schema.part import Completed, ToolPart
 from pegboard.storage.changes import PutPart
-from served import Served, served
+from support.storage.every_part import PIXEL, session_with
+from support.wire.served import Served, served
 
 HOSTILE = (
     "<img src=x onerror=\"document.title='owned'\"></pre><script>document.title='owned'</script> "

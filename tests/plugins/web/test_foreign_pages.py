@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from browsing import REBOUND, address
-from streams_heard import prompt
+from support.clients.browsing import REBOUND, address
+from support.wire.streams_heard import prompt
 
 ATTACK = """
 async (target) => {

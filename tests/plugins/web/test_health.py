@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from served import Served, make_project, served
-from streams_heard import prompt
+from support.wire.served import Served, make_project, served
+from support.wire.streams_heard import prompt
 
 PLUGINS = {
     "unloadable": "raise RuntimeError('no <b>such</b> thing')",

@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
-from browsing import LIMIT_MS, Seen, address
 from pegboard_plugins.web.shell import FILES, MODULES
+from support.clients.browsing import LIMIT_MS, Seen, address
 
 FIRST_BYTES = 75_000
 FILES_SENT = {"/plugin/web/static/style.css", *(f"/plugin/web/static/{each}" for each in MODULES)}

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from browsing import Seen, seen
-from forks import DEVNULL, PEGBOARD, PIPE, start
-from served import Served, served
-from streams_heard import prompt
+from support.clients.browsing import Seen, seen
+from support.processes.forks import DEVNULL, PEGBOARD, PIPE, start
+from support.wire.served import Served, served
+from support.wire.streams_heard import prompt
 
 TAKEN_AWAY_S = 0.2
 SLOW = 50

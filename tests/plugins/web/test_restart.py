@@ -1,8 +1,8 @@
 """A server that starts again: pages say so, and go on after they are signed in."""
 
-from browsing import address
-from served import served
-from streams_heard import prompt
+from support.clients.browsing import address
+from support.wire.served import served
+from support.wire.streams_heard import prompt
 
 
 def test_a_page_goes_on_after_the_server_started_again(model_port, tmp_path, view):

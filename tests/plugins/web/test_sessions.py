@@ -3,9 +3,9 @@
 import time
 from typing import Any
 
-from browsing import Seen, address, squeezed, stored_text
 from pegboard_plugins.web.shell import FILES
-from streams_heard import prompt
+from support.clients.browsing import Seen, address, squeezed, stored_text
+from support.wire.streams_heard import prompt
 
 PAGE_BYTES = 120_000
 SENT = (".html", ".js", ".css")

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from browsing import squeezed, stored_text
 from pegboard.ids import IdSource
 from pegboard.storage import CreateSession
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from streams_heard import prompt
+from support.clients.browsing import squeezed, stored_text
+from support.wire.streams_heard import prompt
 
 DELTAS = 5000
 DELTA_BYTES = 10

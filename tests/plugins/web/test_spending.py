@@ -18,7 +18,7 @@ from pegboard.schema.session import CacheTokens, Session, SessionTime, Tokens
 from pegboard.storage import CreateSession
 from pegboard.storage.changes import Change, PutMessage, PutPart
 from pegboard_plugins.sqlite.storage import SqliteStorage
-from served import Served, served
+from support.wire.served import Served, served
 
 DAY_MS = 24 * 3600 * 1000
 SPENT = (

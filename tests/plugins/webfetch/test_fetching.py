@@ -11,7 +11,7 @@ from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.unstable import is_public_address
 from pegboard_plugins.webfetch.addresses import system_addresses
 from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher, Wish, parsed_url
-from web_server import page, redirect, serving
+from support.wire.web_server import page, redirect, serving
 
 
 class Names:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from http_proxy import LOGIN, http_proxy
 from pegboard.errors import ToolError
 from pegboard_plugins.webfetch.addresses import Resolve
 from pegboard_plugins.webfetch.fetching import Fetcher, Page, Wish
-from web_server import page, redirect, serving
+from support.wire.http_proxy import LOGIN, http_proxy
+from support.wire.web_server import page, redirect, serving
 
 
 async def no_dns(host: str, port: int) -> tuple[str, ...]:

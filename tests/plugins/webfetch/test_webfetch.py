@@ -7,9 +7,9 @@ from pegboard.schema.config import Config, PluginConfig
 from pegboard_plugins import webfetch as webfetch_plugin
 from pegboard_plugins.webfetch import register_tools, webfetch_tool
 from pegboard_plugins.webfetch.fetching import LIMIT_BYTES, Fetcher
-from plugin_handles import handle
-from tool_context import Context, call
-from web_server import page, redirect, serving
+from support.plugins.plugin_handles import handle
+from support.tools.tool_context import Context, call
+from support.wire.web_server import page, redirect, serving
 
 ARTICLE = b"""<!doctype html><html><head><title>Pegs</title><style>p {}</style></head><body>
 <script>alert(1)</script><noscript>no</noscript>

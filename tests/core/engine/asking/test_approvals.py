@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from asked import asked, outcomes
 from pegboard import PermissionContext, Prompt, ToolContext, hookimpl, tool
 from pegboard.policy.permissions import UNCLEAR, judge_rules, unapproved
 from pegboard.providers import ModelRequest, StreamEvent
@@ -19,7 +18,19 @@ from pegboard.schema.session import PermissionRequest, Rule, Scope, Verdict
 from pegboard.storage.changes import PutApproval
 from pegboard_plugins import audit
 from pegboard_plugins.shared.frontend import ShellOrder, approvals_of, mentioned, revoke, run_shell
-from played import HI, Played, PlayedPlugin, ToolsPlugin, call, calls, heard, opened, text, texts
+from support.models.played import (
+    HI,
+    Played,
+    PlayedPlugin,
+    ToolsPlugin,
+    call,
+    calls,
+    heard,
+    opened,
+    text,
+    texts,
+)
+from support.sessions.asked import asked, outcomes
 
 OTHER = Agent(name="other", mode="primary", permission=(Rule("*", "*", "allow"),), options={})
 

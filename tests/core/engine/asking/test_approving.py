@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from asked import asked, outcomes
 from pegboard import Prompt, ToolContext, hookimpl, tool
 from pegboard.providers import ModelRequest, StreamEvent
 from pegboard.schema.config import Agent
@@ -15,8 +14,9 @@ from pegboard.schema.event import PermissionReplied
 from pegboard.schema.session import PermissionRequest, Rule, Verdict
 from pegboard.storage.changes import PutApproval
 from pegboard_plugins.shared.frontend import approvals_of
-from played import Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text
-from slow_storage import VARIABLE
+from support.models.played import Played, PlayedPlugin, ToolsPlugin, call, calls, opened, text
+from support.sessions.asked import asked, outcomes
+from support.storage.slow_storage import VARIABLE
 
 HI = "hi"
 WATCHED = {"allow": False, "interactive": True}

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from asked import outcomes
 from pegboard import ToolContext, hookimpl, tool
 from pegboard.schema.session import Decided, Verdict
 from pegboard_plugins.shared.frontend import ShellOrder, run_shell
-from played import Played, ToolsPlugin, call, calls, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
+from support.sessions.asked import outcomes
 
 HI = "hi"
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from asked import asked, outcomes
 from core.engine.asking.test_approvals import Asks, app_with, audited, one_turn
 from pegboard import InvalidInputError, ToolContext, tool
 from pegboard.policy.permissions import UNCLEAR, unapproved
@@ -15,7 +14,8 @@ from pegboard.schema.session import Rule
 from pegboard.storage import PutApproval
 from pegboard_plugins import audit
 from pegboard_plugins.shared.frontend import approvals_of
-from played import HI, Played, ToolsPlugin, call, calls, opened, text
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text
+from support.sessions.asked import asked, outcomes
 
 
 async def test_an_approval_of_an_unclear_star_covers_nothing_else_that_is_unclear(

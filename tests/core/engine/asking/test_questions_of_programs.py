@@ -9,7 +9,7 @@ from pegboard import App
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.schema.event import QuestionAsked, QuestionRejected, QuestionReplied
 from pegboard.schema.session import Answers, Idle, Question, QuestionOption
-from played import HI, Played, opened, text
+from support.models.played import HI, Played, opened, text
 
 COLOUR = Question(question="Which?", options=(QuestionOption(label="red"),), custom=False)
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from asked import asked, outcomes
 from pegboard import PermissionContext, Tool, ToolContext
 from pegboard import tool as as_tool
 from pegboard.errors import InvalidInputError, PluginError, ToolError
@@ -17,7 +16,8 @@ from pegboard.schema.config import Agent
 from pegboard.schema.session import Rule
 from pegboard_plugins import rules
 from pegboard_plugins.shared.frontend import explain
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.sessions.asked import asked, outcomes
 
 ASK = {"model": "played/m", "permission": {"careful": "ask"}}
 LIMIT_S = 1.5

@@ -16,7 +16,7 @@ from pegboard import tool as as_tool
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard_plugins import rules
 from pegboard_plugins.batch import batch
-from played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
+from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, text, tools_of
 
 Requires = Callable[..., Any]
 

@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from compacting import (
+from pegboard.engine.history import SUMMARISE
+from pegboard.errors import ContextOverflowError
+from pegboard.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
+from pegboard.schema.message import AssistantMessage, ContextOverflowFailure
+from pegboard.schema.model import Model, ModelApi, ModelLimit
+from pegboard.schema.part import CompactionPart
+from support.models.compacting import (
     FULL,
     HI,
     LONG,
@@ -18,13 +24,7 @@ from compacting import (
     summaries,
     texts,
 )
-from pegboard.engine.history import SUMMARISE
-from pegboard.errors import ContextOverflowError
-from pegboard.providers import Call, ModelRequest, Result, StreamEvent, StreamFinish, Usage
-from pegboard.schema.message import AssistantMessage, ContextOverflowFailure
-from pegboard.schema.model import Model, ModelApi, ModelLimit
-from pegboard.schema.part import CompactionPart
-from played import Played, ToolsPlugin, opened, text
+from support.models.played import Played, ToolsPlugin, opened, text
 
 
 async def too_long(_: ModelRequest) -> AsyncIterator[StreamEvent]:

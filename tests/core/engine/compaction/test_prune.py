@@ -8,7 +8,7 @@ from pegboard import tool
 from pegboard.engine.history import CLEARED
 from pegboard.providers import Result
 from pegboard.schema.part import Completed, ToolPart
-from played import Played, ToolsPlugin, call, calls, opened, text
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
 
 TOKENS_10K = "word" * 10_000
 

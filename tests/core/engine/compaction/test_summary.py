@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from compacting import HI, LONG, SMALL, Answers, Shortens, error_of, look, said, texts
 from pegboard import hookimpl
 from pegboard.app import IdSource
 from pegboard.compaction import Compaction, CompactionRequest
@@ -17,7 +16,18 @@ from pegboard.providers import ModelRequest, StreamEvent, StreamFinish
 from pegboard.schema.event import Event, PartUpdated, SessionCompacted, SessionIdle
 from pegboard.schema.part import CompactionPart, StepFinishPart
 from pegboard.storage.changes import ChangeSession, PutMessage, PutPart
-from played import Played, ToolsPlugin, call, calls, heard, opened, text
+from support.models.compacting import (
+    HI,
+    LONG,
+    SMALL,
+    Answers,
+    Shortens,
+    error_of,
+    look,
+    said,
+    texts,
+)
+from support.models.played import Played, ToolsPlugin, call, calls, heard, opened, text
 
 
 def part_of(event: Event, kind: type[StepFinishPart]) -> bool:

@@ -13,7 +13,7 @@ from pegboard.schema.message import Turn
 from pegboard.schema.part import TextPart
 from pegboard.schema.session import Rule
 from pegboard_plugins.agents import register_agents
-from played import Played, PlayedPlugin, ToolsPlugin, call, opened, text
+from support.models.played import Played, PlayedPlugin, ToolsPlugin, call, opened, text
 
 CAREFUL = Agent(
     name="careful",

@@ -9,7 +9,7 @@ from pegboard.engine.input.usermessage import UserCall
 from pegboard.schema.model import Model
 from pegboard.schema.part import Completed, Failed, ModelChoice, SubtaskInput, ToolPart
 from pegboard_plugins import task
-from played import Played, ToolsPlugin, opened, text, texts, tools_of
+from support.models.played import Played, ToolsPlugin, opened, text, texts, tools_of
 
 
 class Several(Played):

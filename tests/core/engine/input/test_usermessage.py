@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from media_files import pdf, png
 from pegboard import Prompt, hookimpl, tool
 from pegboard.errors import InvalidInputError, NotFoundError
 from pegboard.providers import (
@@ -27,7 +26,18 @@ from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.model import Model, ModelApi
 from pegboard.schema.part import AgentInput, AgentPart, FileInput, TextPart
 from pegboard.schema.session import Rule
-from played import HI, Played, PlayedPlugin, ToolsPlugin, assistant, opened, shout, text, texts
+from support.models.played import (
+    HI,
+    Played,
+    PlayedPlugin,
+    ToolsPlugin,
+    assistant,
+    opened,
+    shout,
+    text,
+    texts,
+)
+from support.tools.media_files import pdf, png
 
 FREE = (Rule("*", "*", "allow"),)
 THINKING = Model(

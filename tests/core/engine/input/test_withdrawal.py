@@ -14,7 +14,7 @@ from pegboard.errors import AbortedError, NotFoundError
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Text, TextDelta
 from pegboard.schema.event import MessageRemoved, MessageUpdated
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
-from played import Played, ToolsPlugin, call, calls, opened, shout, text, texts
+from support.models.played import Played, ToolsPlugin, call, calls, opened, shout, text, texts
 
 pytestmark = pytest.mark.usefixtures("each_store")
 

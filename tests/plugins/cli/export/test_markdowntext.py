@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from every_part import session_with
-from lenient_viewer import drawn
 from pegboard_plugins.cli.export.exporting import Wanted, export_session
-from played import Played, opened, text
+from support.clients.lenient_viewer import drawn
+from support.models.played import Played, opened, text
+from support.storage.every_part import session_with
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>",

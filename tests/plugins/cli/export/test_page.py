@@ -13,13 +13,13 @@ import msgspec
 import pytest
 from html5lib import HTMLParser  # type: ignore[import-untyped]
 
-from conversing import converse, provider
-from every_part import PIXEL, session_with
 from pegboard.schema.part import ToolPart
 from pegboard.storage.changes import PutPart
 from pegboard_plugins import task
 from pegboard_plugins.cli.export.exporting import Wanted, export_session
-from played import Played, opened, text
+from support.models.played import Played, opened, text
+from support.sessions.conversing import converse, provider
+from support.storage.every_part import PIXEL, session_with
 
 HOSTILE = {
     "a tag": "<img src=x onerror=alert(1)></pre></script><script>alert(2)</script>",

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from conversing import converse, provider, shape
-from every_part import session_with
 from pegboard import App
 from pegboard.schema.part import FilePart
 from pegboard.storage.changes import PutPart
@@ -15,7 +13,9 @@ from pegboard_plugins import auth, task
 from pegboard_plugins.cli.export.exporting import Form, Wanted, export_session
 from pegboard_plugins.cli.export.sessionfile import store_session
 from pegboard_plugins.shared.frontend import KeyFile
-from played import Played, opened, text
+from support.models.played import Played, opened, text
+from support.sessions.conversing import converse, provider, shape
+from support.storage.every_part import session_with
 
 FORMS: tuple[Form, ...] = ("html", "md", "jsonl")
 NAMED = {

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from conversing import converse, provider, shape
 from pegboard import App, InvalidInputError
 from pegboard.schema.part import Failed, Running, TimeSpan, ToolPart
 from pegboard.schema.wire import encode
@@ -17,7 +16,8 @@ from pegboard_plugins.cli.export.sessionfile import (
     read_conversations,
     store_session,
 )
-from played import Played, opened, text
+from support.models.played import Played, opened, text
+from support.sessions.conversing import converse, provider, shape
 
 
 async def written(app: App, session_id: str) -> list[bytes]:

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from conversing import converse, provider
-from every_part import session_with
 from pegboard import App, InvalidInputError, Prompt, tool
 from pegboard.providers import Usage
 from pegboard_plugins import task
 from pegboard_plugins.cli.export.exporting import Wanted, export_session
 from pegboard_plugins.shared.frontend import ShellOrder, run_shell
-from played import Played, ToolsPlugin, call, calls, opened, text
-from trajectories import HAS_HARBOR, check_by_harbor, check_trajectory
+from support.models.played import Played, ToolsPlugin, call, calls, opened, text
+from support.sessions.conversing import converse, provider
+from support.sessions.trajectories import HAS_HARBOR, check_by_harbor, check_trajectory
+from support.storage.every_part import session_with
 
 ATIF = Wanted(form="atif")
 
