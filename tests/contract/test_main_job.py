@@ -12,9 +12,9 @@ from plugins.cli.commands import CommandLine
 from support.models.model_server import ModelServer, by_step, call, say
 
 ROOT = Path(__file__).parents[2]
-LINE = '"""Names that somebody may have meant."""'
-BETTER = '"""Names that somebody may have meant, the likeliest first."""'
 TARGET = "core/pegboard/kit/suggestions.py"
+LINE = (ROOT / TARGET).read_text().splitlines()[0]
+BETTER = LINE.removesuffix('."""') + ', the likeliest first."""'
 
 
 @pytest.fixture
