@@ -284,7 +284,9 @@ async def taken(scene: Scene, home: Path) -> str:
     await asyncio.to_thread(_make_project, pegboard.project)
     async with ModelServer(prompts(scene.answers)) as server:
         if scene.has_model:
-            openai = {"options": {"baseURL": server.url, "apiKey": "key"}}
+            # A server with an address of its own has only the models that it lists.
+            place = {"baseURL": server.url} if scene.answers else {}
+            openai = {"options": {**place, "apiKey": "key"}}
             rules = {**UNASKED, **scene.rules}
             pegboard.configure(model=MODEL, provider={"openai": openai}, permission=rules)
         async with chat(
