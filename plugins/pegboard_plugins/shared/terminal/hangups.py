@@ -1,10 +1,13 @@
 """Signals that end a program: SIGHUP, which a shell repeats, and the alarm of a late end."""
 
-import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logging import Logger
 
 
 @contextmanager
@@ -31,7 +34,7 @@ def on_hangup(act: Callable[[], object]) -> Iterator[None]:
             signal.signal(signal.SIGHUP, before)
 
 
-def end_within(limit_s: float, log: logging.Logger) -> None:
+def end_within(limit_s: float, log: "Logger") -> None:
     """End the process with status 1 after so many seconds, although a thread or plugin hangs."""
 
     def leave(*_: object) -> None:
