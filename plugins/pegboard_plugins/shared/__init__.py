@@ -3,11 +3,12 @@
 What stands here is what they need before they import the rest.
 """
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from pegboard.app import UserFolders
 
 BUNDLE_PLACES = (".agents/plugins", ".pegboard/bundles")
@@ -16,17 +17,17 @@ ENVIRONMENTS = (".venv", "venv")
 """Where a project has the libraries that it uses."""
 
 
-def has_bundles(places: "UserFolders", worktree: Path) -> bool:
+def has_bundles(places: "UserFolders", worktree: "Path") -> bool:
     """Return whether the user or the project at this root may have bundles."""
     return places.bundles.exists() or has_project_bundles(worktree)
 
 
-def has_project_bundles(worktree: Path) -> bool:
+def has_project_bundles(worktree: "Path") -> bool:
     """Return whether the project at this root may have bundles."""
     return any((worktree / name).is_dir() for name in BUNDLE_PLACES)
 
 
-def rule_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def rule_options(command: "Callable[..., Any]") -> "Callable[..., Any]":
     """Give a command the options `--allow` and `--deny`, whose rules `RunRules` reads."""
     import click  # few plugins have commands
 
