@@ -162,10 +162,18 @@ class Fleet:
         """Return the results of the batch, once it has so many."""
         count = "SELECT count(*) FROM fleet_job WHERE result IS NOT NULL"
         async with asyncio.timeout(3 * LIMIT_S):
-            while self.rows(count)[0][0] < number:
+            while (await asyncio.to_thread(self.rows, count))[0][0] < number:
+                codes = [each.returncode for each in self.workers]
+                assert None in codes, f"all workers have ended, with {codes}"
                 await asyncio.sleep(0.1)
         found = self.rows("SELECT result FROM fleet_job ORDER BY ordinal")
         return [json.loads(result) for (result,) in found]
+
+    async def becomes(self, value: object, statement: str, *values: object) -> None:
+        """Wait until a statement returns one row of one value."""
+        async with asyncio.timeout(LIMIT_S):
+            while await asyncio.to_thread(self.rows, statement, *values) != [(value,)]:
+                await asyncio.sleep(0.1)
 
     def owner_of(self, process: Process) -> str:
         """Return the id of a worker."""

@@ -25,7 +25,7 @@ async def test_sessions_of_a_worker_that_is_gone_go_on_elsewhere(
     found = await play(fleet, Round(how=how, workers=2, jobs=3, concurrency=3))
 
     assert found.problems == []
-    assert found.taken_over > 0
+    assert found.after_s
 
 
 @pytest.mark.long
@@ -37,7 +37,7 @@ async def test_sessions_of_one_of_four_workers_go_on_elsewhere(
     found = await play(fleet, Round(how=how, workers=4, jobs=16, concurrency=6))
 
     assert found.problems == []
-    assert found.taken_over > 0
+    assert found.after_s
 
 
 @pytest.fixture
