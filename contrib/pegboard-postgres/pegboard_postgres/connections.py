@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
+import psycopg
 from psycopg import AsyncConnection, DataError, Error, InterfaceError, OperationalError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.errors import DeadlockDetected, SerializationFailure, UniqueViolation
@@ -62,6 +63,10 @@ class Address:
         found = await AsyncConnection.connect(self._info, autocommit=True)
         found.prepare_threshold = 1
         return found
+
+    def connect_blocking(self) -> psycopg.Connection[TupleRow]:
+        """Return a new connection for a thread, which commits each statement by itself."""
+        return psycopg.connect(self._info, autocommit=True)
 
     def failure(self, error: Error, doing: str = "use") -> StorageError:
         """Return the error of the storage for one of the driver."""

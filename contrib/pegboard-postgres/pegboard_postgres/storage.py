@@ -71,20 +71,18 @@ class PostgresStorage:
         :raises StorageError: when it cannot be opened.
         """
         address = Address(url)
-        opened: list[Connection] = []
+        lease, db = Lease(address), None
         try:
-            opened.append(await address.connect())
-            base = await migrate(opened[0])
-            opened.append(await address.connect())
-            lease = Lease(opened[1], address)
+            db = await address.connect()
+            base = await migrate(db)
             await lease.begin()
         except BaseException as error:
-            for each in opened:
-                await each.close()
+            if db is not None:
+                await db.close()
             if isinstance(error, Error):
                 raise address.failure(error, "open") from error
             raise
-        writer = PostgresWriter(opened[0], address, lease.own, base, on_commit)
+        writer = PostgresWriter(db, address, lease.own, base, on_commit)
         storage = cls(address, ids=ids, lease=lease, writer=writer, base=base)
         try:
             for session_id in await storage._read(reads.abandoned_sessions):

@@ -4,6 +4,8 @@
 import asyncio
 import os
 import socket
+import threading
+import time
 from contextlib import suppress
 
 from psycopg import Error
@@ -11,13 +13,16 @@ from psycopg import Error
 from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import Event
 from pegboard.storage import Fence, end_unfinished, read_message, read_part
-from pegboard_postgres.connections import Address, Connection, until_reached
+from pegboard_postgres.connections import Address
 from pegboard_postgres.drafts import HeldSession
 from pegboard_postgres.transactions import Transaction
 
 LEASE_S = 3.0
 """How long a process counts as living after its last beat."""
+STUCK_S = 15.0
+"""How long the event loop of a process may stand still before its lease ends."""
 _BEAT_S = LEASE_S / 5
+_CLOSE_S = 2.0
 _FORGOTTEN_S = 3600.0
 # A server that has just started has had no beat yet.
 ALIVE = (
@@ -51,43 +56,74 @@ _REQUESTS = "SELECT id FROM permission_request WHERE session_id = %s ORDER BY or
 
 
 class Lease:
-    """The sign of life of this process: a row that it renews on a connection of its own."""
+    """The sign of life of this process: a row that a thread renews on a connection of its own.
 
-    def __init__(self, db: Connection, address: Address) -> None:
+    A thread renews it also while the event loop is busy. It stops when the loop stands still for
+    longer than `stuck_s`, so that sessions of a process that hangs go on elsewhere.
+    """
+
+    def __init__(self, address: Address, *, stuck_s: float = STUCK_S) -> None:
         self.own = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(6).hex()}"
-        self._db = db
         self._address = address
-        self._beating: asyncio.Task[None] | None = None
+        self._stuck_s = stuck_s
+        self._turned_at = time.monotonic()
+        self._turning: asyncio.Task[None] | None = None
+        self._closed = threading.Event()
+        self._thread = threading.Thread(
+            target=self._beats, name="pegboard-postgres-lease", daemon=True
+        )
 
     async def begin(self) -> None:
-        """Register this process, and renew its lease from now on."""
-        await self._beat()
-        await self._db.execute(_FORGET, ("", _FORGOTTEN_S))
-        self._beating = asyncio.create_task(self._beats(), name="pegboard-postgres-lease")
+        """Register this process, and renew its lease from now on.
+
+        :raises psycopg.Error: when the database cannot be reached.
+        """
+        await asyncio.to_thread(self._register)
+        self._thread.start()
+        self._turning = asyncio.create_task(self._turns(), name="pegboard-postgres-turns")
 
     async def aclose(self) -> None:
-        """Take the sign of life back."""
-        if self._beating is not None:
-            self._beating.cancel()
-            await asyncio.wait({self._beating})
-        with suppress(Error):  # the lease ends by itself
-            await self._db.execute(_FORGET, (self.own, _FORGOTTEN_S))
-        await self._db.close()
+        """Take the sign of life back; where the server is away, the lease ends by itself."""
+        if self._turning is not None:
+            self._turning.cancel()
+            await asyncio.wait({self._turning})
+        self._closed.set()
+        await asyncio.to_thread(self._thread.join, _CLOSE_S)
 
-    async def _beats(self) -> None:
+    async def _turns(self) -> None:
         while True:  # until it is cancelled
+            self._turned_at = time.monotonic()
             await asyncio.sleep(_BEAT_S)
-            try:
-                await self._beat()
-            except Error:
-                await self._db.close()
-                with suppress(Error):  # the next beat tries again
-                    self._db = await until_reached(self._address.connect, within_s=_BEAT_S)
-                    await self._beat()
 
-    async def _beat(self) -> None:
-        arguments = (self.own, socket.gethostname(), os.getpid(), LEASE_S)
-        await self._db.execute(_BEAT, arguments)
+    def _register(self) -> None:
+        self._db = self._address.connect_blocking()
+        try:
+            self._beat()
+            self._forget("")
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _beats(self) -> None:
+        while not self._closed.wait(_BEAT_S):
+            if time.monotonic() - self._turned_at > self._stuck_s:
+                continue
+            try:
+                self._beat()
+            except Error:
+                self._db.close()
+                with suppress(Error):  # the next beat tries again
+                    self._db = self._address.connect_blocking()
+                    self._beat()
+        with suppress(Error):  # the lease ends by itself
+            self._forget(self.own)
+        self._db.close()
+
+    def _beat(self) -> None:
+        self._db.execute(_BEAT, (self.own, socket.gethostname(), os.getpid(), LEASE_S))
+
+    def _forget(self, own: str) -> None:
+        self._db.execute(_FORGET, (own, _FORGOTTEN_S))
 
 
 async def claim(

@@ -6,13 +6,17 @@ import os
 import signal
 import sys
 import threading
+import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from pegboard_postgres import open_postgres
+from pegboard_postgres.connections import Address
+from pegboard_postgres.workers import LEASE_S, Lease
 from postgres_server import PostgresServer, server_for_tests
 
 from pegboard.errors import SessionBusyError
@@ -197,3 +201,36 @@ async def test_a_follower_misses_no_event_of_eight_writers(new_url: NewUrl) -> N
         following.cancel()
 
     assert heard == sorted(seq for each in numbers for seq in each)
+
+
+def lives(url: str, owner: str) -> bool:
+    """Return whether the lease of a process goes on, without a turn of the event loop."""
+    statement = b"SELECT lease_until > clock_timestamp() FROM worker WHERE id = %s"
+    with psycopg.connect(url) as db:
+        row = db.execute(statement, (owner,)).fetchone()
+    return row == (True,)
+
+
+async def test_the_lease_of_a_process_with_a_busy_event_loop_goes_on(new_url: NewUrl) -> None:
+    url = new_url()
+    async with opened(url):
+        lease = Lease(Address(url))
+        await lease.begin()
+        time.sleep(LEASE_S + 0.5)  # noqa: ASYNC251 - the busy loop
+        alive = lives(url, lease.own)
+        await lease.aclose()
+
+        assert alive
+        assert not lives(url, lease.own)
+
+
+async def test_the_lease_of_a_process_with_an_event_loop_that_hangs_ends(new_url: NewUrl) -> None:
+    url = new_url()
+    async with opened(url):
+        lease = Lease(Address(url), stuck_s=0.5)
+        await lease.begin()
+        time.sleep(LEASE_S + 1.5)  # noqa: ASYNC251 - the loop that hangs
+        alive = lives(url, lease.own)
+        await lease.aclose()
+
+    assert not alive
