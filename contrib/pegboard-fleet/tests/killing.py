@@ -130,7 +130,7 @@ async def play(fleet: Fleet, order: Round) -> Found:
         seen_s=seen_s,
         after_s=[when - at for job, when in model.moved.items() if job in had],
         acknowledged=len(model.acknowledged),
-        lost=len(model.acknowledged - _completed(fleet)),
+        lost=len(model.acknowledged - _ended(fleet)),
         twice=sum(number > 1 for number in _starts(noted).values()),
     )
     found.problems = [
@@ -175,10 +175,16 @@ def _result_problems(results: list[dict[str, Any]]) -> list[str]:
     ]
 
 
-def _completed(fleet: Fleet) -> set[str]:
-    """Return the ids of the calls that have a result."""
+def _ended(fleet: Fleet) -> set[str]:
+    """Return the ids of the calls that have ended by themselves, or were ended by their worker."""
     parts = [json.loads(data) for (data,) in fleet.rows("SELECT data FROM part")]
-    return {each["callID"] for each in parts if each.get("state", {}).get("status") == "completed"}
+    states = {each["callID"]: each["state"] for each in parts if "state" in each}
+    return {
+        call_id
+        for call_id, state in states.items()
+        if state["status"] == "completed"
+        or (state["status"] == "error" and "interrupted" not in state["error"])
+    }
 
 
 def _starts(facts: list[Fact]) -> Counter[tuple[str, int]]:

@@ -34,10 +34,11 @@ _IS_GONE = (
 )
 _LOSE = (
     f"WITH lost AS (UPDATE fleet_worker SET state = 'lost' WHERE {_LIVING} "
-    f"AND (NOT EXISTS({ALIVE}) OR {_IS_GONE}) RETURNING owner) "
-    "DELETE FROM worker USING lost WHERE worker.id = lost.owner"
+    f"AND (NOT EXISTS({ALIVE}) OR {_IS_GONE}) "
+    "RETURNING owner), gone AS (DELETE FROM worker USING lost WHERE worker.id = lost.owner) "
+    "SELECT owner FROM lost"
 )
-_STATES = f"SELECT owner, state FROM fleet_worker WHERE {_LIVING} OR owner = %s"
+_STATES = "SELECT owner, state FROM fleet_worker WHERE pool = %s OR owner = %s"
 _DRAIN = (
     "UPDATE fleet_worker SET state = 'draining' WHERE owner = %s "
     "AND state IN ('working', 'draining') RETURNING 1"
@@ -57,7 +58,7 @@ class FleetWatch:
         self._queue = queue
         self._own = own
         self._pool = pool
-        self._seen = frozenset[str]()
+        self._ended = frozenset[str]()
         self._swept_at = float("-inf")
 
     async def register(self, concurrency: int) -> None:
@@ -70,16 +71,21 @@ class FleetWatch:
         """Queue again what dead workers have not ended, and return the worker's own state.
 
         A worker is dead once its process is gone or its lease is over, by the clock of the server.
+        One worker queues its jobs again: of two, one could queue a job that a third has taken
+        already, and a job that is delivered twice takes a place of another.
         """
-        await self._database.run(_LOSE, self._pool)
+        lost = await self._database.run(_LOSE, self._pool)  # by one worker alone
         rows = await self._database.run(_STATES, self._pool, self._own)
         states = {str(own): str(state) for own, state in rows}
-        living = frozenset(own for own, state in states.items() if state in _ALIVE)
+        living = {own for own, state in states.items() if state in _ALIVE}
+        ended = frozenset(own for own, state in states.items() if state == "ended")
+        is_first = self._own == min(living, default="")
         now = asyncio.get_running_loop().time()
-        if self._own in living and (self._seen - living or now > self._swept_at + _SWEEP_S):
+        is_due = lost or (is_first and ended - self._ended) or now > self._swept_at + _SWEEP_S
+        if is_due and self._own in living:
             await self._sweep()
             self._swept_at = now
-        self._seen = living
+        self._ended = ended
         return states.get(self._own, "lost")
 
     async def _sweep(self) -> None:
