@@ -9,7 +9,7 @@ import sys
 from collections.abc import Coroutine
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
@@ -21,11 +21,10 @@ from pegboard_fleet.jobs import read_jobs
 from pegboard_fleet.journal import JOURNAL, PID, Status
 from pegboard_fleet.progress import Progress, summary
 from pegboard_fleet.results import NAMES, Form, write_results
-from pegboard_fleet.settings import exit_of, read_settings, settings_options
+from pegboard_fleet.settings import exit_of, read_settings, resume_options, settings_options
 from pegboard_fleet.state import BatchState
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
-_RETRIED = frozenset(get_args(Status)) - {"done"}
 
 
 @click.group(cls=Group)
@@ -58,26 +57,18 @@ def run(ctx: click.Context, /, jobs: Path, out: Path, **settings: Any) -> None: 
 
 @batch.command()
 @click.argument("out", type=_FOLDER)
-@click.option("--budget-usd", type=click.FloatRange(0), help="What the batch may spend in all.")
-@click.option(
-    "--retry",
-    default="",
-    metavar="STATUSES",
-    help="Make ended attempts once more, such as error_infra,parked.",
-)
+@resume_options
 @click.pass_context
-def resume(ctx: click.Context, out: Path, budget_usd: float | None, retry: str) -> None:
+def resume(
+    ctx: click.Context, out: Path, budget_usd: float | None, retry: frozenset[Status]
+) -> None:
     """Go on with the batch of the folder OUT.
 
     Attempts that were interrupted go on where they were; a call that ran then is reported to the
     model and not made again by itself.
     """
-    chosen = frozenset(filter(None, (each.strip() for each in retry.split(","))))
-    if unknown := chosen - _RETRIED:
-        known = ", ".join(sorted(_RETRIED))
-        raise click.UsageError(f"--retry {', '.join(sorted(unknown))}: choose from {known}")
     progress = Progress(sys.stderr)
-    working = go_on(out, progress, budget_usd=budget_usd, retry=chosen)  # type: ignore[arg-type]
+    working = go_on(out, progress, budget_usd=budget_usd, retry=retry)
     ctx.exit(_ended(out, working, progress))
 
 

@@ -1,13 +1,13 @@
 """The settings of a batch as options of a command, and its state as an exit code."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from pegboard.cli import Exit
 from pegboard.unstable import refuse_within_tool
-from pegboard_fleet.journal import Settings
+from pegboard_fleet.journal import Settings, Status
 from pegboard_fleet.state import BatchState
 from pegboard_plugins.shared import rule_options
 from pegboard_plugins.shared.frontend import RunRules
@@ -44,6 +44,48 @@ _OPTIONS = (
     rule_options,
     click.option("--sandbox", metavar="LEVEL", help="How strictly to sandbox the tools."),
 )
+
+
+class _Statuses(click.ParamType[frozenset[Status]]):
+    """The ways in which attempts ended, with commas between them."""
+
+    name = "statuses"
+
+    def convert(
+        self,
+        value: str | frozenset[Status],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> frozenset[Status]:
+        """Return the statuses, if all of them can be repeated."""
+        if isinstance(value, frozenset):
+            return value
+        known: dict[str, Status] = {each: each for each in get_args(Status) if each != "done"}
+        chosen = frozenset(filter(None, (each.strip() for each in value.split(","))))
+        if unknown := chosen - known.keys():
+            self.fail(
+                f"{', '.join(sorted(unknown))}: choose from {', '.join(sorted(known))}", param, ctx
+            )
+        return frozenset(known[each] for each in chosen)
+
+
+_RESUME_OPTIONS = (
+    click.option("--budget-usd", type=click.FloatRange(0), help="What the batch may spend in all."),
+    click.option(
+        "--retry",
+        type=_Statuses(),
+        default="",
+        metavar="STATUSES",
+        help="Make ended attempts once more, such as error_infra,parked.",
+    ),
+)
+
+
+def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options for going on with a batch."""
+    for option in reversed(_RESUME_OPTIONS):
+        command = option(command)
+    return command
 
 
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pegboard import InvalidInputError, hookimpl
 from pegboard.errors import StorageError
 from pegboard.schema.model import format_usd
+from pegboard_fleet.fleet.options import FleetOptions
 from pegboard_fleet.journal import JOURNAL
 from pegboard_fleet.state import Attempt, BatchState
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 DEPTH = ("*/", "*/*/")
 """The folders below the project's own in which batches are found."""
 MOST_ROWS = 500
+options = FleetOptions
 _WORKERS = ("worker", "pool", "state", "running", "at most", "since")
 _HEAD = ("job", "attempt", "outcome", "cost", "steps", "seconds", "error")
 

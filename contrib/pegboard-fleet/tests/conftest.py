@@ -23,7 +23,11 @@ for folder in (ROOT, ROOT / "tests", POSTGRES, POSTGRES / "tests"):
 import installed  # noqa: E402 - found by the path above
 
 if installed.absent():
-    collect_ignore = ["test_fleet.py", "test_takeover.py"]  # an extra is not installed
+    collect_ignore = [
+        "test_fleet.py",
+        "test_stopping.py",
+        "test_takeover.py",
+    ]  # an extra is not installed
 
 
 @pytest.fixture

@@ -111,10 +111,7 @@ async def play(fleet: Fleet, order: Round) -> Found:
         workers = [await fleet.work(order.concurrency) for _ in range(order.workers)]
         owners = [fleet.owner_of(each) for each in workers]
         await fleet.submit(str(file))
-        # A worker whose tools work has something to lose.
-        async with asyncio.timeout(LIMIT_S):
-            while len(facts_of(facts)) <= order.jobs or (place := _busiest(facts, owners)) is None:
-                await asyncio.sleep(0.02)
+        place = await _place_of_victim(facts, owners, least=order.jobs)
         victim, owner, at = workers[place], owners[place], time.time()
         victim.send_signal(order.how)
         had = {id_ for (id_,) in fleet.rows(_HAD, owner)}
@@ -152,6 +149,14 @@ async def play(fleet: Fleet, order: Round) -> Found:
     if order.how == signal.SIGKILL:
         found.problems += _cut_problems(fleet, noted, owner)
     return found
+
+
+async def _place_of_victim(facts: Path, owners: list[str], *, least: int) -> int:
+    """Wait until the tools have noted more than `least` facts, and return the busiest worker."""
+    async with asyncio.timeout(LIMIT_S):
+        while len(facts_of(facts)) <= least or (place := _busiest(facts, owners)) is None:
+            await asyncio.sleep(0.02)
+    return place
 
 
 def _busiest(facts: Path, owners: list[str]) -> int | None:

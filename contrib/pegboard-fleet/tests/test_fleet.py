@@ -3,9 +3,11 @@
 import asyncio
 import json
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from batches import Jobs, words_of
 from fleets import (
@@ -20,6 +22,7 @@ from fleets import (
     waiting_for,
 )
 from pegboard_fleet import webpages
+from pegboard_fleet.fleet.database import FleetDatabase
 from postgres_server import PostgresServer
 
 from pegboard_plugins import web
@@ -309,3 +312,44 @@ async def test_tenants_have_fleets_of_their_own(
     assert (waited, well.out) == (0, "the fleet is ready\n")
     assert (len(own["workers"]), len(own["batches"])) == (1, 1)
     assert foreign == {"workers": [], "batches": []}
+
+
+async def test_the_options_of_a_fleet_are_in_the_configuration_of_the_user(
+    fleet: Fleet, jobs: Jobs, tmp_path: Path
+) -> None:
+    (file := tmp_path / "database.url").write_text(fleet.line.env.pop("PEGBOARD_DATABASE") + "\n")
+    options = {"database_file": str(file), "pool": "gpu", "remote": str(fleet.remote)}
+    async with ModelServer(writer) as server:
+        await fleet.ready(server, plugins={"fleet": {"options": options}})
+        await fleet.submit(jobs({"id": "one", "prompt": "go"}))
+        (waiting,) = (await fleet.status())["batches"]
+        worker = await fleet.line.start("fleet", "worker")
+        fleet.workers.append(worker)
+        (result,) = await fleet.ended(1)
+        well = await fleet.line("fleet", "doctor")
+    fleet.line.configure(plugins={"fleet": {"options": {"pol": "gpu"}}})
+    misspelt = await fleet.line("fleet", "status")
+
+    assert (waiting["pool"], result["status"]) == ("gpu", "done")
+    assert well.code == 0, well.out
+    assert misspelt.code == 3
+    assert "`pol`" in misspelt.err
+
+
+async def test_one_worker_sweeps_at_a_time_and_one_that_rests_loses_its_turn(
+    fleet: Fleet,
+) -> None:
+    async with FleetDatabase(fleet.url) as one, FleetDatabase(fleet.url) as two:
+        with suppress(psycopg.Error):  # its transaction is gone
+            async with one.alone("gpu") as lock:
+                assert lock is not None
+                await lock.renew()
+                async with two.alone("gpu") as second, two.alone("cpu") as other:
+                    assert second is None
+                    assert other is not None
+                async with asyncio.timeout(60):
+                    while second is None:
+                        async with two.alone("gpu") as second:
+                            await asyncio.sleep(0.1)
+                with pytest.raises(psycopg.Error):
+                    await lock.renew()

@@ -16,11 +16,12 @@ import msgspec
 
 from pegboard.cli import Exit, Group, run_async
 from pegboard.errors import ConfigError, NotFoundError
+from pegboard_fleet.fleet.options import VARIABLE, read_options
 from pegboard_fleet.jobs import Job, read_jobs
-from pegboard_fleet.journal import Settings
+from pegboard_fleet.journal import Settings, Status
 from pegboard_fleet.progress import Progress, summary
 from pegboard_fleet.results import NAMES, Form, write_results
-from pegboard_fleet.settings import exit_of, read_settings, settings_options
+from pegboard_fleet.settings import exit_of, read_settings, resume_options, settings_options
 
 if TYPE_CHECKING:
     from pegboard_fleet.fleet.database import FleetDatabase
@@ -56,11 +57,17 @@ _REMOTE = click.option(
 
 
 @click.group(cls=Group)
-def fleet() -> None:
+@click.pass_context
+def fleet(ctx: click.Context) -> None:
     """Run batches on workers of many machines, with one PostgreSQL database.
 
-    PEGBOARD_DATABASE is its address. See `pegboard batch` for batches on this machine alone.
+    PEGBOARD_DATABASE is its address, or the file of the setting `database_file`. See
+    `pegboard batch` for batches on this machine alone.
     """
+    options = run_async(read_options(os.environ))
+    if VARIABLE not in os.environ and (url := options.url()):
+        os.environ[VARIABLE] = url
+    ctx.default_map = options.defaults()
 
 
 @fleet.command()
@@ -95,8 +102,8 @@ async def _init(role: str | None) -> None:
 def submit(jobs: Path, name: str | None, pool: str, **settings: Any) -> None:  # noqa: ANN401 - click's own types
     """Let a pool of workers run the jobs of the file JOBS, and print the batch's name.
 
-    The file is that of `pegboard batch run`. Said again with the name of a batch, it queues what a
-    first time that was cut off has left.
+    The file is that of `pegboard batch run`. Repeated with the name of a batch, the command queues
+    the jobs that an interrupted first call has left.
     """
     chosen = read_settings("pegboard fleet submit", settings)
     found = read_jobs(jobs)
@@ -205,29 +212,80 @@ def drain(worker_id: str) -> None:
 
 @fleet.command()
 @click.argument("name", metavar="BATCH")
+@click.argument("jobs", metavar="[JOB]...", nargs=-1)
+def stop(name: str, jobs: tuple[str, ...]) -> None:
+    """Stop a batch or some of its jobs, on whatever machine they run.
+
+    Jobs that wait do not begin, and the workers end the sessions of those that run.
+    `pegboard fleet resume` goes on with them.
+    """
+
+    async def stopped() -> int:
+        async with _database() as (database, _):
+            from pegboard_fleet.fleet.jobs import stop_jobs
+
+            return await stop_jobs(database, name, jobs)
+
+    click.echo(f"stopped {run_async(stopped())} attempts of {name}")
+
+
+@fleet.command()
+@click.argument("name", metavar="BATCH")
+@resume_options
+def resume(name: str, budget_usd: float | None, retry: frozenset[Status]) -> None:
+    """Go on with the stopped jobs of a batch, and repeat jobs that ended in some way.
+
+    A job that is repeated has a new session. A higher budget repeats the jobs that the old one
+    ended.
+    """
+
+    async def ask() -> int:
+        async with _database() as (database, url):
+            from pegboard_fleet.fleet.jobs import go_on, queued_of, state_of
+            from pegboard_fleet.fleet.queue import Queue
+
+            await go_on(database, name, budget_usd=budget_usd, retry=retry)
+            _, pool = await state_of(database, name)
+            keys = await queued_of(database, name)
+            queue = await Queue.of(database, url)
+            try:
+                await queue.put(pool, keys)
+            finally:
+                await queue.aclose()
+            return len(keys)
+
+    click.echo(f"{run_async(ask())} attempts of {name} wait for a worker")
+
+
+@fleet.command()
+@click.argument("name", metavar="BATCH")
 @click.pass_context
 def wait(ctx: click.Context, name: str) -> None:
     """Wait for the end of a batch, with a line for each attempt.
 
-    The exit codes are those of `pegboard batch`.
+    The exit codes are those of `pegboard batch`: 130 is that of a batch that was stopped.
     """
 
     async def ended() -> int:
         progress = Progress(sys.stderr)
         known: set[tuple[str, int]] = set()
         async with _database() as (database, _):
-            from pegboard_fleet.fleet.jobs import state_of
+            from pegboard_fleet.fleet.jobs import is_active, state_of
 
             while True:  # until a signal, or the end of the batch
+                active = await is_active(database, name)
                 state, _pool = await state_of(database, name)
                 for result in state.results:
                     if (result.id, result.attempt) not in known:
                         known.add((result.id, result.attempt))
                         progress.end(state, result)
-                if not state.open:
+                if not active:
                     progress.close()
                     click.echo(summary(state), err=True)
-                    return exit_of(state)
+                    if not state.open:
+                        return exit_of(state)
+                    click.echo(f"stopped; `pegboard fleet resume {name}` goes on", err=True)
+                    return Exit.INTERRUPTED
                 await asyncio.sleep(_POLL_S)
 
     ctx.exit(run_async(ended()))

@@ -1,22 +1,26 @@
 """The database of a fleet: its address, its tables and its statements."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from importlib.resources import files
 
 from pegboard_postgres.connections import Address, Connection, Readers, until_reached
 from pegboard_postgres.migrations import migrate
+from pegboard_postgres.workers import LEASE_S
 from psycopg import Error
 from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import TupleRow
 
 from pegboard.errors import ConfigError, StorageError
+from pegboard_fleet.fleet.options import VARIABLE
 
-VARIABLE = "PEGBOARD_DATABASE"
 REACHED_WITHIN_S = 30.0
 """How long a statement waits for a server that restarts."""
 _FILES = ("schema.sql",)
 _KEY = "fleet_version"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('pegboard fleet ' || current_schema(), 0))"
+_SHORT = f"SET LOCAL idle_in_transaction_session_timeout = '{LEASE_S:g}s'"
+_TRY_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s || current_schema(), 0))"
 _HAS_TABLES = "SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'meta'"
 _VERSION = "SELECT value FROM meta WHERE key = %s"
 _PUT = (
@@ -35,10 +39,25 @@ def database_url(env: Mapping[str, str]) -> str:
         wrong = f"is {url}" if url else "is not set"
         raise ConfigError(
             f"{VARIABLE} {wrong}, and a fleet needs PostgreSQL; set it to "
-            "postgresql://user@host/database?passfile=/path/to/the/password",
+            "postgresql://user@host/database?passfile=/path/to/the/password, or name a file that "
+            "has this in plugins.fleet.options.database_file",
             key=VARIABLE,
         )
     return url
+
+
+class SweepLock:
+    """The lock of a pool's sweeps, which the server takes back from a holder that rests."""
+
+    def __init__(self, db: Connection) -> None:
+        self._db = db
+
+    async def renew(self) -> None:
+        """Hold the lock for longer.
+
+        :raises psycopg.Error: when the server has taken it back.
+        """
+        await self._db.execute("SELECT 1")
 
 
 class FleetDatabase:
@@ -82,6 +101,19 @@ class FleetDatabase:
         if not await self.run(_HAS_TABLES):
             return 0
         return next((int(value) for (value,) in await self.run(_VERSION, _KEY)), 0)
+
+    @asynccontextmanager
+    async def alone(self, pool: str) -> AsyncIterator[SweepLock | None]:
+        """Hold the lock of a pool's sweeps; None while another worker has it.
+
+        A worker that is stopped loses it after its lease.
+
+        :raises psycopg.Error: when the server is away, or has taken the lock back.
+        """
+        async with self._connections.one() as db, db.transaction():
+            await db.execute(_SHORT)
+            row = await (await db.execute(_TRY_LOCK, (f"pegboard fleet sweep {pool}",))).fetchone()
+            yield SweepLock(db) if row == (True,) else None
 
     async def require_tables(self) -> None:
         """Return if the tables are those of this version.

@@ -20,7 +20,7 @@ _SETTINGS = (
 )
 _WAITING = (
     "SELECT b.pool, count(*) FROM fleet_job AS j JOIN fleet_batch AS b ON b.id = j.batch_id "
-    "WHERE j.result IS NULL AND NOT EXISTS(SELECT 1 FROM fleet_worker AS w "
+    "WHERE j.state IN ('queued', 'running') AND NOT EXISTS(SELECT 1 FROM fleet_worker AS w "
     "WHERE w.pool = b.pool AND w.state = 'working') GROUP BY b.pool ORDER BY b.pool"
 )
 

@@ -7,10 +7,11 @@ from typing import NamedTuple, Self
 import msgspec
 from psycopg.rows import TupleRow
 
-from pegboard.errors import NotFoundError
+from pegboard.errors import InvalidInputError, NotFoundError
+from pegboard.schema.model import format_usd
 from pegboard_fleet.fleet.database import FleetDatabase
 from pegboard_fleet.jobs import Job
-from pegboard_fleet.journal import JobResult, Settings
+from pegboard_fleet.journal import JobResult, Settings, Status
 from pegboard_fleet.state import Attempt, BatchState
 
 _PUT_BATCH = (
@@ -28,7 +29,7 @@ _BATCH = (
 )
 _COLUMNS = "data, attempt, round, begun, result"
 _ATTEMPTS = f"SELECT {_COLUMNS} FROM fleet_job WHERE batch_id = %s ORDER BY ordinal"
-_WHICH = "batch_id = %s AND id = %s AND attempt = %s"
+_WHICH = "batch_id = %s AND id = %s AND attempt = %s AND delivery = %s"
 # A worker that is lost has no job, although its rows still name it.
 _TAKE = (
     f"UPDATE fleet_job AS j SET state = 'running', owner = %s WHERE {_WHICH} AND (state = 'queued' "
@@ -50,25 +51,52 @@ _PAUSED_S = (
 )
 _BATCHES = "SELECT id FROM fleet_batch ORDER BY created, id"
 _QUEUED = (
-    "SELECT id, attempt FROM fleet_job WHERE batch_id = %s AND state = 'queued' ORDER BY ordinal"
+    "SELECT id, attempt, delivery FROM fleet_job WHERE batch_id = %s AND state = 'queued' "
+    "ORDER BY ordinal"
+)
+_ACTIVE = "batch_id = %s AND state IN ('queued', 'running')"
+_IS_ACTIVE = f"SELECT 1 FROM fleet_job WHERE {_ACTIVE} LIMIT 1"
+_STOP = (
+    "UPDATE fleet_job SET state = 'stopped', owner = NULL, delivery = delivery + 1 "
+    f"WHERE {_ACTIVE} AND (cardinality(%s::text[]) = 0 OR id = ANY(%s::text[])) RETURNING id"
+)
+_KNOWN = "SELECT DISTINCT id FROM fleet_job WHERE batch_id = %s"
+_GO_ON = "UPDATE fleet_job SET state = 'queued' WHERE batch_id = %s AND state = 'stopped'"
+_RETRY = (
+    "UPDATE fleet_job SET state = 'queued', owner = NULL, result = NULL, begun = '{}', "
+    "round = round + 1, delivery = delivery + 1 WHERE batch_id = %s AND state = ANY(%s::text[])"
+)
+_RAISE = (
+    "UPDATE fleet_batch SET budget_usd = %s::numeric WHERE id = %s "
+    "AND spent_usd + held_usd <= %s::numeric RETURNING 1"
+)
+_WITHDRAWN = (
+    "SELECT k.* FROM unnest(%s::text[], %s::text[], %s::int[], %s::int[]) "
+    "AS k(batch_id, id, attempt, delivery) WHERE NOT EXISTS(SELECT 1 FROM fleet_job AS j WHERE "
+    "(j.batch_id, j.id, j.attempt, j.delivery) = (k.batch_id, k.id, k.attempt, k.delivery))"
 )
 
 
 class JobKey(NamedTuple):
-    """The name of an attempt: its batch, its job and its number."""
+    """The name of a queued attempt: its batch, its job, its number, and which delivery it is.
+
+    A command that stops or repeats an attempt begins its next delivery, so that the queue takes it
+    for another one, and what has the earlier one can change it no more.
+    """
 
     batch: str
     id: str
     attempt: int
+    delivery: int
 
     @classmethod
     def of(cls, text: str) -> Self:
         """Return the key that `str` wrote."""
-        batch, id_, attempt = text.split("/")
-        return cls(batch, id_, int(attempt))
+        batch, id_, attempt, delivery = text.split("/")
+        return cls(batch, id_, int(attempt), int(delivery))
 
     def __str__(self) -> str:
-        return f"{self.batch}/{self.id}/{self.attempt}"
+        return f"{self.batch}/{self.id}/{self.attempt}/{self.delivery}"
 
 
 async def put_batch(
@@ -86,7 +114,7 @@ async def put_batch(
 
 
 async def queued_of(database: FleetDatabase, batch: str) -> tuple[JobKey, ...]:
-    """Return the attempts of a batch that have not begun."""
+    """Return the attempts of a batch that wait for a worker."""
     return tuple(JobKey(batch, *row) for row in await database.run(_QUEUED, batch))
 
 
@@ -96,8 +124,53 @@ async def batches_of(database: FleetDatabase) -> tuple[str, ...]:
 
 
 async def has_ended(database: FleetDatabase, key: JobKey) -> bool:
-    """Return whether an attempt has a result, or is not there."""
+    """Return whether an attempt has a result, was withdrawn by a command, or is not there."""
     return not await database.run(_OPEN, *key)
+
+
+async def withdrawn_of(database: FleetDatabase, keys: Sequence[JobKey]) -> tuple[JobKey, ...]:
+    """Return those of the attempts whose delivery a command has ended."""
+    columns = map(list, zip(*keys, strict=True))
+    return tuple(JobKey(*row) for row in await database.run(_WITHDRAWN, *columns))
+
+
+async def is_active(database: FleetDatabase, batch: str) -> bool:
+    """Return whether an attempt of a batch waits or runs."""
+    return bool(await database.run(_IS_ACTIVE, batch))
+
+
+async def stop_jobs(database: FleetDatabase, batch: str, ids: Sequence[str]) -> int:
+    """Stop the attempts of a batch that wait or run, all or those of some jobs; return how many.
+
+    :raises NotFoundError: when there is no such batch or job.
+    """
+    known = {id_ for (id_,) in await database.run(_KNOWN, batch)}
+    if not known:
+        raise NotFoundError("batch", batch)
+    for id_ in ids:
+        if id_ not in known:
+            raise NotFoundError("job", id_)
+    return len(await database.run(_STOP, batch, list(ids), list(ids)))
+
+
+async def go_on(
+    database: FleetDatabase, batch: str, *, budget_usd: float | None, retry: frozenset[Status]
+) -> None:
+    """Let stopped attempts wait again, and repeat those that ended in one of these ways.
+
+    A repeated attempt has a new session. A higher budget repeats those that the budget ended.
+
+    :raises NotFoundError: when there is no such batch.
+    :raises InvalidInputError: for a budget that is spent already.
+    """
+    state, _ = await _batch(database, batch)
+    if budget_usd is not None:
+        if not await database.run(_RAISE, budget_usd, batch, budget_usd):
+            spent = format_usd(state.paid_usd + state.lost_usd)
+            raise InvalidInputError(f"--budget-usd {budget_usd:g}: {spent} are spent already")
+        retry |= {"stopped_budget"}
+    await database.run(_GO_ON, batch)
+    await database.run(_RETRY, batch, list(retry))
 
 
 async def state_of(database: FleetDatabase, batch: str) -> tuple[BatchState, str]:

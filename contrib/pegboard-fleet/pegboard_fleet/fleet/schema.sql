@@ -34,7 +34,10 @@ CREATE TABLE fleet_job(
     id text COLLATE "C" NOT NULL,
     attempt integer NOT NULL,
     data bytea NOT NULL,
-    state text NOT NULL DEFAULT 'queued', -- running, or the status of its result
+    -- queued, running, stopped, or the status of its result.
+    state text NOT NULL DEFAULT 'queued',
+    -- How often it was put into the queue again by a command: who has an earlier one has lost it.
+    delivery integer NOT NULL DEFAULT 0,
     owner text COLLATE "C",
     round integer NOT NULL DEFAULT 0,
     begun integer[] NOT NULL DEFAULT '{}',

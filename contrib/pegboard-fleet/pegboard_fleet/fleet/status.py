@@ -12,6 +12,7 @@ _WORKERS = (
     "FROM fleet_worker AS w LEFT JOIN fleet_job AS j ON j.owner = w.owner AND j.state = 'running' "
     "GROUP BY w.owner ORDER BY pool, started, w.owner"
 )
+_STOPPED = "SELECT count(*) FROM fleet_job WHERE batch_id = %s AND state = 'stopped'"
 
 
 class WorkerStatus(msgspec.Struct, frozen=True):
@@ -28,12 +29,13 @@ class WorkerStatus(msgspec.Struct, frozen=True):
 
 
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch; `summary` is its line for people."""
+    """A batch; `summary` is its line for people. `stopped` are those of the open attempts."""
 
     id: str
     pool: str
     attempts: int
     open: int
+    stopped: int
     ended: dict[str, int]
     paid_usd: float
     held_usd: float
@@ -61,11 +63,13 @@ async def workers_of(database: FleetDatabase) -> tuple[WorkerStatus, ...]:
 
 async def _batch(database: FleetDatabase, batch: str) -> BatchStatus:
     state, pool = await state_of(database, batch)
+    ((stopped,),) = await database.run(_STOPPED, batch)
     return BatchStatus(
         id=batch,
         pool=pool,
         attempts=len(state.attempts),
         open=len(state.open),
+        stopped=stopped,
         ended=dict(state.counts),
         paid_usd=state.paid_usd,
         held_usd=state.lost_usd,
@@ -80,5 +84,9 @@ def lines_of(status: FleetStatus) -> list[str]:
         f"{each.id}  pool {each.pool}, {each.state}, {each.running} of {each.concurrency} running"
         for each in status.workers
     ]
-    batches = [f"{each.id}  pool {each.pool}, {each.summary}" for each in status.batches]
+    batches = [
+        f"{each.id}  pool {each.pool}, {each.summary}"
+        + (f", {each.stopped} stopped" if each.stopped else "")
+        for each in status.batches
+    ]
     return [*(workers or ["no worker"]), *(batches or ["no batch"])]

@@ -12,7 +12,7 @@ from pegboard import hookimpl
 from pegboard.app import IdSource
 from pegboard.schema.event import Event
 from pegboard.storage import Change, Fence, OnCommit, OpenStorage, Storage
-from pegboard_fleet.fleet.database import VARIABLE
+from pegboard_fleet.fleet.options import VARIABLE
 
 _SCHEME = "fleet"
 _LOOK_S = 0.05

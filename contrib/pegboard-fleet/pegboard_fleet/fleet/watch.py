@@ -6,6 +6,7 @@ import os
 import socket
 
 from pegboard_postgres.workers import ALIVE, LEASE_S
+from psycopg import Error
 from psycopg.conninfo import make_conninfo
 
 from pegboard_fleet.fleet.database import FleetDatabase
@@ -35,10 +36,9 @@ _IS_GONE = (
 _LOSE = (
     f"WITH lost AS (UPDATE fleet_worker SET state = 'lost' WHERE {_LIVING} "
     f"AND (NOT EXISTS({ALIVE}) OR {_IS_GONE}) "
-    "RETURNING owner), gone AS (DELETE FROM worker USING lost WHERE worker.id = lost.owner) "
-    "SELECT owner FROM lost"
+    "RETURNING owner) DELETE FROM worker USING lost WHERE worker.id = lost.owner"
 )
-_STATES = "SELECT owner, state FROM fleet_worker WHERE pool = %s OR owner = %s"
+_STATES = f"SELECT owner, state FROM fleet_worker WHERE {_LIVING} OR owner = %s"
 _DRAIN = (
     "UPDATE fleet_worker SET state = 'draining' WHERE owner = %s "
     "AND state IN ('working', 'draining') RETURNING 1"
@@ -58,7 +58,7 @@ class FleetWatch:
         self._queue = queue
         self._own = own
         self._pool = pool
-        self._ended = frozenset[str]()
+        self._seen = frozenset[str]()
         self._swept_at = float("-inf")
 
     async def register(self, concurrency: int) -> None:
@@ -71,31 +71,42 @@ class FleetWatch:
         """Queue again what dead workers have not ended, and return the worker's own state.
 
         A worker is dead once its process is gone or its lease is over, by the clock of the server.
-        One worker queues its jobs again: of two, one could queue a job that a third has taken
-        already, and a job that is delivered twice takes a place of another.
         """
-        lost = await self._database.run(_LOSE, self._pool)  # by one worker alone
+        await self._database.run(_LOSE, self._pool)
         rows = await self._database.run(_STATES, self._pool, self._own)
         states = {str(own): str(state) for own, state in rows}
-        living = {own for own, state in states.items() if state in _ALIVE}
-        ended = frozenset(own for own, state in states.items() if state == "ended")
-        is_first = self._own == min(living, default="")
+        living = frozenset(own for own, state in states.items() if state in _ALIVE)
         now = asyncio.get_running_loop().time()
-        is_due = lost or (is_first and ended - self._ended) or now > self._swept_at + _SWEEP_S
-        if is_due and self._own in living:
-            await self._sweep()
+        if self._own not in living:
+            return states.get(self._own, "lost")
+        if self._seen - living or now > self._swept_at + _SWEEP_S:
+            if not await self._sweep():
+                return states[self._own]  # another worker sweeps: this one looks again
             self._swept_at = now
-        self._ended = ended
-        return states.get(self._own, "lost")
+        self._seen = living
+        return states[self._own]
 
-    async def _sweep(self) -> None:
-        # Who has a job is read before who lives: a worker registers before it takes one.
-        pending = await self._queue.pending(self._pool)
-        rows = await self._database.run(_STATES, self._pool, self._own)
-        living = {own for own, state in rows if state in _ALIVE}
-        for key, executor in pending:
-            if executor not in living:
-                await self._queue.put_back(self._pool, key)
+    async def _sweep(self) -> bool:
+        """Queue the jobs of dead workers again, alone; return whether that was done.
+
+        Of two workers that sweep at once, one could queue a job again that a third has taken
+        already. A job that is delivered twice takes a place that another one waits for.
+        """
+        try:
+            async with self._database.alone(self._pool) as lock:
+                if lock is None:
+                    return False
+                # Who has a job is read before who lives: a worker registers before it takes one.
+                pending = await self._queue.pending(self._pool)
+                rows = await self._database.run(_STATES, self._pool, self._own)
+                living = {own for own, state in rows if state in _ALIVE}
+                for key, executor in pending:
+                    if executor not in living:
+                        await lock.renew()
+                        await self._queue.put_back(self._pool, key)
+        except Error:
+            return False  # the server is away, or this process was too slow
+        return True
 
     async def leave(self) -> None:
         """Store that the worker has ended.

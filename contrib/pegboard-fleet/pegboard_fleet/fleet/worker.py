@@ -18,7 +18,7 @@ from pegboard.errors import PegboardError, StorageError
 from pegboard_fleet.attempts import Attempts, Sharing, is_throttled
 from pegboard_fleet.batch import MOST_ROUNDS
 from pegboard_fleet.fleet.database import FleetDatabase
-from pegboard_fleet.fleet.jobs import JobKey, TakenJob, has_ended
+from pegboard_fleet.fleet.jobs import JobKey, TakenJob, has_ended, withdrawn_of
 from pegboard_fleet.fleet.ledger import SharedLedger
 from pegboard_fleet.fleet.queue import Queue
 from pegboard_fleet.fleet.storage import SharedAccess, SharedDatabase
@@ -107,12 +107,21 @@ class Worker:
                     draining = asyncio.create_task(self._drain(), name="fleet-drain")
                 elif state not in ("working", "draining"):
                     self._lose("it was taken for dead, and others have its jobs")
+                await self._stop_withdrawn()
                 await asyncio.sleep(_AGAIN_S)
         except StorageError as error:
             self._fail(error)
         finally:
             if draining is not None and not draining.done():
                 draining.cancel()
+
+    async def _stop_withdrawn(self) -> None:
+        """End the attempts that a command of any machine has stopped."""
+        if not self._jobs:
+            return
+        for key in await withdrawn_of(self._database, tuple(self._jobs)):
+            if (task := self._jobs.get(key)) is not None and task.cancel():
+                self._say(f"{key}: stopped")
 
     async def _drain(self) -> None:
         await self._queue.drain()
@@ -139,7 +148,7 @@ class Worker:
             await asyncio.wait(tasks, timeout=_STOP_LIMIT_S)
 
     async def _work(self, key: JobKey) -> None:
-        """Run a job until it has ended for good and has left the queue.
+        """Run a job until it has ended for good or is stopped, and has left the queue.
 
         One that the queue delivers twice runs once.
         """
@@ -153,9 +162,15 @@ class Worker:
                 if (error := task.exception()) is None:
                     return
                 self._fail(error)
+            elif not self._end.done():
+                return  # a command has stopped it
         await asyncio.Event().wait()  # the process ends, and another worker has the job
 
     async def _run(self, key: JobKey) -> None:
+        earlier = {each for other, each in self._jobs.items() if other[:3] == key[:3]}
+        earlier -= {asyncio.current_task()}
+        if earlier:
+            await asyncio.wait(earlier)  # it was stopped, and still has the session
         while (job := await TakenJob.take(self._database, key, self.own)) is None:
             if await has_ended(self._database, key):
                 return
@@ -171,6 +186,8 @@ class Worker:
             attempt, result = job.attempt, await attempts.make(job.attempt)
             again = is_throttled(result) and attempt.round < MOST_ROUNDS
             if not await (job.again() if again else job.end(result)):
+                if await has_ended(self._database, key):
+                    return  # a command has stopped it
                 self._lose(f"another worker has taken over {key}")
                 await asyncio.Event().wait()  # until it is cancelled
             reason = escape_controls(result.error.partition("\n")[0])

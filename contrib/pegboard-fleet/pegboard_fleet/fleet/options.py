@@ -1,0 +1,76 @@
+"""The options of a fleet in the user's configuration: the table `plugins.fleet.options`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pegboard.app import UserFolders
+from pegboard.errors import ConfigError
+from pegboard.unstable import load_config, open_workspace
+
+VARIABLE = "PEGBOARD_DATABASE"
+_KEY = "plugins.fleet.options"
+
+
+class FleetOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the options of `pegboard fleet` are where the command line has none.
+
+    `database_file` is a file with the address of the database, for when `PEGBOARD_DATABASE` is not
+    set. `pool`, `concurrency`, `remote` and `work` are the options of `pegboard fleet worker`.
+    """
+
+    database_file: str | None = None
+    pool: str | None = None
+    concurrency: int | None = None
+    remote: str | None = None
+    work: str | None = None
+
+    def url(self) -> str:
+        """Return the address of the database, "" without a file.
+
+        :raises ConfigError: when the file cannot be read.
+        """
+        if self.database_file is None:
+            return ""
+        try:
+            return Path(self.database_file).expanduser().read_text().strip()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigError(
+                f"{_KEY}.database_file: cannot read {self.database_file}: {reason}; write the "
+                "address of the database into it, or set PEGBOARD_DATABASE",
+                key=f"{_KEY}.database_file",
+            ) from error
+
+    def defaults(self) -> dict[str, Any]:
+        """Return the defaults of the options of each command, as click takes them."""
+        worker = {
+            name: value
+            for name in ("pool", "concurrency", "remote", "work")
+            if (value := getattr(self, name)) is not None
+        }
+        submit = {"pool": self.pool} if self.pool is not None else {}
+        doctor = {"remote": self.remote} if self.remote is not None else {}
+        return {"worker": worker, "submit": submit, "doctor": doctor}
+
+
+async def read_options(env: Mapping[str, str]) -> FleetOptions:
+    """Return the options of the user's configuration; a project sets none.
+
+    :raises ConfigError: when a file is not valid, or an option is unknown or of another type.
+    """
+    loaded = await load_config(
+        open_workspace(Path()),
+        config_dir=UserFolders.of(env).config,
+        env=env,
+        overrides=None,
+        trusted=False,
+    )
+    found = loaded.config.plugins.get("fleet")
+    table = {} if found is None else found.options
+    try:
+        return msgspec.convert(table, FleetOptions)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{_KEY}: {error}", key=_KEY) from error
