@@ -11,8 +11,10 @@ import pytest
 from pegboard import PendingCall, SessionView, ToolResult
 from pegboard.schema.config import Config
 from pegboard.schema.session import Rule, Ruleset
+from pegboard_plugins import instructions
 from pegboard_plugins.instructions import chat_system_transform, tool_execute_after
 from pegboard_plugins.instructions.imports import imported_names
+from support.plugins.plugin_handles import handle
 from support.sessions.session_views import view
 
 RESULT = ToolResult(output="content", title="")
@@ -39,7 +41,7 @@ def below(session: SessionView, paths: Iterable[str]) -> list[str]:
 
 async def names(session: SessionView) -> list[str]:
     """Return the files whose text the system prompt has, below the worktree."""
-    system = await chat_system_transform(session, ("prompt",)) or ("prompt",)
+    system = await chat_system_transform(session, ("prompt",), handle(instructions)) or ("prompt",)
     paths = [each.split('from="')[1].split('"')[0] for each in system[1:]]
     return below(session, paths)
 
@@ -87,16 +89,20 @@ async def test_a_rule_for_certain_files_comes_with_the_first_of_them(project: Pa
     "name", ["GEMINI.md", ".github/copilot-instructions.md", ".cursorrules", ".windsurfrules"]
 )
 async def test_another_product_s_file_counts_where_there_is_no_other(
-    project: Path, name: str
+    project: Path, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = project / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("theirs")
 
     assert await names(view(project)) == [name]
+    line = f"{name} is read, since there is no AGENTS.md or CLAUDE.md"
+    assert any(line in each for each in caplog.messages)
+    caplog.clear()
 
     put(project, sub__AGENTS_md="ours")
     assert await names(view(project, directory=project / "sub")) == ["sub/AGENTS.md"]
+    assert caplog.messages == []
 
 
 async def test_rules_of_cursor_count_as_they_say(project: Path) -> None:
@@ -126,6 +132,20 @@ async def test_a_second_file_that_imports_the_first_brings_both(project: Path) -
     put(project, AGENTS_md="shared", CLAUDE_md="@AGENTS.md\n\nAnd this.")
 
     assert await names(view(project)) == ["CLAUDE.md", "AGENTS.md"]
+
+
+async def test_a_file_that_only_imports_another_adds_nothing(project: Path) -> None:
+    put(project, AGENTS_md="shared", CLAUDE_md="@AGENTS.md\n")
+    (project / ".claude").mkdir()
+    (project / ".claude" / "CLAUDE.md").write_text("@../AGENTS.md\n\nAnd this.")
+
+    assert await names(view(project)) == [".claude/CLAUDE.md", "AGENTS.md"]
+
+
+async def test_files_that_import_each_other_come_once(project: Path) -> None:
+    put(project, AGENTS_md="a @CLAUDE.md", CLAUDE_md="b @AGENTS.md")
+
+    assert await names(view(project)) == ["AGENTS.md", "CLAUDE.md"]
 
 
 async def test_imports_go_four_hops_far(project: Path) -> None:

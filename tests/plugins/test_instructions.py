@@ -9,11 +9,13 @@ from pegboard.schema.config import Config
 from pegboard.schema.message import AssistantMessage, MessagePath, MessageTime, Turn
 from pegboard.schema.part import Completed, CompletedSpan, PatchPart, ToolPart
 from pegboard.schema.session import Tokens
+from pegboard_plugins import instructions
 from pegboard_plugins.instructions import (
     LIMIT_BYTES,
     chat_system_transform,
     tool_execute_after,
 )
+from support.plugins.plugin_handles import handle
 from support.sessions.session_views import view
 
 
@@ -25,7 +27,7 @@ def project(tmp_path: Path) -> Path:
 
 
 async def _pieces(session: SessionView) -> tuple[str, ...]:
-    system = await chat_system_transform(session, ("prompt",))
+    system = await chat_system_transform(session, ("prompt",), handle(instructions))
     return () if system is None else system[1:]
 
 
@@ -38,17 +40,23 @@ def _config(*instructions: str) -> Config:
 
 
 async def test_without_files_the_prompt_stays(project: Path) -> None:
-    assert await chat_system_transform(view(project), ("prompt",)) is None
+    assert await chat_system_transform(view(project), ("prompt",), handle(instructions)) is None
 
 
-async def test_files_of_the_first_name_count_from_the_root_down(project: Path) -> None:
+async def test_the_files_of_a_folder_count_from_the_root_down(project: Path) -> None:
     (project / "AGENTS.md").write_text("root\n")
     (project / "sub" / "AGENTS.md").write_text("sub")
     (project / "sub" / "deep" / "AGENTS.md").write_text("below the directory")
     (project / "CLAUDE.md").write_text("other name")
+    (project / ".claude").mkdir()
+    (project / ".claude" / "CLAUDE.md").write_text("third name")
+    (project / "CONTEXT.md").write_text("only where none of the others is")
+    (project / "sub" / "CLAUDE.md").write_text("sub")
 
     assert await _pieces(view(project, directory=project / "sub")) == (
         piece(f"{project}/AGENTS.md", "root"),
+        piece(f"{project}/CLAUDE.md", "other name"),
+        piece(f"{project}/.claude/CLAUDE.md", "third name"),
         piece(f"{project}/sub/AGENTS.md", "sub"),
     )
 

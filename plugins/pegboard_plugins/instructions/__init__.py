@@ -15,11 +15,13 @@ from msgspec.structs import replace
 
 import pegboard.files
 import pegboard.unstable
-from pegboard import PendingCall, SessionView, ToolResult, hookimpl
+from pegboard import PendingCall, Plugin, SessionView, ToolResult, hookimpl
 from pegboard.schema.part import Completed, ToolPart
 
-NAMES = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md", "CONTEXT.md")
-"""The instruction file of a folder is the first of these that it has."""
+NAMES = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
+"""The instruction files of a folder, in their order."""
+OLDER = "CONTEXT.md"
+"""The instruction file of a folder that has none of `NAMES`."""
 LOCAL = "CLAUDE.local.md"
 """A file that counts as well, behind the others of its folder."""
 OTHERS = ("GEMINI.md", ".github/copilot-instructions.md", ".cursorrules", ".windsurfrules")
@@ -33,7 +35,7 @@ _WILDCARDS = frozenset("*?[")
 
 @hookimpl
 async def chat_system_transform(
-    session: SessionView, system: tuple[str, ...]
+    session: SessionView, system: tuple[str, ...], plugin: Plugin
 ) -> tuple[str, ...] | None:
     """Add one piece for each instruction file to the system prompt of a turn.
 
@@ -45,6 +47,8 @@ async def chat_system_transform(
     pieces = _pieces_of_prompt(session.id, session.turns[-1].prompt_id) if session.turns else []
     if not pieces:
         pieces.append(await asyncio.to_thread(_pieces, session))
+        if len(session.turns) <= 1 and (name := await asyncio.to_thread(_fallback, session)):
+            plugin.logger.warning("%s is read, since there is no AGENTS.md or CLAUDE.md", name)
     return (*system, *pieces[-1]) if pieces[-1] else None
 
 
@@ -140,7 +144,7 @@ def _loaded_files(session: SessionView) -> Iterator[Path]:
 def instruction_files(session: SessionView) -> tuple[Path, ...]:
     """Return the session's instruction files, resolved, each once.
 
-    First those of each folder from the worktree's root down to the directory: the first of `NAMES`
+    First those of each folder from the worktree's root down to the directory: those of `NAMES`
     that it has, its rules, and `LOCAL`. If there are none, the first of `OTHERS` counts. Then come
     the entries of the configuration in their order, and the user's rules. A relative entry is
     looked for in each of these folders, and never counts if it leads out of the worktree.
@@ -165,19 +169,27 @@ def instruction_files(session: SessionView) -> tuple[Path, ...]:
 def _of_folder(folder: Path, worktree: Path) -> Iterator[Path]:
     """Yield the instruction files of one folder, those for certain files left out."""
     named = list(_inside((folder / name for name in NAMES), worktree))
-    yield from [each for each in named[1:] if _imports(each, named[0])][:1] or named[:1]
+    yield from _distinct(named) if named[1:] else named or _inside((folder / OLDER,), worktree)
     yield from _inside(_rules_for_all(folder / RULES), worktree)
     yield from _inside((folder / LOCAL,), worktree)
 
 
-def _imports(file: Path, other: Path) -> bool:
-    """Return whether a file imports another, whose text it then includes."""
+def _distinct(files: list[Path]) -> list[Path]:
+    """Return the files without those that only import another, or that another imports."""
+    names = {file: {other: _import_of(file, other) for other in files} for file in files}
+    own = [each for each in files if _whole(each) not in set(names[each].values()) - {""}]
+    return [each for each in own if not any(names[other][each] for other in own)] or files[:1]
+
+
+def _import_of(file: Path, other: Path) -> str:
+    """Return the words by which a file imports another, "" if it does not."""
     text = _whole(file)
-    if "@" not in text:
-        return False
+    if "@" not in text or file == other:
+        return ""
     from pegboard_plugins.instructions.imports import imported_names  # few texts have imports
 
-    return any(file.parent.joinpath(name).resolve() == other for name in imported_names(text))
+    paths = ((name, file.parent.joinpath(name).resolve()) for name in imported_names(text))
+    return next((f"@{name}" for name, path in paths if path == other), "")
 
 
 def _of_others(folders: tuple[Path, ...], worktree: Path) -> Iterator[Path]:
@@ -186,6 +198,17 @@ def _of_others(folders: tuple[Path, ...], worktree: Path) -> Iterator[Path]:
     found = list(islice(_inside(named, worktree), 1))
     rules = (file for folder in folders for file in _rules_for_all(folder / OTHER_RULES))
     yield from found or _inside(rules, worktree)
+
+
+def _fallback(session: SessionView) -> str:
+    """Return the file of another product that was sent for lack of others, "" if none was."""
+    names = {os.path.basename(name) for name in OTHERS}  # noqa: PTH119 - a name
+    sent = [each for each in _sent_files(session) if each.name in names or ".cursor" in each.parts]
+    folders = _folders(session)
+    if not sent or any(file for each in folders for file in _of_folder(each, session.worktree)):
+        return ""
+    found = next((each for each in _of_others(folders, session.worktree) if each in sent), None)
+    return str(found.relative_to(session.worktree.resolve())) if found else ""
 
 
 def _rules_for_all(folder: Path) -> Iterator[Path]:
