@@ -82,7 +82,7 @@ async def _list(directory: Path, style: Literal["text", "json"]) -> None:
             return
         for file in found:
             differing = is_waiting(app, file)
-            mark = "not trusted" if differing else "runs"
+            mark = "switched off" if file.is_off else "not trusted" if differing else "runs"
             click.echo(escape_controls(f"{file.path} ({mark})"))
             _show(file)
         if not found:
@@ -145,7 +145,7 @@ def _row(app: App, file: HookFile) -> dict[str, object]:
 
 def waiting_files(app: App) -> list[Path]:
     """Return the hook files of the project whose hooks do not run before the user trusts them."""
-    return [file.path for file in files_of(app, FILES) if file.hooks and is_waiting(app, file)]
+    return [file.path for file in found_files(app, FILES) if file.hooks and is_waiting(app, file)]
 
 
 def _show(file: HookFile) -> None:

@@ -13,12 +13,13 @@ from pegboard_plugins.commandhooks.hookfiles import (
     places,
     read_hooks,
     wanted_digests,
+    without_disabled,
 )
 
 
 def found_files(app: App, files: ForeignFiles, home: Path | None = None) -> list[HookFile]:
     """Return the hook files of the user, of the project and of bundles; it blocks."""
-    return [*files_of(app, files, home)]
+    return without_disabled([*files_of(app, files, home)], home or Path.home())
 
 
 def files_of(app: App, files: ForeignFiles, home: Path | None = None) -> Iterator[HookFile]:

@@ -46,12 +46,25 @@ _LOOKED_AT_BYTES = 64 * 1024
 
 
 class HookFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A hook file as it was read: its hooks, what of it is not honoured, and its digest."""
+    """A hook file as it was read: its hooks, what of it is not honoured, and its digest.
+
+    `is_off`: its settings switch hooks off, and those of all files where it is the user's.
+    """
 
     path: Path
     digest: str
     hooks: tuple[CommandHook, ...] = ()
     notes: tuple[str, ...] = ()
+    is_off: bool = False
+
+
+def without_disabled(files: list[HookFile], home: Path) -> list[HookFile]:
+    """Return the files without the hooks that the user's settings of Claude Code switch off."""
+    if not any(each.is_off and each.path == home / ".claude" / "settings.json" for each in files):
+        return files
+    left = (tuple(hook for hook in each.hooks if hook.product != "claude") for each in files)
+    both = zip(files, left, strict=True)
+    return [msgspec.structs.replace(file, hooks=hooks) for file, hooks in both]
 
 
 def places(
@@ -78,11 +91,13 @@ def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | 
         table = tomllib.loads(text) if path.suffix == ".toml" else msgspec.json.decode(text)
     except (ValueError, msgspec.MsgspecError, RecursionError) as wrong:
         return HookFile(path=path, digest=digest, notes=(f"{path} cannot be read: {wrong}",))
+    if isinstance(table, dict) and table.get("disableAllHooks") is True:
+        return HookFile(path=path, digest=digest, is_off=True)
     if not isinstance(table, dict) or not isinstance(table.get("hooks"), dict):
         return None
     settings = table.get("hooksConfig")
     settings = settings if isinstance(settings, dict) else {}
-    if table.get("disableAllHooks") is True or settings.get("enabled") is False:
+    if settings.get("enabled") is False:
         return None
     reader = _Reader(product, path, is_project=is_project, off=settings.get("disabled"))
     hooks = tuple(reader.read(table["hooks"]))

@@ -22,6 +22,12 @@ _STRICTNESS: tuple[Decision, ...] = ("deny", "ask", "")
 _MEANINGS: dict[str, Decision] = {"deny": "deny", "block": "deny", "ask": "ask", "defer": "ask"}
 _ALLOWING = frozenset({"allow", "approve"})
 _DECIDING = frozenset({"PreToolUse", "PermissionRequest"})
+_REFUSED_BY_CODEX = {
+    "PreToolUse": frozenset({"continue", "stopReason", "suppressOutput"}),
+    "PermissionRequest": frozenset({"continue", "interrupt"}),
+    "PostToolUse": frozenset({"updatedMCPToolOutput"}),
+}
+"""By event the output that Codex refuses in its own hooks, and that counts here."""
 _OF_REQUESTS = frozenset({"behavior", "message", "interrupt"})
 
 
@@ -165,6 +171,14 @@ def _unhonoured(
     for key in dict.fromkeys(found):
         yield f"{hook.label}: `{key}` of its output is not honoured"
     words = (own.get("permissionDecision"), answer.get("decision"), request.get("behavior"))
+    if hook.product == "codex":
+        refused = _REFUSED_BY_CODEX.get(hook.event, frozenset())
+        named = [key for key in (*answer, *own, *request) if key in refused]
+        named += ["ask"] if hook.event == "PreToolUse" and "ask" in words else []
+        if own.get("updatedInput") is not None and "allow" not in words:
+            named += ["updatedInput` without `allow"]
+        for key in named:
+            yield f"{hook.label}: Codex itself refuses `{key}`; here it counts"
     if hook.event in _DECIDING and any(str(word) in _ALLOWING for word in words):
         yield f"{hook.label}: its `allow` is not honoured, since a hook never loosens a rule"
 

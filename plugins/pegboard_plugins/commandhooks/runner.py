@@ -20,6 +20,7 @@ from pegboard_plugins.commandhooks.hookfiles import (
     places,
     read_hooks,
     wanted_digests,
+    without_disabled,
 )
 from pegboard_plugins.commandhooks.hookinput import hook_env, hook_input, write_transcript
 from pegboard_plugins.commandhooks.hookprocess import hook_ended, mentions_transcript
@@ -280,7 +281,7 @@ class HookRunner:
             bundled = [*bundle_hooks(session.places, session.worktree, session.trust)]
             self._files |= {file.path: (None, file) for file in bundled}
             found += bundled
-        return found
+        return without_disabled(found, home)
 
     async def _opened(self) -> Host:
         try:

@@ -7,7 +7,7 @@ import pytest
 
 from pegboard import App
 from pegboard_plugins.commandhooks.hookfiles import read_hooks
-from support.plugins.hook_house import WRITE, House, Json, own
+from support.plugins.hook_house import CLAUDE, CODEX, SHELL, WRITE, House, Json, own
 
 
 @pytest.fixture
@@ -97,3 +97,36 @@ async def test_a_request_is_told_with_the_arguments_of_its_call(house: House) ->
 
     assert house.given["tool_name"] == "Write"
     assert house.given["tool_input"]["file_path"] == str(house.project / "made.txt")
+
+
+async def test_the_user_switches_the_hooks_of_a_project_off(house: House) -> None:
+    house.write(house.project / CLAUDE, "PreToolUse", "echo no >&2; exit 2")
+    (house.home / ".claude").mkdir()
+    settings = house.home / CLAUDE
+    settings.write_text("{}")
+    await house.run(SHELL, trust=True)
+    stopped = not house.ran
+    settings.write_text(json.dumps({"disableAllHooks": True}))
+    await house.run(SHELL, trust=True)
+
+    assert (stopped, house.ran) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "named"),
+    [
+        (own("PreToolUse", permissionDecision="ask"), "ask"),
+        ({"suppressOutput": True}, "suppressOutput"),
+        (own("PreToolUse", updatedInput={}), "updatedInput` without `allow"),
+        (own("PreToolUse", permissionDecision="deny"), ""),
+    ],
+)
+async def test_what_codex_refuses_of_its_hooks_is_named(
+    house: House, caplog: pytest.LogCaptureFixture, answer: Json, named: str
+) -> None:
+    house.hook("PreToolUse", house.saying(answer), at=CODEX)
+    await house.run(SHELL)
+
+    lines = [each for each in caplog.messages if "Codex itself refuses" in each]
+    assert len(lines) == bool(named)
+    assert all(f"`{named}`; here it counts" in each for each in lines)
