@@ -119,10 +119,11 @@ async def _with_folders(
             rest,
         )
     allowed = setup.allowed if plugin.options.permissions == "all" else ()
-    if not setup.tightening and not allowed:
+    if not setup.tightening and not allowed and not setup.plans:
         return None
     return evolve(
         config,
+        default_agent=config.default_agent or ("plan" if setup.plans else None),
         permission=_before_the_users(config, allowed),
         rulesets=(*config.rulesets, *setup.tightening),
     )

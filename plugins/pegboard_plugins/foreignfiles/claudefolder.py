@@ -20,6 +20,8 @@ LIMIT_BYTES = 256 * 1024
 FOLDER = ".claude"
 DEFINITIONS = ("agents", "commands")
 SETTINGS = ("settings.json", "settings.local.json")
+PLAN = "plan"
+"""The mode of settings that Pegboard starts in as well; others would allow more."""
 MOST_FILES = 500
 MOST_FOLDERS = 200
 _NAME = re.compile(r"[A-Za-z0-9][\w:.-]{0,63}")
@@ -49,12 +51,16 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaudeSetup(msgspec.Struct, kw_only=True):
-    """The parts of the folders for Pegboard; `notes` name those that do not count."""
+    """The parts of the folders for Pegboard; `notes` name those that do not count.
+
+    `plans`: the settings say that a session starts with a plan.
+    """
 
     agents: tuple[Agent, ...] = ()
     commands: tuple[Command, ...] = ()
     rules: tuple[ForeignRule, ...] = ()
     notes: tuple[str, ...] = ()
+    plans: bool = False
 
     @property
     def tightening(self) -> tuple[Ruleset, ...]:
@@ -76,6 +82,7 @@ def read_setup(places: Places, trusted: Mapping[Path, bytes]) -> ClaudeSetup:
     commands: dict[str, Command] = {}
     rules: list[ForeignRule] = []
     notes: list[str] = []
+    mode = ""
     root = places.workspace.worktree
     for folder in (places.home, *places.projects):
         is_project = folder != places.home
@@ -91,13 +98,22 @@ def read_setup(places: Places, trusted: Mapping[Path, bytes]) -> ClaudeSetup:
             path = folder / FOLDER / name
             found, problems = settings_rules(path, places, is_project=is_project)
             rules += found
+            mode = default_mode(path) or mode
             notes += [f"{_short(path, places)}: {each}" for each in problems]
     return ClaudeSetup(
         agents=tuple(agents.values()),
         commands=tuple(commands.values()),
         rules=tuple(rules),
         notes=tuple(notes),
+        plans=mode == PLAN,
     )
+
+
+def default_mode(path: Path) -> str:
+    """Return the mode that a file of settings starts sessions in, "" if it names none."""
+    permissions = read_settings(path)[0].get("permissions") if path.is_file() else None
+    mode = permissions.get("defaultMode") if isinstance(permissions, Mapping) else None
+    return mode if isinstance(mode, str) else ""
 
 
 def settings_rules(

@@ -20,7 +20,25 @@ _PATH_TOOLS = {"Read": ("read", "edit"), "Edit": ("edit",)}
 _UNREAD = frozenset({"Write", "NotebookEdit", "MultiEdit", "Glob", "Grep"})
 """Tools of which Claude Code looks at no rule with a path."""
 _BEHIND_A_DOMAIN = ("", "/*", ":*")
-_PARAMETER = re.compile(r"[a-z_]+:.*", re.DOTALL)
+_PARAMETER = re.compile(r"([A-Za-z_-]+):.*", re.DOTALL)
+_SPAWNING = frozenset(
+    {
+        *("description", "isolation", "max_turns", "mode", "model", "prompt", "resume"),
+        *("run_in_background", "subagent_type", "team_name"),
+    }
+)
+_PARAMETERS = {
+    "Bash": frozenset(
+        {"command", "dangerouslyDisableSandbox", "description", "run_in_background", "timeout"}
+    ),
+    "Agent": _SPAWNING,
+    "Task": _SPAWNING,
+    "Skill": frozenset({"args", "skill"}),
+    "Read": frozenset({"file_path", "limit", "offset", "pages"}),
+    "Edit": frozenset({"file_path", "new_string", "old_string", "replace_all"}),
+}
+"""The arguments of tools whose rules can have other text before a colon as well."""
+_ASKED = "asked about whatever its arguments are"
 
 
 class Anchors(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,7 +102,8 @@ def _pairs(text: str, action: Action, anchors: Anchors) -> tuple[_Pairs, str]:
         return (), "not a rule"
     name, given = match[1], match[2]
     if name.startswith("mcp__"):
-        return tuple((each, "*") for each in server_tools(name)), ""
+        found = tuple((each, "*") for each in server_tools(name))
+        return _whole(found, action) if given not in {None, "", "*"} else (found, "")
     permission = PERMISSIONS.get(name)
     if permission is None:
         return (), f"Pegboard has no tool {name}"
@@ -95,6 +114,8 @@ def _of_tool(name: str, given: str | None, action: Action, anchors: Anchors) -> 
     permission = PERMISSIONS[name]
     if given is None or given in {"", "*"}:
         return ((permission, "*"),), ""
+    if _names_parameter(name, given):
+        return _whole(((permission, "*"),), action)
     if name in _PATH_TOOLS:
         both = _PATH_TOOLS[name] if action == "deny" else (permission,)
         return tuple(pair for each in both for pair in _paths(each, given, anchors)), ""
@@ -102,9 +123,20 @@ def _of_tool(name: str, given: str | None, action: Action, anchors: Anchors) -> 
         return tuple((permission, pattern) for pattern in patterns), ""
     if name in _UNREAD:
         return (), f"paths of {name} are not looked at, in Claude Code neither; use Edit or Read"
-    if action == "allow" or not _PARAMETER.fullmatch(given):
-        return (), f"Pegboard has no such rule for {name}"
-    return ((permission, "*"),), "asked about whatever its arguments are"
+    return (), f"Pegboard has no such rule for {name}"
+
+
+def _whole(pairs: _Pairs, action: Action) -> tuple[_Pairs, str]:
+    """Return what a rule about an argument becomes: all calls of the tool are asked about."""
+    return ((), "a rule about an argument allows nothing") if action == "allow" else (pairs, _ASKED)
+
+
+def _names_parameter(name: str, given: str) -> bool:
+    """Return whether a rule is about an argument; `Bash(timeout:*)` is about the program."""
+    match = _PARAMETER.fullmatch(given)
+    if match is None or given.startswith("domain:") or (name == "Bash" and given.endswith(":*")):
+        return False
+    return match[1] in _PARAMETERS.get(name, {match[1]})
 
 
 def _patterns(name: str, given: str) -> tuple[str, ...]:

@@ -8,8 +8,10 @@ from typing import Any
 from pegboard.unstable import read_bounded
 from pegboard_plugins.foreignfiles.claudefolder import (
     FOLDER,
+    PLAN,
     SETTINGS,
     Places,
+    default_mode,
     definition_files,
     read_definition,
     read_settings,
@@ -39,7 +41,7 @@ _REASONS = {
     "statusLine": "the chat has its own last line",
 }
 _OF_PERMISSIONS = {
-    "defaultMode": "`--agent plan` plans, and no mode of Pegboard skips permissions",
+    "defaultMode": "`--mode` chooses what runs before you are asked; files of settings do not",
     "additionalDirectories": _REASONS["additionalDirectories"],
     "disableBypassPermissionsMode": "there is no such mode to switch off",
 }
@@ -148,6 +150,10 @@ def _settings(home: Home, places: Places, path: Path, *, is_project: bool) -> Fo
     permissions = table.get("permissions")
     if isinstance(permissions, Mapping):
         covered = frozenset({"allow", "ask", "deny"})
+        if (mode := default_mode(path)) in {PLAN, "default"}:
+            covered |= {"defaultMode"}
+            what, becomes = f"defaultMode {mode}", "the agent that a session starts with"
+            found.append(_row(what, home.short(path), becomes, "acts", is_project=is_project))
         found += keys_of(home, path, permissions, _OF_PERMISSIONS, covered)
     found += hooks_of(home, "claude", path, is_project=is_project)
     if isinstance(model := table.get("model"), str):

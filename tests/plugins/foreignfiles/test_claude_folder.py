@@ -213,6 +213,57 @@ async def test_a_rule_that_becomes_an_ask_loosens_no_deny(house: House) -> None:
         assert await verdict(app, "webfetch", "https://b.org/x") == "ask"
 
 
+PARAMETERS = {
+    "Bash(run_in_background:true)": ("bash", "ls"),
+    "Agent(model:opus)": ("task", "explore"),
+    "Task(subagent_type:x)": ("task", "explore"),
+    "Skill(args:x)": ("skill", "deploy"),
+    "Read(pages:1-5)": ("read", "{project}/a.pdf"),
+    "Edit(replace_all:true)": ("edit", "a"),
+    "Write(content:x)": ("edit", "a"),
+    "WebFetch(url:x)": ("webfetch", "https://a.org"),
+    "WebSearch(query:x)": ("websearch", "x"),
+    "Grep(-A:3)": ("grep", "x"),
+    "Glob(pattern:x)": ("glob", "x"),
+    "mcp__docs__search(query:x)": ("docs_search", "*"),
+}
+
+
+@pytest.mark.parametrize("rule", PARAMETERS)
+@pytest.mark.parametrize("action", ["deny", "ask", "allow"])
+async def test_a_rule_about_an_argument_asks_about_the_tool_and_says_so(
+    house: House, caplog: pytest.LogCaptureFixture, rule: str, action: str
+) -> None:
+    settings(house.home, **{action: [rule]})
+    name, pattern = PARAMETERS[rule]
+    wanted = "deny" if action == "allow" else "ask"
+    config = {"permission": {"*": "deny" if action == "allow" else "allow"}}
+
+    async with opened(house, config=config) as app:
+        pattern = pattern.format(project=app.workspace.worktree)
+        assert await verdict(app, name, pattern) == wanted
+    assert action == "allow" or any(f"{action} {rule} (asked" in each for each in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "pattern"),
+    [
+        ("Bash(timeout:*)", "bash", "timeout 5 ls"),
+        ("Bash(npm:test)", "bash", "npm:test"),
+        ("Agent(kit:reviewer)", "task", "kit:reviewer"),
+        ("Skill(kit:deploy)", "skill", "kit:deploy"),
+    ],
+)
+async def test_a_name_with_a_colon_is_no_argument(
+    house: House, rule: str, name: str, pattern: str
+) -> None:
+    settings(house.home, deny=[rule])
+
+    async with opened(house, config={"permission": {"*": "allow"}}) as app:
+        assert await verdict(app, name, pattern) == "deny"
+        assert await verdict(app, name, "other") == "allow"
+
+
 async def test_neither_claude_code_s_rules_nor_the_project_s_loosen_the_other_s(
     house: House,
 ) -> None:
@@ -316,3 +367,20 @@ async def test_a_broken_file_of_settings_is_named_and_the_rest_counts(
         assert await verdict(app, "edit", "x") == "deny"
 
     assert any("settings.local.json: is not valid JSON" in each for each in caplog.messages)
+
+
+@pytest.mark.parametrize("whose", ["user", "project"])
+@pytest.mark.parametrize(
+    ("mode", "agent"),
+    [("plan", "plan"), ("acceptEdits", "build"), ("bypassPermissions", "build"), (7, "build")],
+)
+async def test_settings_start_with_a_plan_and_allow_nothing(
+    house: House, whose: str, mode: object, agent: str
+) -> None:
+    settings(house.home if whose == "user" else house.project, defaultMode=mode)
+
+    async with opened(house) as app:
+        assert app.default_agent().name == agent
+        assert app.config.permission_mode is None
+    async with opened(house, config={"default_agent": "build"}) as app:
+        assert app.default_agent().name == "build"
