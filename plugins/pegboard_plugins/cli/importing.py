@@ -4,6 +4,7 @@ import difflib
 import hashlib
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from pegboard.unstable import open_workspace, refuse_within_tool
 from pegboard_plugins.cli.configkeys import changed, config_file, write_settings
 from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.render import one_line
-from pegboard_plugins.cli.tables import show_table
+from pegboard_plugins.cli.tables import table as as_table
 from pegboard_plugins.foreignfiles.claudesurvey import claude_findings
 from pegboard_plugins.foreignfiles.findings import BrokenFile, ForeignFinding, Found, Home, Survey
 from pegboard_plugins.foreignfiles.opencodesurvey import opencode_findings
@@ -37,12 +38,13 @@ _STATES = {
     "trust": "acts after `pegboard trust allow`",
     "hooks": "acts after `pegboard trust allow`",
     "import": "written by import",
+    "with": "written with --project",
+    "without": "written without --project",
     "cannot": "cannot",
     "broken": "broken",
 }
-_WIDTH = 60
-_LAST = 1000
-"""The width of the last column, whose text is all that says what to do."""
+_WIDTH = 1000
+"""The most characters of a cell, whose text is all that says what to do."""
 _DIGEST_LETTERS = 16
 
 
@@ -154,11 +156,12 @@ def import_settings(  # noqa: PLR0913 - the options, all keyword-only
     settings = config_file(directory, project=project)
     folder = workspace.worktree / ".pegboard" if project else settings.parent
     plan = ImportPlan(settings, folder, chosen)
-    _show(rows, broken, style)
+    _show(rows, broken, style, project=project)
     if style == "text" and plan.texts:
-        click.echo(escape_controls(plan.diff()), nl=False)
+        click.echo(escape_controls(plan.diff().removesuffix("\n")))
     if plan.texts and dry_run:
-        click.echo(f"to write this: pegboard import {product} --yes={plan.digest}", err=True)
+        way = f"pegboard import {product}{' --project' if project else ''} --yes={plan.digest}"
+        click.echo(f"to write this: {way}", err=True)
     elif plan.texts:
         _confirm(plan, answer)
         plan.write(directory)
@@ -178,10 +181,22 @@ def _confirm(plan: ImportPlan, answer: str | None) -> None:
 
 
 def _show(
-    rows: Sequence[ForeignFinding], broken: Sequence[BrokenFile], style: Literal["text", "json"]
+    rows: Sequence[ForeignFinding],
+    broken: Sequence[BrokenFile],
+    style: Literal["text", "json"],
+    *,
+    project: bool,
 ) -> None:
+    other = "without" if project else "with"
     table: list[tuple[str, str, str, str | None, str | None]] = [
-        (each.found, each.file, each.state, each.becomes, each.reason) for each in rows
+        (
+            each.found,
+            each.file,
+            other if each.state == "import" and each.is_project != project else each.state,
+            each.becomes,
+            each.reason,
+        )
+        for each in rows
     ]
     table += [("file", each.file, "broken", None, each.reason) for each in broken]
     if style == "json":
@@ -189,19 +204,23 @@ def _show(
         click.echo(as_json([dict(zip(names, each, strict=True)) for each in table], indent=2))
         return
     cells = [
-        (
-            one_line(found, _WIDTH),
-            one_line(file, _WIDTH),
-            _STATES[state],
-            "; ".join(filter(None, (becomes, reason))),
-        )
+        (found, file, _STATES[state], "; ".join(filter(None, (becomes, reason))))
         for found, file, state, becomes, reason in table
     ]
-    show_table(("FOUND", "FILE", "STATE", "BECOMES"), cells, none="nothing was found", width=_LAST)
+    lines = as_table(("FOUND", "FILE", "STATE", "BECOMES"), cells, width=_WIDTH)
+    room = shutil.get_terminal_size().columns if sys.stdout.isatty() else len(lines)
+    if not cells:
+        click.echo("nothing was found", err=True)
+    elif max(map(len, lines.splitlines())) <= room:
+        click.echo(lines, nl=False)
+    else:  # in a narrow terminal a row is lines of its own
+        for found, file, state, becomes in cells:
+            click.echo(f"{one_line(found, _WIDTH)} ({one_line(file, _WIDTH)}): {state}")
+            click.echo(f"  {one_line(becomes, _WIDTH)}")
 
 
 async def _with_known_models(directory: Path, rows: list[ForeignFinding]) -> list[ForeignFinding]:
-    """Return the findings, in which a model that no provider here serves cannot be had."""
+    """Return the findings, in which a model that no provider here lists cannot be had."""
     models = {
         str(value)
         for each in rows
@@ -214,11 +233,19 @@ async def _with_known_models(directory: Path, rows: list[ForeignFinding]) -> lis
     with TemporaryDirectory(prefix="pegboard-") as folder:  # a look makes no database of the user
         options = AppOptions(env={**os.environ, "PEGBOARD_DATABASE": f"{folder}/pegboard.db"})
         async with open_app(directory, options) as app:
+            listed = {(each.provider_id, each.id) for each in await app.models(without_keys=True)}
+            providers = {provider for provider, _ in listed}
             for name in models:
                 try:
-                    await app.resolve_model(name)
+                    model = await app.resolve_model(name)
                 except PegboardError as error:
                     unknown[name] = str(error)
+                    continue
+                if model.provider_id in providers and (model.provider_id, model.id) not in listed:
+                    unknown[name] = (
+                        f"{model.provider_id} lists no model {model.id}; if it serves it,"
+                        f" `pegboard config set model {name}` names it"
+                    )
     return [
         replace(each, state="cannot", becomes=None, reason=unknown[names[0]], settings=())
         if (names := [str(value) for _, value in each.settings if str(value) in unknown])

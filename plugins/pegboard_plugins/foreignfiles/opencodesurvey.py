@@ -7,6 +7,7 @@ from typing import Any
 
 from pegboard.schema.config import AgentConfig
 from pegboard_plugins.foreignfiles.findings import (
+    NEEDS_MCP,
     BrokenFile,
     ForeignFinding,
     Found,
@@ -29,6 +30,15 @@ _OPENCODE_REASONS = {
 }
 
 
+_UNREAD = {
+    "plugin": "it is not Python: `pegboard plugins new` begins one with hooks of Pegboard",
+    "tool": "it is not Python: a function in `.pegboard/tool/NAME.py` is a tool",
+    "mode": "a file in `.opencode/agent` with `mode: primary` is the same",
+    "theme": _OPENCODE_REASONS["theme"],
+}
+"""Folders whose files have no effect, and why."""
+
+
 def opencode_findings(home: Home) -> Found:
     """Return what is found of OpenCode, the user's first: most of it acts where it is."""
     found: Found = []
@@ -45,11 +55,31 @@ def opencode_findings(home: Home) -> Found:
                     found.append(command_of(home, path, name, is_project=False))
                 else:
                     found.append(_agent(home, path, name))
+        found += _documents(home, folder, inner)
+        found += _code(home, inner)
         for name in ("opencode.json", "opencode.jsonc"):
             for path in dict.fromkeys((folder / name, inner / name)):
                 table = table_of(home, path, found)
                 found += _opencode_settings(home, path, table, is_project=is_project)
     return found
+
+
+def _documents(home: Home, folder: Path, inner: Path) -> Iterator[ForeignFinding]:
+    """Yield the instructions and the skills, which act where they are."""
+    if (folder / "AGENTS.md").is_file():
+        yield home.row("instructions", folder / "AGENTS.md", "instructions")
+    for kind in ("skill", "skills"):
+        for path in sorted((inner / kind).rglob("SKILL.md")):
+            yield home.row(f"skill {path.parent.name}", path, "skill")
+
+
+def _code(home: Home, inner: Path) -> Iterator[ForeignFinding]:
+    """Yield the files that nothing here can run or read."""
+    for kind, reason in _UNREAD.items():
+        for folder in (inner / kind, inner / f"{kind}s"):
+            for path in sorted(folder.glob("*")):
+                if path.is_file() and path.suffix != ".py":
+                    yield home.row(f"{kind} {path.stem}", path, None, "cannot", reason)
 
 
 def _agent(home: Home, path: Path, name: str) -> ForeignFinding | BrokenFile:
@@ -79,6 +109,8 @@ def _opencode_settings(
         if key in _OPENCODE_REASONS:
             reason = _OPENCODE_REASONS[key]
             yield home.row(key, path, None, state="cannot", reason=reason)
+        elif key == "mcp" and isinstance(value, Mapping) and is_project:
+            yield from (_server(home, path, str(name)) for name in value)
         elif is_project:
             state: State = "acts" if key == "permission" else "trust"
             yield home.row(key, path, key, state=state)
@@ -98,6 +130,14 @@ def _opencode_settings(
         else:
             reason = f"copy {home.short(path)} to Pegboard's settings folder, which reads the form"
             yield home.row(key, path, None, state="cannot", reason=reason)
+
+
+def _server(home: Home, path: Path, name: str) -> ForeignFinding:
+    """Return a server of a project, which acts after trust where servers can be used."""
+    what = f"MCP server {name}"
+    if home.has_mcp:
+        return home.row(what, path, f"mcp.{name}", "trust")
+    return home.row(what, path, None, "cannot", NEEDS_MCP)
 
 
 def _opencode_servers(table: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from pegboard.errors import ConfigError
 from pegboard.unstable import json_config, read_bounded
 from pegboard_plugins.foreignfiles.findings import (
@@ -19,6 +21,7 @@ from pegboard_plugins.foreignfiles.findings import (
 )
 from pegboard_plugins.shared.frontend import front_matter
 
+_CODEX_PROVIDER = "openai"
 _SANDBOXES = {"read-only": "strict", "workspace-write": "workspace"}
 _CODEX_REASONS = {
     "approval_policy": "rules in `permission` say what is asked; `--auto` asks nothing",
@@ -68,8 +71,9 @@ def codex_findings(home: Home) -> Found:
 def _codex_settings(
     home: Home, path: Path, table: Mapping[str, Any], *, is_project: bool
 ) -> Iterator[ForeignFinding | BrokenFile]:
+    provider = table.get("model_provider", _CODEX_PROVIDER)
     if isinstance(model := table.get("model"), str):
-        yield _model(home, path, "openai", model, is_project=is_project)
+        yield _codex_model(home, path, f"model {model}", provider, model, is_project=is_project)
     if isinstance(mode := table.get("sandbox_mode"), str):
         level = _SANDBOXES.get(mode)
         reason = None if level else "to run without a sandbox, set `sandbox` to off yourself"
@@ -86,21 +90,44 @@ def _codex_settings(
     for name, entry in profiles.items() if isinstance(profiles, Mapping) else ():
         chosen = entry.get("model") if isinstance(entry, Mapping) else None
         if isinstance(chosen, str):
-            key = ("profile", str(name), "model")
-            yield ForeignFinding(
-                found=f"profile {name}",
-                file=home.short(path),
-                becomes=f"profile.{name}",
-                state="import",
-                reason="its model; the rest is not taken over" if len(entry) > 1 else None,
-                settings=((key, f"openai/{chosen}"),),
+            found = _codex_model(
+                home,
+                path,
+                f"profile {name}",
+                entry.get("model_provider", provider),
+                chosen,
+                key=("profile", str(name), "model"),
             )
+            rest = entry.keys() - {"model", "model_provider"} and found.state == "import"
+            reason = "its model; the rest is not taken over" if rest else found.reason
+            yield replace(found, reason=reason)
         else:
             reason = "it names no model"
             yield home.row(f"profile {name}", path, None, state="cannot", reason=reason)
     yield from servers_of(home, path, table.get("mcp_servers"), is_project=is_project)
     yield from hooks_of(home, "codex", path, is_project=is_project)
-    yield from keys_of(home, path, table, _CODEX_REASONS, _CODEX_KNOWN)
+    known = _CODEX_KNOWN | ({"model_provider"} if provider == _CODEX_PROVIDER else frozenset())
+    yield from keys_of(home, path, table, _CODEX_REASONS, known)
+
+
+def _codex_model(  # noqa: PLR0913 - the finding's parts
+    home: Home,
+    path: Path,
+    found: str,
+    provider: object,
+    model: str,
+    *,
+    key: tuple[str, ...] = ("model",),
+    is_project: bool = False,
+) -> ForeignFinding:
+    """Return what a model becomes; one of a provider that Codex alone knows becomes nothing."""
+    if provider == _CODEX_PROVIDER:
+        return _model(home, path, "openai", model, found=found, key=key, is_project=is_project)
+    reason = (
+        f"model_provider {provider} is a table of Codex: add `provider.{provider}` to"
+        f" pegboard.toml, then `pegboard config set {'.'.join(key)} {provider}/{model}`"
+    )
+    return home.row(found, path, None, "cannot", reason)
 
 
 def _codex_prompts(
@@ -171,17 +198,24 @@ def _instructions(home: Home, path: Path) -> Iterator[ForeignFinding]:
         )
 
 
-def _model(
-    home: Home, path: Path, provider: str, model: str, *, is_project: bool
+def _model(  # noqa: PLR0913 - the finding's parts
+    home: Home,
+    path: Path,
+    provider: str,
+    model: str,
+    *,
+    found: str = "",
+    key: tuple[str, ...] = ("model",),
+    is_project: bool,
 ) -> ForeignFinding:
     name = f"{provider}/{model}"
     return ForeignFinding(
-        found=f"model {model}",
+        found=found or f"model {model}",
         file=home.short(path),
-        becomes=f'model = "{name}"',
+        becomes=f'{".".join(key)} = "{name}"',
         state="import",
         is_project=is_project,
-        settings=((("model",), name),),
+        settings=((key, name),),
     )
 
 

@@ -204,3 +204,84 @@ async def test_nothing_to_find_is_nothing_lost(pegboard: CommandLine) -> None:
 
     assert (done.code, done.out) == (0, "")
     assert "nothing was found" in done.err
+
+
+async def test_a_model_that_nothing_here_serves_is_named_and_not_written(
+    pegboard: CommandLine,
+) -> None:
+    pegboard.env["HOME"] = str(pegboard.home)
+    codex = """
+    model = "m1"
+    model_provider = "corp"
+    [model_providers.corp]
+    base_url = "https://models.example.com"
+    [profiles.corp]
+    model = "m2"
+    [profiles.ours]
+    model = "gpt-5"
+    model_provider = "openai"
+    [profiles.unknown]
+    model = "no-such-model"
+    model_provider = "openai"
+    """
+    write(pegboard.home / ".codex" / "config.toml", codex)
+
+    found = {each["found"]: each for each in await rows(pegboard, "codex")}
+    shown = await pegboard("import", "codex", "--dry-run")
+
+    assert found["profile ours"]["becomes"] == 'profile.ours.model = "openai/gpt-5"'
+    for name in ("model m1", "profile corp"):
+        assert (found[name]["state"], found[name]["becomes"]) == ("cannot", None), name
+        assert "model_provider corp" in found[name]["reason"]
+    assert found["profile unknown"]["state"] == "cannot"
+    assert "openai lists no model no-such-model" in found["profile unknown"]["reason"]
+    assert shown.out.count("+model = ") == 1
+
+
+async def test_what_the_other_file_of_settings_gets_is_not_called_written(
+    used: CommandLine,
+) -> None:
+    own = await used("import", "gemini", "--dry-run")
+    project = await used("import", "gemini", "--dry-run", "--project")
+
+    (here,) = (line for line in own.out.splitlines() if line.startswith("command here"))
+    (plan,) = (line for line in project.out.splitlines() if line.startswith("command git/plan"))
+    assert "written with --project" in here
+    assert "written without --project" in plan
+    assert "pegboard import gemini --project --yes=" in project.err
+
+
+async def test_each_part_of_opencode_is_named(pegboard: CommandLine) -> None:
+    pegboard.env["HOME"] = str(pegboard.home)
+    top, inner = pegboard.home / ".config" / "opencode", pegboard.project / ".opencode"
+    write(top / "AGENTS.md", "Be brief.")
+    write(pegboard.project / "AGENTS.md", "Be brief.")
+    write(pegboard.project / "opencode.json", {"mcp": {"clock": {"command": ["x"]}, "b": {}}})
+    for folder in (top, inner):
+        write(folder / "skill" / "s" / "SKILL.md", "---\nname: s\ndescription: d\n---\n")
+        write(folder / "plugin" / "p.ts", "")
+        write(folder / "plugins" / "q.js", "")
+        write(folder / "tool" / "t.ts", "")
+        write(folder / "themes" / "dark.json", "{}")
+
+    found = await rows(pegboard, "opencode")
+
+    named = [each["found"] for each in found]
+    for name in ("instructions", "skill s", "plugin p", "plugin q", "tool t", "theme dark"):
+        assert named.count(name) == 2, name
+    assert {each["state"] for each in found if each["found"] == "skill s"} == {"acts"}
+    assert {each["state"] for each in found if each["found"] == "tool t"} == {"cannot"}
+    servers = [each for each in found if each["found"].startswith("MCP server ")]
+    has_mcp = "mcp" in {each.name for each in entry_points(group="pegboard")}
+    assert [each["found"] for each in servers] == ["MCP server clock", "MCP server b"]
+    assert {each["state"] for each in servers} == {"trust" if has_mcp else "cannot"}
+
+
+async def test_a_narrow_terminal_shows_all_of_a_report(used: CommandLine) -> None:
+    long = "x" * 80
+    write(used.home / ".claude" / "commands" / f"{long[:60]}.md", "Ship $1.")
+    write(used.home / ".claude" / "settings.json", {"permissions": {"deny": [f"Teleport({long})"]}})
+
+    done = await used("import", "claude", "--dry-run")
+
+    assert f"deny Teleport({long})" in done.out
