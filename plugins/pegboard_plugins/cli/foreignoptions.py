@@ -52,6 +52,8 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(
         ("--mcp-config", "--strict-mcp-config", "--allowed-mcp-server-names"), _SERVERS
     ),
+    "--schema": "`--json-schema FILE|TEXT`",
+    "--bare": "`plugins.NAME.enabled = false` of the configuration leaves a plugin out",
     "--effort": "`--variant NAME`",
     "--fallback-model": "`fallback` of the configuration",
     "--image": "`-f FILE`",
