@@ -68,8 +68,10 @@ async def _may_run(
     for path in outside:
         await context.require_path(path, metadata=told)
     inside, facts = _inside(scanned.writes, context), {**told, "runs_in": str(cwd)}
+    if inside and cwd == context.directory and not is_once(scanned):
+        facts["part_of"] = "bash"  # elsewhere the same line writes other files
     if inside:  # a denial comes before any question
-        await context.require("edit", inside, always=["*"], metadata=facts, later=True)
+        await context.require("edit", inside, always=inside, metadata=facts, later=True)
     commands = [" ".join(argv) for argv in scanned.commands]
     settings = [" ".join(argv) for argv in scanned.settings]
     patterns = [UNCLEAR + command] if scanned.unclear else [*commands, *settings] or [command]
@@ -78,16 +80,16 @@ async def _may_run(
         patterns,
         always=covered(scanned),
         metadata={
+            **facts,
             **_facts(scanned, command),
             "commands": commands,
             **({"once": True} if is_once(scanned) else {}),
             **({"effect": "reads"} if only_reads(scanned) else {}),
             "background": background,
-            "runs_in": str(cwd),
         },
     )
     if inside:  # a user who was asked about the line is not asked about its files
-        await context.require("edit", inside, always=["*"], metadata=facts)
+        await context.require("edit", inside, always=inside, metadata=facts)
     return cwd
 
 

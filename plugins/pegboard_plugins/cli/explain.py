@@ -207,6 +207,9 @@ def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Itera
                 rule = spoken.rule
                 text = f'{rule.action}: rule {rule.permission} "{rule.pattern}" ({spoken.source})'
                 yield Line(text=escape_controls(text), style="dim", indent=2)
+    verdict = found.verdicts[found.requests.index(request)]
+    if verdict.source == "approvals" and verdict.reason != found.verdict.reason:
+        yield Line(text=escape_controls(f"allow: {verdict.reason}"), style="dim", indent=1)
     for opinion in found.opinions:
         if opinion.request_id == request.id and opinion.verdict.reason != found.verdict.reason:
             reason = opinion.verdict.reason.removeprefix(f"plugin {opinion.plugin}: ")

@@ -14,10 +14,15 @@ from support.models.played import Played, call, calls, opened, text
 
 
 async def asked(
-    folder: Path, command: str, permission: dict[str, object], reply: Reply = "once"
+    folder: Path,
+    command: str,
+    permission: dict[str, object],
+    reply: Reply = "once",
+    workdir: str = "",
 ) -> list[str]:
     """Return the permissions that a user is asked for, who gives each of them this reply."""
-    provider = Played(calls(call("bash", json.dumps({"command": command}))), text("done"))
+    args = json.dumps({"command": command, "workdir": workdir})
+    provider = Played(calls(call("bash", args)), text("done"))
     found: list[str] = []
 
     async def answer(app: App) -> None:
@@ -66,3 +71,30 @@ async def test_a_no_to_the_line_is_one_to_its_files(tmp_path: Path) -> None:
 
     assert await asked(tmp_path, "touch made", permission, "reject") == ["bash"]
     assert not (tmp_path / "project" / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "questions"),
+    [
+        ("touch made", "touch made", []),
+        ("mkdir -p made", "mkdir -p made", []),
+        ("touch made; ls > names", "touch made; ls > names", []),
+        ("touch made; ls > names", "touch made; ls > others", ["edit"]),
+        ("touch made", "touch other", ["edit"]),
+    ],
+)
+async def test_a_line_that_is_allowed_for_good_is_allowed_with_the_files_that_it_writes(
+    tmp_path: Path, first: str, second: str, questions: list[str]
+) -> None:
+    permission: dict[str, object] = {"bash": "ask", "edit": "ask"}
+
+    assert await asked(tmp_path, first, permission, "always") == ["bash"]
+    assert await asked(tmp_path, second, permission) == questions
+
+
+async def test_a_line_that_is_allowed_for_good_is_not_so_in_another_folder(tmp_path: Path) -> None:
+    permission: dict[str, object] = {"bash": "ask", "edit": "ask"}
+    (tmp_path / "project" / "sub").mkdir(parents=True)
+
+    assert await asked(tmp_path, "touch made", permission, "always") == ["bash"]
+    assert await asked(tmp_path, "touch made", permission, workdir="sub") == ["edit"]

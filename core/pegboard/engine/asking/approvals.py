@@ -19,6 +19,11 @@ _TAILS = (" *", "/*")
 """How a tool says that a choice for good is for more than the one text."""
 ONCE = "once"
 """In a request's metadata: it is asked every time, and cannot be approved for good."""
+PART_OF = "part_of"
+"""In a request's metadata: the permission that the whole `command` is asked for with.
+
+A permanent approval of that request covers the other parts of the very same command.
+"""
 _SHOWN_CHARACTERS = 200
 _NO_OPINION = Verdict(action="ask", reason="no rule and no plugin has an opinion")
 
@@ -30,10 +35,11 @@ async def approved(
     stored = await _approvals(engine, view)
     approvals = [("for this run", rule) for rule in engine.config.approvals]
     approvals += [(f"before, for the {each.scope}", each.rule) for each in stored]
+    whole = _of_line(request)
     rest = asked = request.patterns or ("*",)
     for how, rule in approvals:
         rest = unapproved([rule], request.permission, rest)
-        if rest == ():
+        if rest == () or rule in whole:
             reason = f'approved {how}: {rule.permission} "{rule.pattern}"'
             return Verdict(action="allow", reason=reason, source="approvals", rule=rule)
     return (
@@ -66,6 +72,20 @@ def rules_for_good(request: PermissionRequest, patterns: Sequence[str] = ()) -> 
         Rule(permission=request.permission, pattern=pattern, action="allow")
         for pattern in patterns or request.always or map(literally, request.patterns)
     )
+
+
+def rules_of(request: PermissionRequest, answer: PermissionAnswer) -> tuple[Rule, ...]:
+    """Return the rules that the answer stores, that of the very line among them."""
+    if answer.reply != "always" or request.metadata.get(ONCE):
+        return ()
+    lines = [each for each in _of_line(request) if each.permission == request.permission]
+    return tuple(dict.fromkeys((*rules_for_good(request, answer.patterns), *lines)))
+
+
+def _of_line(request: PermissionRequest) -> tuple[Rule, ...]:
+    """Return the rule for the very line that the request is a part of, none for other requests."""
+    permission, line = (request.metadata.get(key) for key in (PART_OF, "command"))
+    return (Rule(permission, literally(line), "allow"),) if permission and line else ()
 
 
 def check_narrowed(request: PermissionRequest, patterns: tuple[str, ...]) -> None:

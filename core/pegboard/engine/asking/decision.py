@@ -8,14 +8,7 @@ from msgspec.structs import replace
 
 from pegboard.contract import toolhooks
 from pegboard.contract.context import SessionView
-from pegboard.engine.asking.approvals import (
-    ONCE,
-    approve,
-    approved,
-    for_good,
-    policies,
-    rules_for_good,
-)
+from pegboard.engine.asking.approvals import ONCE, approve, approved, for_good, policies, rules_of
 from pegboard.engine.engine import Engine
 from pegboard.engine.writer import Writer
 from pegboard.errors import PermissionCorrectedError, PermissionDeniedError, PermissionRejectedError
@@ -39,9 +32,9 @@ def make_request(  # noqa: PLR0913 - the fields of a request, all keyword-only
     session_id: str,
     permission: str,
     patterns: Sequence[str],
-    always: Sequence[str],
     metadata: Mapping[str, Any],
-    tool: ToolReference | None,
+    always: Sequence[str] = (),
+    tool: ToolReference | None = None,
 ) -> PermissionRequest:
     """Return a request with an id of its own.
 
@@ -220,11 +213,7 @@ async def _store(
     writer: Writer,
 ) -> bool:
     """Tell the plugins of the answer, and store it if it is one for good; whether it is."""
-    rules = (
-        rules_for_good(request, answer.patterns)
-        if answer.reply == "always" and not request.metadata.get(ONCE)
-        else ()
-    )
+    rules = rules_of(request, answer)
     await _record_answer(engine, request, answer, agent=view.agent.name, rules=rules)
     is_for_good = bool(rules) and answer.by == "user"
     if is_for_good:

@@ -141,9 +141,7 @@ class Policy:
             session_id=session_id,
             permission=permission,
             patterns=patterns,
-            always=(),
             metadata=metadata,
-            tool=None,
         )
         verdict = await judged(engine, view, request)
         if verdict.action == "ask":

@@ -98,7 +98,6 @@ class Requirements(CallFacts):
                 patterns=patterns,
                 always=always,
                 metadata=metadata or {},
-                tool=None,
             )
             await self._decide(request, later)
             if later:
