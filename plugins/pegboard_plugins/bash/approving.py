@@ -12,6 +12,7 @@ _TWO, _THREE = words("prefixes", "words", "two"), words("prefixes", "words", "th
 _EVERYDAY = words("prefixes", "everyday", "acts")
 _MODULES = words("prefixes", "everyday", "modules")
 _LOOKS, _GIT_LOOKS = words("prefixes", "looks", "programs"), words("prefixes", "looks", "git")
+_DELETES, _GIT_DELETES = {"deletes", "deletes-all"}, {"clean", "rm"}
 _PLAIN = {"git": ("--no-pager", "--no-optional-locks")}
 """Options before the words that do not affect what the command does."""
 _OPENS = {*WRAPPERS, *RUNNERS, "eval", "trap", "script", "watch", "source", "."}
@@ -27,10 +28,12 @@ def is_once(scanned: Scan) -> bool:
 
 
 def covered(scanned: Scan) -> list[str]:
-    """Return the patterns of a permanent approval; empty if a part could run anything."""
+    """Return the patterns of a permanent approval; none if a part deletes or could run anything."""
     is_open = any(re.search(r"[*?]", given) for given, *_ in scanned.settings)
     if scanned.unclear or is_open or not all(map(_is_plain, scanned.commands)):
         return []
+    if any(map(_deletes, scanned.commands)):
+        return []  # who allows one file to be deleted has not allowed all others
     behind = (f"{given} {prefix(argv)} *" for given, *argv in scanned.settings)
     return list(dict.fromkeys((*(f"{prefix(argv)} *" for argv in scanned.commands), *behind)))
 
@@ -51,6 +54,15 @@ def _looks(argv: Sequence[str]) -> bool:
 def _opens(name: str) -> bool:
     """Return whether a program of this name runs others, or code."""
     return name in _OPENS or "finds" in kinds(name)
+
+
+def _deletes(argv: Sequence[str]) -> bool:
+    """Return whether the command deletes files, so that only the very line is approved."""
+    name = argv[0].rpartition("/")[2]
+    if name == "git":
+        return prefix(argv).rpartition(" ")[2] in _GIT_DELETES
+    is_deleter = name == "rmdir" or not _DELETES.isdisjoint(kinds(name))
+    return is_deleter or (name == "find" and "-delete" in argv)
 
 
 def _runs_code(name: str) -> bool:

@@ -190,6 +190,15 @@ def test_no_prefix_is_an_option():
         ("npm run 'test:*'", []),
         ("git ?ush", []),
         ("docker rm x*", ["docker rm *"]),
+        ("rm -rf build", []),
+        ("/bin/rm build && ls", []),
+        ("shred x", []),
+        ("rmdir x", []),
+        ("find . -name x -delete", []),
+        ("find . -name x -exec rm {} +", []),
+        ("git clean -fd", []),
+        ("git rm x", []),
+        ("git -C . rm x", []),
     ],
 )
 def test_what_an_everyday_line_can_be_approved_as(text, always):
