@@ -231,7 +231,7 @@ def _children(course: Course | None) -> Sequence[SpanLine]:
     for child in _working(course)[:CHILDREN] if course else ():
         who = child.session.agent or "subagent"
         title = one_line(child.session.title).removesuffix(f" (@{who} subagent)")
-        tokens = f" · {child.tokens:,} tokens" if child.tokens else ""
+        tokens = f" · {counted(child.tokens, 'token')}" if child.tokens else ""
         text = f" {title} · {_doing(child)}{tokens}"
         rows.append(shown_line((Span("◆ ", "accent"), Span(who, "bold"), Span(text, "dim"))))
     return rows

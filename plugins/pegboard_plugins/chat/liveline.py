@@ -57,8 +57,8 @@ def live_line(course: "Course", width: int, *, is_connected: bool) -> SpanLine:
     progress.look(busy=course.busy)
     if not course.busy or course.requests:
         return ()
-    facts = [f"{time() - progress.begun_s:.0f} s"]
-    facts += [f"{short_count(progress.written)} tokens"] if progress.written else []
+    facts, written = [f"{time() - progress.begun_s:.0f} s"], progress.written
+    facts += [f"{short_count(written)} token{'s' * (written != 1)}"] if written else []
     rest = "".join(f" · {fact}" for fact in (*facts, STOPS))
     doing = _doing(course) if is_connected else LOST
     return shown_line(

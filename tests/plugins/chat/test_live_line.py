@@ -118,7 +118,8 @@ def test_the_tokens_of_the_turn_are_counted(clock: Clock) -> None:
     )
     clock.take(PartUpdated(session_id="ses_1", part=step, time=1))
     assert clock.take(status(Busy())) == "Waiting for the model · 0 s · Esc stops"
-    assert " · 100 tokens · " in clock.take(delta(400))
+    assert " · 1 token · " in clock.take(delta(4))
+    assert " · 100 tokens · " in clock.take(delta(396))
     second = StepFinishPart(**{**_fields(step), "id": "prt_3"})
     assert " · 1.2k tokens · " in clock.take(PartUpdated(session_id="ses_1", part=second, time=1))
 
