@@ -157,7 +157,8 @@ def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
     if request.metadata.get("once"):
         asked = Line(text="asked every time", style="dim", indent=1)
         return asked, _choice("y", "yes, once"), *refusals
-    patterns = ", ".join(exposed(pattern) for pattern in request.always)
+    names = (f"any {request.permission}",) if request.always == ("*",) else request.always
+    patterns = ", ".join(map(exposed, names))
     agent = request.metadata.get("agent")
     alone = (_choice("S A U", f"the same for the agent {escape_controls(str(agent))} alone"),)
     return (

@@ -27,6 +27,22 @@ def test_a_dialog_shows_what_would_be_sent_and_changed() -> None:
     assert [row.split()[-1] for row in shown[5:7]] == ["one", "two"]
 
 
+def test_a_request_for_everything_says_any() -> None:
+    asked = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="hello",
+        patterns=("*",),
+        metadata={},
+        always=("*",),
+    )
+
+    shown = _shown(asked)
+
+    assert shown[1] == "any"
+    assert "*" not in "".join(shown)
+
+
 def test_of_a_folder_that_is_asked_for_the_dialog_shows_the_path() -> None:
     asked = PermissionRequest(
         id="per_1",

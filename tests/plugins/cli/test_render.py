@@ -252,6 +252,7 @@ def test_a_command_that_goes_on_after_the_call_is_said_to() -> None:
 def test_always_says_what_it_would_allow() -> None:
     plain = [line.plain() for line in always_lines(request())]
     assert (plain[0], plain[1]) == ("  always allows: rm *", "  y        yes, once")
+    assert always_lines(request(always=("*",)))[0].plain() == "  always allows: any bash"
     assert plain[-2:] == ["  n        no", "  w        no, and what to do instead"]
     by_agent = [line.plain() for line in always_lines(request(metadata={"agent": "plan\x1b"}))]
     assert "  S A U    the same for the agent plan\\x1b alone" in by_agent

@@ -32,7 +32,7 @@ def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
     has_all_parts = tuple(_OPERATORS.split(request.line)) == request.patterns
     if not has_all_parts:
         for pattern in request.patterns:
-            yield from _in_full(pattern)
+            yield from _in_full("any" if pattern == "*" else pattern)
     if request.line:
         if not has_all_parts:
             yield (Span("in the command", "dim"),)
