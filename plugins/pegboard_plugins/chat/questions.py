@@ -124,11 +124,22 @@ class QuestionDialog:
             self._own = True
         elif key == " " and self._question.multiple:
             self._number(self._at)
-        elif key.isdecimal() and int(key) > 0:
-            self._number(int(key) - 1)
+        elif (place := self._place_of(key)) >= 0:
+            self._number(place)
         else:
             return False
         return True
+
+    def _place_of(self, key: str) -> int:
+        """Return the place of the answer that a key is for, -1 where there is none.
+
+        `y` and `n` are for Yes and No, as in the dialog of a permission.
+        """
+        if key.isdecimal():
+            return int(key) - 1
+        labels = [each.label.lower() for each in self._question.options]
+        is_plain = sorted(labels) == ["no", "yes"] and not self._question.multiple
+        return next((n for n, label in enumerate(labels) if is_plain and label[0] == key), -1)
 
     def _enter(self) -> None:
         """Give the marked answer; of several those that are chosen, if there are any."""

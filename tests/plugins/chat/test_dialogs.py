@@ -155,6 +155,19 @@ def test_enter_gives_the_marked_answer_of_a_question() -> None:
     assert given.answers == [[("Blue",)]]
 
 
+@pytest.mark.parametrize(("key", "answer"), [("y", "Yes"), ("n", "No")])
+def test_a_letter_answers_a_question_of_yes_and_no(key: str, answer: str) -> None:
+    given = Given()
+    options = (QuestionOption(label="Yes"), QuestionOption(label="No"))
+    plain = Question(**{**_fields(COLOURS), "options": options})
+    asked = QuestionRequest(id="que_1", session_id="ses_1", questions=(plain,))
+
+    assert QuestionDialog(asked, given.answer).press(key)
+    assert not QuestionDialog(ASKED, given.answer).press(key)
+
+    assert given.answers == [[(answer,)]]
+
+
 def test_several_answers_are_marked_and_sent() -> None:
     given = Given()
     several = QuestionRequest(
