@@ -9,8 +9,10 @@ from docs.example_project import project
 from docs.pages import ROOT
 from pegboard_plugins import chat
 from pegboard_plugins.chat import hookspecs
+from pegboard_plugins.chat.slash import OWN
 from support.models.played import Played
 
+REFERENCE = ROOT / "docs" / "reference" / "chat.md"
 PAGE = ROOT / "docs" / "how-to" / "extend-the-chat.md"
 
 
@@ -27,6 +29,12 @@ def test_every_value_hook_and_method_is_named() -> None:
     fields = {name for each in values for name in _fields(each)}
 
     assert ({each.__name__ for each in values} | hooks | fields) - named == set()
+
+
+def test_the_row_of_each_command_is_its_help() -> None:
+    rows = dict(re.findall(r"^\| `/(\w+)` \| (.*) \|$", REFERENCE.read_text(), re.MULTILINE))
+
+    assert {name: rows.get(name) for name in OWN} == {name: text for name, (text, _) in OWN.items()}
 
 
 def _is_own(value: object) -> bool:

@@ -1,6 +1,7 @@
 """The commands that do something with sessions, or with the chat itself."""
 
 from datetime import UTC, datetime
+from time import time
 from typing import TYPE_CHECKING
 
 from pegboard import InvalidInputError
@@ -8,6 +9,7 @@ from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.session import Session, is_untitled
 from pegboard.unstable import counted, one_line
 from pegboard_plugins.chat.modes import Item
+from pegboard_plugins.shared.frontend import age
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
@@ -57,7 +59,8 @@ def _name(session: Session) -> str:
 
 
 def _when(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / MS, tz=UTC).astimezone().strftime("%d %b %H:%M")
+    moment = datetime.fromtimestamp(at_ms / MS, tz=UTC).astimezone().strftime("%d %b %H:%M")
+    return f"{moment} · {age(time() - at_ms / MS)}"
 
 
 async def fork(chat: "Chat", _: str) -> None:

@@ -67,7 +67,8 @@ def list_sessions(
     """List the sessions, newest first."""
     from pegboard.display import escape_controls
     from pegboard_plugins.cli.render import LABEL_WIDTH
-    from pegboard_plugins.cli.tables import age, moment, show_table
+    from pegboard_plugins.cli.tables import moment, show_table
+    from pegboard_plugins.shared.frontend import age
 
     every, note = run_async(_sessions(directory, everything=archived, all_projects=all_projects))
     found = every[:max_count]

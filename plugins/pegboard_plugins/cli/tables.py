@@ -45,17 +45,6 @@ def moment(at_ms: int) -> str:
     return local.strftime("%Y-%m-%d %H:%M")
 
 
-_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
-
-
-def age(seconds: float) -> str:
-    """Return an age in the largest unit that it fills."""
-    for size, unit in _UNITS:
-        if seconds >= size:
-            return f"{int(seconds // size)} {unit}"
-    return "now"
-
-
 def _row(row: Sequence[str], widths: Sequence[int]) -> str:
     padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
     return _GAP.join(padded).rstrip() + "\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard_plugins.cli.tables import age
+from pegboard_plugins.shared.frontend import age
 from plugins.cli.commands import CommandLine, quick_model
 from plugins.cli.test_commands import converse
 from support.models.model_server import ModelServer, by_step, say

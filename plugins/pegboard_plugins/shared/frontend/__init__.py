@@ -10,6 +10,7 @@ __getattr__, __dir__ = late_names(
     __name__,
     {
         "pegboard_plugins.shared.frontend.agentcosts": ("AgentCost", "by_agent", "costs_of"),
+        "pegboard_plugins.shared.frontend.ages": ("age",),
         "pegboard_plugins.shared.frontend.approvals": (
             "approvals_of",
             "revoke",

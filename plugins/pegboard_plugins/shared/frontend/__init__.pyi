@@ -2,6 +2,7 @@
 from pegboard_plugins.shared.frontend.agentcosts import AgentCost as AgentCost
 from pegboard_plugins.shared.frontend.agentcosts import by_agent as by_agent
 from pegboard_plugins.shared.frontend.agentcosts import costs_of as costs_of
+from pegboard_plugins.shared.frontend.ages import age as age
 from pegboard_plugins.shared.frontend.approvals import approvals_of as approvals_of
 from pegboard_plugins.shared.frontend.approvals import revoke as revoke
 from pegboard_plugins.shared.frontend.bodies import AnswersBody as AnswersBody

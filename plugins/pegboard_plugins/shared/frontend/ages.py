@@ -1,0 +1,11 @@
+"""The age of a session in a list."""
+
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+
+
+def age(seconds: float) -> str:
+    """Return an age in the largest unit that it fills."""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return "now"
