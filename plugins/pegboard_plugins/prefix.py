@@ -32,9 +32,9 @@ class PrefixPlugin:
         if key not in self._warned:
             self._warned.add(key)
             warning = (
-                f"the plugin {plugin} ({hook}) changed the beginning of the request at {line!r}: "
-                f"the provider's cache has about {tokens:,} tokens less; keep that text the same "
-                "from step to step"
+                f"the plugin {plugin} ({hook}) changed the start of the request at {line!r}, so "
+                f"the provider reads about {tokens:,} tokens again instead of using its cache; "
+                "keep that text the same from step to step"
             )
         return PrefixLoss(plugin=plugin, hook=hook, line=line, tokens=tokens, warning=warning)
 

@@ -20,6 +20,7 @@ TEXTS = {
     f"output\n\n{STOPPED}": "output\n\nStopped.",
     nobody(REQUEST): 'edit "a.py" needs a permission, and there is no terminal to ask on.',
     "The user did not want to answer.": "You skipped the question.",
+    'denied by rule edit "*" (agent plan)': "Blocked: the plan agent does not change files.",
     "anything else": "anything else",
 }
 
@@ -34,6 +35,7 @@ def test_a_refused_or_stopped_call_has_not_failed() -> None:
         "refused",
         "refused",
         "stopped",
+        "failed",
         "failed",
         "failed",
         "failed",

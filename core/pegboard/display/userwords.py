@@ -1,5 +1,7 @@
 """The errors of tool calls in words for the user: the stored ones are written for the model."""
 
+import re
+
 _REJECTED = "The user rejected permission to use this specific tool call."
 _STOPPED = "The call was stopped before it ended."
 _UNATTENDED = "Do not look for another way to the same end: go on without it, and say so."
@@ -11,13 +13,14 @@ _WORDS = {
     _STOPPED: "Stopped.",
     f" and nobody is there to be asked. {_UNATTENDED}": ", and there is no terminal to ask on.",
 }
+_BLOCKED = re.compile(r'denied by rule edit "\*" \(agent (\S+)\)')
 
 
 def user_words(error: str) -> str:
     """Return the error of a call for the user, without the instructions for the model."""
     for stored, words in _WORDS.items():
         error = error.replace(stored, words)
-    return error
+    return _BLOCKED.sub(r"Blocked: the \1 agent does not change files.", error)
 
 
 def outcome_of(error: str) -> str:
