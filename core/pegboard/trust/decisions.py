@@ -144,8 +144,8 @@ class TrustStore:
             reason = "trusted for this time" if answer else f"not trusted {THIS_TIME}"
             return replace(decision, trusted_by_user=answer, reason=reason)
         if not files:
-            reason = "the project brings no code"
-            return replace(decision, trusted=True, trusted_by_user=known is not None, reason=reason)
+            agreed, reason = known is not None or bool(allowed), "the project brings no code"
+            return replace(decision, trusted=True, trusted_by_user=agreed, reason=reason)
         return _by_digest(decision)
 
     def allow(self, decision: Decision) -> None:

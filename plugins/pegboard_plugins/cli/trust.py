@@ -164,22 +164,27 @@ def revoke(directory: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.pass_obj
 def lock(directory: Path, file: Path | None) -> None:
-    """Write the digests of this project's code to FILE.
+    """Write the digests of this project's code and command hooks to FILE.
 
     They are for runs without a terminal. A run trusts exactly these files when
     PEGBOARD_TRUST_LOCK names the lock file. FILE is .pegboard/trust.lock in the project unless it
     is given.
     """
     from pegboard.display import escape_controls
-    from pegboard.unstable import counted, refuse_within_tool
+    from pegboard.unstable import counted, open_workspace, refuse_within_tool
     from pegboard_plugins.cli.trustlock import write_lock
+    from pegboard_plugins.commandhooks import FILES
+    from pegboard_plugins.commandhooks.foundhooks import project_digests
 
     refuse_within_tool("pegboard trust lock")
-    decision = run_async(project_decision(directory, _places()))
+    places = _places()
+    decision = run_async(project_decision(directory, places))
+    hooks = project_digests(FILES, open_workspace(directory), places, decision)
     target = file or decision.root / LOCK
     target.parent.mkdir(parents=True, exist_ok=True)
-    write_lock(decision, target)
-    click.echo(escape_controls(f"locked {counted(len(decision.files), 'file')} in {target}"))
+    write_lock(decision, target, hooks=hooks)
+    count = len({*decision.digests, *hooks})
+    click.echo(escape_controls(f"locked {counted(count, 'file')} in {target}"))
 
 
 def _program_digests(

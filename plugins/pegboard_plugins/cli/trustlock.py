@@ -1,6 +1,7 @@
 """The digests of a project's code in a file, for runs without a user."""
 
 import json
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -9,14 +10,14 @@ from pegboard.errors import TrustError
 from pegboard.unstable import temporary_beside
 
 
-def write_lock(decision: Decision, path: Path) -> None:
+def write_lock(decision: Decision, path: Path, *, hooks: Mapping[str, str] | None = None) -> None:
     """Write the digests of the decision's files, for runs without a user.
 
-    The file has those of the trusted programs, too.
+    The file has those of the trusted programs, and of the `hooks` of the project, too.
 
     :raises TrustError: when the file cannot be written.
     """
-    digests = {**decision.allowed, **decision.digests}
+    digests = {**decision.allowed, **decision.digests, **(hooks or {})}
     content = json.dumps({"version": 1, "files": dict(sorted(digests.items()))}, indent=2)
     draft = temporary_beside(path)
     try:

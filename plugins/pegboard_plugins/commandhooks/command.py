@@ -103,7 +103,9 @@ async def _trust(directory: Path, *, yes: bool) -> None:
 def _trust_hooks(app: App, *, yes: bool) -> None:
     decision = app.trust
     files = [file for file in files_of(app, FILES) if is_of_project(app, file)]
-    digests = {name: digest for file in files for name, digest in digests_of(app, file).items()}
+    digests = {
+        name: digest for file in files for name, digest in digests_of(app.workspace, file).items()
+    }
     if not digests:
         click.echo("no hooks of this project are found")
         return

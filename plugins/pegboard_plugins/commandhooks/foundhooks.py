@@ -4,7 +4,10 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pegboard import App
+from msgspec.structs import replace
+
+from pegboard import App, Workspace
+from pegboard.app import Decision, UserFolders
 from pegboard.unstable import ProgramSearch
 from pegboard_plugins.commandhooks.hookcommand import ForeignFiles
 from pegboard_plugins.commandhooks.hookfiles import (
@@ -35,9 +38,27 @@ def is_of_project(app: App, file: HookFile) -> bool:
     return file.path.is_relative_to(app.workspace.worktree)
 
 
-def digests_of(app: App, file: HookFile) -> dict[str, str]:
+def project_digests(
+    names: ForeignFiles, workspace: Workspace, folders: UserFolders, trust: Decision
+) -> dict[str, str]:
+    """Return the digests of all hooks of a project, trusted or not; nothing of it runs."""
+    whole = replace(trust, trusted=True)
+    own = [
+        read_hooks(product, path, is_project=True)
+        for product, path, is_project in places(names, Path.home(), workspace)
+        if is_project
+    ]
+    bundled = bundle_hooks(folders, workspace.worktree, whole)
+    found: dict[str, str] = {}
+    for file in (*own, *bundled):
+        if file is not None and file.path.is_relative_to(workspace.worktree):
+            found |= digests_of(workspace, file)
+    return found
+
+
+def digests_of(workspace: Workspace, file: HookFile) -> dict[str, str]:
     """Return the digests of a file, and of the files of the project that its commands name."""
-    root, directory = app.workspace.worktree.resolve(), app.workspace.directory
+    root, directory = workspace.worktree.resolve(), workspace.directory
     search = ProgramSearch(root=root, directory=directory, trusted_by_user=True, env=os.environ)
     found = {os.path.relpath(file.path, root): file.digest}
     for hook in file.hooks:
@@ -50,4 +71,6 @@ def is_waiting(app: App, file: HookFile) -> bool:
     if not is_of_project(app, file):
         return False
     allowed = app.trust.allowed
-    return any(allowed.get(name) != digest for name, digest in digests_of(app, file).items())
+    return any(
+        allowed.get(name) != digest for name, digest in digests_of(app.workspace, file).items()
+    )

@@ -158,3 +158,25 @@ async def test_a_hook_that_does_not_run_is_named_with_the_first_prompt(
     await house.run()
 
     assert [text for text in caplog.messages if "`pegboard trust allow` shows" in text] != []
+
+
+@pytest.mark.parametrize("changed", ["", ".claude/check.sh", CLAUDE])
+@pytest.mark.parametrize("with_code", [False, True])
+async def test_a_lock_file_trusts_the_hooks_as_they_were(
+    house: House, changed: str, *, with_code: bool
+) -> None:
+    command = 'sh "$CLAUDE_PROJECT_DIR"/.claude/check.sh'
+    file = house.write(house.project / CLAUDE, "PreToolUse", command)
+    (file.parent / "check.sh").write_text("exit 2\n")
+    if with_code:
+        (house.project / ".pegboard" / "tool").mkdir(parents=True)
+        (house.project / ".pegboard" / "tool" / "own.py").write_text("")
+    house.lock()
+    if changed == CLAUDE:
+        house.write(house.project / CLAUDE, "PreToolUse", f"touch {house.trap}; {command}")
+    elif changed:
+        (house.project / changed).write_text(f"touch {house.trap}; exit 2\n")
+    await house.run(SHELL)
+
+    assert house.ran == bool(changed)
+    assert not house.sprung

@@ -128,9 +128,19 @@ class House:
 
     def trust(self, *words: str) -> str:
         """Trust the hooks of the project by the command, and return what it prints."""
+        return self.command(*(words or HOOKS), "--yes")
+
+    def lock(self) -> None:
+        """Lock the project as it is, and have each run go by the lock file."""
+        lock = str(self.home / "house.lock")
+        self.command("trust", "lock", lock)
+        self.env["PEGBOARD_TRUST_LOCK"] = lock
+
+    def command(self, *words: str) -> str:
+        """Run a command of Pegboard, which succeeds, and return what it prints."""
         code = "from pegboard.cli.main import main; main()"
         done = subprocess.run(
-            [sys.executable, "-c", code, "-C", str(self.project), *(words or HOOKS), "--yes"],
+            [sys.executable, "-c", code, "-C", str(self.project), *words],
             env=self.env,
             capture_output=True,
             text=True,
