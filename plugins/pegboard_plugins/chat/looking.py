@@ -213,13 +213,13 @@ async def show_trace(chat: "Chat", _: str) -> None:
 
 async def show_permissions(chat: "Chat", _: str) -> None:
     """Show the lasting approvals."""
-    if await chat.outside.pegboard("permission", "list"):
+    if await chat.outside.listing("permission", "list"):
         chat.warn("the list of approvals could not be read")
 
 
 async def show_config(chat: "Chat", _: str) -> None:
     """Show each setting with the file that makes it."""
-    if await chat.outside.pegboard("config", "show"):
+    if await chat.outside.listing("config", "show"):
         chat.warn("the settings could not be shown")
 
 

@@ -17,6 +17,7 @@ from pegboard.processes import find_program
 from pegboard.unstable import open_workspace
 from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.surface import FooterScreen, Frames
+from pegboard_plugins.chat.terminalinput import keys_wait
 
 CLIPBOARD_S = 2.0
 _PEGBOARD = "from pegboard.cli.main import main; main()"
@@ -55,13 +56,13 @@ class Outside:
             self._notices.begin()
             self._frames.touch()
 
-    async def run(self, *command: str) -> int:
+    async def run(self, *command: str, stdin: int | None = None) -> int:
         """Run a program on the whole terminal, and return its exit code; 127 if there is none."""
         if (program := _program(command[0])) is None:
             return 127
         try:
             async with self._away():
-                process = await asyncio.create_subprocess_exec(program, *command[1:])
+                process = await asyncio.create_subprocess_exec(program, *command[1:], stdin=stdin)
                 return await process.wait()
         except OSError:
             return 127
@@ -74,6 +75,12 @@ class Outside:
     async def pegboard(self, *arguments: str) -> int:
         """Run another command of ours on the whole terminal, and return its exit code."""
         return await self.run(sys.executable, "-P", "-c", _PEGBOARD, *arguments)
+
+    async def listing(self, *arguments: str) -> int:
+        """Run another command of ours that only prints; what is typed waits for the chat."""
+        command = (sys.executable, "-P", "-c", _PEGBOARD, *arguments)
+        with keys_wait():
+            return await self.run(*command, stdin=asyncio.subprocess.DEVNULL)
 
     async def pegboard_beside(self, *arguments: str) -> tuple[int, str]:
         """Run another command of ours, which needs no terminal; return exit code and stderr."""

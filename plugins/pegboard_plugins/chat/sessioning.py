@@ -172,12 +172,12 @@ async def export(chat: "Chat", argument: str) -> None:
     session_id = _session_id(chat)
     file = argument or f"{session_id}.html"
     form = {"jsonl": "--jsonl", "md": "--md"}.get(file.rpartition(".")[2], "--html")
-    await chat.outside.pegboard("session", "export", session_id, form, file)
+    await chat.outside.listing("session", "export", session_id, form, file)
 
 
 async def doctor(chat: "Chat", _: str) -> None:
     """Look whether all is as it should be."""
-    await chat.outside.pegboard("doctor")
+    await chat.outside.listing("doctor")
 
 
 async def init(chat: "Chat", _: str) -> None:

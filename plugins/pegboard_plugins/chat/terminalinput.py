@@ -1,12 +1,15 @@
 """The terminal's input: keys, and among them reports and unknown keys."""
 
 import re
-from collections.abc import Callable
+import termios
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from typing import TextIO
 
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.input.typeahead import store_typeahead
-from prompt_toolkit.input.vt100 import Vt100Input
+from prompt_toolkit.input.vt100 import Vt100Input, raw_mode
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 
@@ -24,6 +27,17 @@ _PASTE_END = "\x1b[201~"
 _COLOUR = re.compile(r"11;rgb:([0-9a-f]+)/([0-9a-f]+)/([0-9a-f]+)", re.IGNORECASE)
 _WEIGHTS = (0.2126, 0.7152, 0.0722)
 """Of red, green and blue in the brightness that is seen (ITU-R BT.709)."""
+_KEYS_WAIT = ContextVar("_KEYS_WAIT", default=False)
+
+
+@contextmanager
+def keys_wait() -> Iterator[None]:
+    """Have what is typed wait, and not echoed, while a program of this task has the terminal."""
+    token = _KEYS_WAIT.set(True)
+    try:
+        yield
+    finally:
+        _KEYS_WAIT.reset(token)
 
 
 class TerminalInput(Vt100Input):
@@ -39,8 +53,20 @@ class TerminalInput(Vt100Input):
         typed, self._buffer = self._buffer, []
         store_typeahead(self, typed)
 
+    def cooked_mode(self) -> AbstractContextManager[None]:
+        """Return the mode in which another program has the terminal."""
+        return _WaitingKeys(self.fileno()) if _KEYS_WAIT.get() else super().cooked_mode()
+
     def _buffer_key(self, press: KeyPress) -> None:
         self._buffer.append(press)
+
+
+class _WaitingKeys(raw_mode):
+    """The mode of the chat, but Ctrl-C and Ctrl-Z are signals, which drop no key."""
+
+    @classmethod
+    def _patch_lflag(cls, attrs: int) -> int:
+        return super()._patch_lflag(attrs) | termios.ISIG | termios.NOFLSH
 
 
 class _Parser(Vt100Parser):

@@ -127,7 +127,7 @@ class ChatTerminal(AnyTerminal):
 
     def _cooked(self) -> bool:
         """Whether another program has the terminal: the chat takes each key as it is."""
-        return bool(termios.tcgetattr(self.theirs)[3] & termios.ICANON)
+        return bool(termios.tcgetattr(self.theirs)[3] & termios.ISIG)
 
     async def left(self) -> None:
         """Wait until another program has the terminal."""

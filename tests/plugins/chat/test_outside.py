@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+import pytest
+
+from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
 from plugins.chat.test_paint import program
 from plugins.cli.commands import CommandLine
@@ -76,3 +79,35 @@ async def test_the_terminal_reports_its_focus_only_while_it_echoes_nothing(
         await terminal.until(lambda: len(note.read_text().splitlines()) == 3)
 
     assert note.read_text().splitlines() == ["begin False", "end False", "begin False"]
+
+
+@pytest.mark.parametrize("command", ["/permissions", "/config", "/export x.md", "/doctor"])
+async def test_what_is_typed_while_a_command_prints_is_sent_and_not_echoed(
+    pegboard: CommandLine, place: Place, command: str
+) -> None:
+    scripts(pegboard, hello={"text": "Hello.", "calls": []})
+
+    async with chat(pegboard, *await place.arguments(), rows=50) as terminal:
+        await terminal.say("hello")
+        await terminal.see("Hello.")
+        await terminal.say(command)
+        await terminal.left()
+        terminal.press("first typed", "enter")
+        await terminal.back()
+        await terminal.see("You said: first typed")
+        assert terminal.editor == "❯"
+        terminal.press(command, "enter", "then typed", "enter")
+        await terminal.see("You said: then typed")
+        rows = terminal.everything.splitlines()
+
+    assert not {"first typed", "then typed"} & {row.strip() for row in rows}
+
+
+async def test_ctrl_c_drops_no_key_while_a_command_prints(pegboard: CommandLine) -> None:
+    scripts(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("/permissions")
+        await terminal.left()
+        terminal.press("typed", "c-c")
+        await terminal.until(lambda: terminal.editor == "❯ typed")
