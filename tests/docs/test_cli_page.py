@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from random import randrange
+from socket import socket
 
 import pytest
 
@@ -75,12 +77,12 @@ async def test_the_lines_of_a_block_run(block: Block, pegboard: CommandLine) -> 
         stored = json.loads((await pegboard("session", "list", "--format", "json")).out)
 
         started = []
-        port = str(server.port + 1 if server.port < 60_000 else server.port - 1)
+        port = str(free_port())
         try:
             for line in lines(block):
                 said = line.replace(SHOWN, stored[0]["id"]).replace(PORT, port)
                 if line.startswith("pegboard serve"):
-                    started.append(await listening(pegboard, said, port))
+                    started.append(await listening(pegboard, said))
                 elif line not in NOT_RUN:
                     done = await run_line(pegboard, said)
                     assert (line, done.code) == (line, 0), done.err
@@ -97,23 +99,28 @@ async def run_line(pegboard: CommandLine, line: str) -> Done:
     assert words[0] == "pegboard"
     piped = None
     if bar:
-        piped = await asyncio.to_thread(printed, pegboard.project, shlex.split(left))
+        piped = await asyncio.to_thread(output_of, pegboard.project, shlex.split(left))
     return await pegboard(*words[1:], stdin=piped)
 
 
-def printed(folder: Path, words: list[str]) -> str:
+def output_of(folder: Path, words: list[str]) -> str:
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
     return done.stdout
 
 
-async def listening(pegboard: CommandLine, line: str, port: str) -> Process:
-    """The server, once it takes connections."""
-    process = await pegboard.start(*shlex.split(line)[1:], stdout=DEVNULL, stderr=DEVNULL)
-    async with asyncio.timeout(30):
-        while process.returncode is None:
-            with suppress(OSError):
-                _, writer = await asyncio.open_connection("127.0.0.1", int(port))
-                writer.close()
-                break
-            await asyncio.sleep(0.1)
+async def listening(pegboard: CommandLine, line: str) -> Process:
+    """Start the server and wait until it prints that it listens."""
+    process = await pegboard.start(*shlex.split(line)[1:], stderr=DEVNULL)
+    assert process.stdout is not None
+    async with asyncio.timeout(60):
+        while b"listening on" not in (printed := await process.stdout.readline()):
+            assert printed, f"{line} ended with {await process.wait()}"
     return process
+
+
+def free_port() -> int:
+    """Return a free port below those that the system gives to other programs of its own accord."""
+    with suppress(OSError), socket() as tried:
+        tried.bind(("127.0.0.1", port := randrange(20_000, 30_000)))
+        return port
+    return free_port()
