@@ -26,6 +26,7 @@ BEYOND = {
     "pegboard_acp": ("pegboard_plugins.server.",),  # the hooks by which servers are directed
     "pegboard_fleet": (
         "pegboard_plugins.cli.export.",  # trajectories are exports of sessions
+        "pegboard_plugins.server.",  # the values of its hook for fleets
         "pegboard_plugins.web.",  # the value of its hook for pages
         "pegboard_postgres.",  # a fleet has tables next to those of sessions, and their leases
     ),

@@ -25,6 +25,7 @@ import installed  # noqa: E402 - found by the path above
 if installed.absent():
     collect_ignore = [
         "test_fleet.py",
+        "test_serving.py",
         "test_stopping.py",
         "test_takeover.py",
     ]  # an extra is not installed

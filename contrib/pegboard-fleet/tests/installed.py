@@ -14,6 +14,7 @@ _ENTRIES = {
     "pegboard_fleet": (
         "[pegboard.commands]\nbatch = pegboard_fleet.command:batch\n"
         "fleet = pegboard_fleet.fleet.command:fleet\n"
+        "[pegboard]\nfleet_servers = pegboard_fleet.serving\n"
     ),
     "pegboard_postgres": "[pegboard]\npostgres = pegboard_postgres\n",
 }

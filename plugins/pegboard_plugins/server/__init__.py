@@ -4,10 +4,48 @@ Nothing of it but its hooks is loaded before `pegboard serve`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pegboard import Host, PegboardError, hookimpl, hookspec
 from pegboard.schema.config import Service
+
+if TYPE_CHECKING:
+    from pegboard import App
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetServer:
+    """A server of a fleet: its id, the name of its machine, and the address that it listens on."""
+
+    id: str
+    host: str
+    url: str
+
+
+class FleetMembership(Protocol):
+    """The membership of a server in a fleet, whose servers share one database of sessions."""
+
+    async def add(self, app: "App") -> None:
+        """Record that sessions which this App claims run on this server.
+
+        :raises PegboardError: when they cannot.
+        """
+
+    async def owner(self, session_id: str) -> FleetServer | None:
+        """Return the other living server that runs the session, None when none does.
+
+        :raises PegboardError: when the database cannot be read.
+        """
+
+    async def others(self) -> Sequence[FleetServer]:
+        """Return the other living servers.
+
+        :raises PegboardError: when the database cannot be read.
+        """
+
+    async def aclose(self) -> None:
+        """Leave the fleet."""
 
 
 @hookspec("collect", since="0.1")
@@ -84,7 +122,46 @@ def service_action(
     """
 
 
+@hookspec("first", raises=(PegboardError,), since="0.1")
+def join_fleet(server: FleetServer) -> FleetMembership | None:
+    """Join the servers that share the database of sessions.
+
+    Called once when `pegboard serve --fleet` starts, before it takes requests. The server passes
+    requests about a session on to the server that runs it, publishes the events of the others,
+    and goes on with the sessions of those that die. A `PegboardError` ends the start. First: a
+    plugin that raises another error is reported, and the next one is asked.
+
+    - server: this server. The others find its address by `owner` and `others` of theirs.
+
+    ```python
+    from collections.abc import Sequence
+
+    from pegboard import App, hookimpl
+    from pegboard_plugins.server import FleetMembership, FleetServer
+
+
+    class Alone:
+        async def add(self, app: App) -> None:
+            pass
+
+        async def owner(self, session_id: str) -> FleetServer | None:
+            return None
+
+        async def others(self) -> Sequence[FleetServer]:
+            return ()
+
+        async def aclose(self) -> None:
+            pass
+
+
+    @hookimpl(optionalhook=True)
+    async def join_fleet(server: FleetServer) -> FleetMembership | None:
+        return Alone()
+    ```
+    """
+
+
 @hookimpl
 def register_hooks() -> tuple[Callable[..., object], ...]:
-    """Routes, services and their actions of plugins."""
-    return register_routes, services, service_action
+    """Routes, services and their actions of plugins, and fleets of servers."""
+    return register_routes, services, service_action, join_fleet

@@ -17,12 +17,13 @@ _USERS = ("PEGBOARD_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
 class Credentials:
     """The credentials that open a server: the token as bearer or as password, the user's password.
 
-    `token` is None for an open server.
+    `token` is None for an open server. `fleet` is the token of the other servers of a fleet.
     """
 
     token: str | None
     password: str | None = None
     user: str = USER
+    fleet: str | None = None
 
     def accepts(self, authorization: str | None) -> bool:
         """Return whether this `Authorization` header opens the server, always in the same time."""
@@ -30,7 +31,8 @@ class Credentials:
             return True
         scheme, _, value = (authorization or "").partition(" ")
         if scheme.lower() == "bearer":
-            return _same(value.strip(), self.token)
+            by_fleet = _same(value.strip(), self.fleet or self.token)
+            return _same(value.strip(), self.token) or by_fleet
         if scheme.lower() != "basic":
             return False
         user, password = _basic(value.strip())

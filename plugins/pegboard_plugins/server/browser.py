@@ -15,6 +15,8 @@ from pegboard_plugins.server.serverstate import Served
 
 PUBLIC = {"x-pegboard-public": True}
 """`openapi_extra` of a plugin's GET route that needs no credentials: a file without data."""
+MAY_NOT_APPROVE = "x-pegboard-may-not-approve"
+"""The header by which another server passes on what a page there may not do."""
 routes = APIRouter()
 
 
@@ -47,13 +49,18 @@ def browser_session(request: Request) -> BrowserSession | None:
     return found
 
 
+def may_not_approve(request: Request) -> bool:
+    """Return whether the request comes from a page that may not approve."""
+    session = browser_session(request)
+    return MAY_NOT_APPROVE in request.headers or (session is not None and not session.approve)
+
+
 def require_approval(request: Request) -> None:
-    """Refuse what holds for good to a page that may not approve.
+    """Refuse what holds for good to a page that may not approve, here or at another server.
 
     :raises PermissionDeniedError: when the request comes from such a page.
     """
-    session = browser_session(request)
-    if session is not None and not session.approve:
+    if may_not_approve(request):
         raise PermissionDeniedError(
             "this page may not allow calls for good; `pegboard web --allow-approve` opens one that "
             "may, and `pegboard permission` changes rules"

@@ -27,6 +27,13 @@ import click
     metavar="FILE",
     help="Also accept the password in the first line of FILE.",
 )
+@click.option(
+    "--fleet",
+    "secret_file",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Work with the other servers of the database; FILE has the secret of all of them.",
+)
 @click.option("--quiet", is_flag=True, help="Log only warnings and errors.")
 @click.pass_obj
 def serve(  # noqa: PLR0913 - the options of a command
@@ -39,6 +46,7 @@ def serve(  # noqa: PLR0913 - the options of a command
     trust: bool,
     no_auth: bool,
     password_file: Path | None,
+    secret_file: Path | None,
     quiet: bool,
 ) -> None:
     """Serve the protocol of OpenCode's clients over HTTP.
@@ -51,6 +59,7 @@ def serve(  # noqa: PLR0913 - the options of a command
     from pegboard.cli import run_async
     from pegboard.unstable import refuse_within_tool
     from pegboard_plugins.server import lifecycle  # 0.5 s that other commands save
+    from pegboard_plugins.server.fleet import read_secret
     from pegboard_plugins.shared.terminal import password_of
 
     refuse_within_tool("pegboard serve")
@@ -62,6 +71,7 @@ def serve(  # noqa: PLR0913 - the options of a command
         known_hosts=allow_host,
         origins=cors,
         is_open=no_auth,
+        secret=None if secret_file is None else read_secret(secret_file),
         options=AppOptions(interactive=True, trust=True if trust else None),
     )
     env = dict(os.environ)

@@ -7,9 +7,11 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp
 
 from pegboard import PegboardError
 from pegboard_plugins.server import (
@@ -30,6 +32,7 @@ from pegboard_plugins.server import (
     toolservers,
     turns,
 )
+from pegboard_plugins.server.forwarding import Forwarder
 from pegboard_plugins.server.responses import failure, problem
 from pegboard_plugins.server.serverstate import ServerState
 from pegboard_plugins.server.unsupported import unsupported_routes
@@ -70,6 +73,16 @@ async def add_plugin_routes(app: FastAPI, state: ServerState) -> None:
 
 def _is_public(route: APIRoute) -> bool:
     return browser.PUBLIC.items() <= (route.openapi_extra or {}).items()
+
+
+def forwarding(app: FastAPI, state: ServerState) -> ASGIApp:
+    """Return the application, with requests passed on to the other servers of its fleet."""
+    handlers = {
+        PegboardError: _answer_error,
+        HTTPException: _unknown,
+        ClientDisconnect: _broken_off,
+    }
+    return ExceptionMiddleware(Forwarder(app, state), handlers=handlers)
 
 
 def application(state: ServerState) -> FastAPI:

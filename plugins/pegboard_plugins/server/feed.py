@@ -34,7 +34,8 @@ LONGEST_NUMBER = 15
 class EventFrame:
     """One event as JSON; without a directory it is everybody's.
 
-    A frame that `repeats` the content of deltas is for clients that do not know deltas.
+    A frame that `repeats` the content of deltas is for clients that do not know deltas. One that
+    is `relayed` comes from another server of a fleet.
     """
 
     number: int
@@ -42,6 +43,7 @@ class EventFrame:
     project: str | None
     event: bytes
     repeats: bool = False
+    relayed: bool = False
 
     def envelope(self) -> bytes:
         """Return the event in the form of `/global/event`."""
@@ -81,15 +83,18 @@ class FeedListener:
     """One client's place in what is kept; `directory` None hears all directories.
 
     A listener with `repeats` gets the frames that repeat the content of deltas. The stream of one
-    that is `coded` is compressed.
+    that is `coded` is compressed. With `own` it gets no relayed frames.
 
     Nothing is queued for it: one that does not read costs no memory, and falls behind.
     """
 
-    def __init__(self, kept: _Kept, directory: str | None, *, repeats: bool, coded: bool) -> None:
+    def __init__(
+        self, kept: _Kept, directory: str | None, *, repeats: bool, coded: bool, own: bool
+    ) -> None:
         self.directory = directory
         self.repeats = repeats
         self.coded = coded
+        self.own = own
         self.closed = False
         self.missed = 0
         self.since = time.monotonic()
@@ -111,7 +116,7 @@ class FeedListener:
 
     def hears(self, frame: EventFrame) -> bool:
         """Return whether the frame is for this client."""
-        if frame.repeats and not self.repeats:
+        if (frame.repeats and not self.repeats) or (frame.relayed and self.own):
             return False
         return self.directory is None or frame.directory in (None, self.directory)
 
@@ -192,9 +197,10 @@ class EventFeed:
         directory: str | None,
         project: str | None = None,
         repeats: bool = False,
+        relayed: bool = False,
     ) -> None:
         """Hand an event to all who hear it; never waits."""
-        frame = EventFrame(self._kept.last + 1, directory, project, event, repeats)
+        frame = EventFrame(self._kept.last + 1, directory, project, event, repeats, relayed)
         self._kept.add(frame)
         self._fresh_frames += 1
         self._fresh_bytes += len(event)
@@ -237,13 +243,14 @@ class EventFeed:
         after: str | None = None,
         repeats: bool = False,
         coded: bool = False,
+        own: bool = False,
     ) -> FeedListener:
         """Return a listener for the frames from here on, or from behind that with the id `after`.
 
         Frames that were dropped count as missed. Once the feed is closed the stream ends at once.
         """
         place = str(directory) if directory else None
-        listener = FeedListener(self._kept, place, repeats=repeats, coded=coded)
+        listener = FeedListener(self._kept, place, repeats=repeats, coded=coded, own=own)
         if after is not None:
             self._resume(listener, after)
         self._listeners[listener] = None

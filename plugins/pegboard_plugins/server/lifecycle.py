@@ -5,12 +5,13 @@ import errno
 import logging
 import os
 import re
+import secrets
 import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -21,6 +22,7 @@ import uvicorn
 from pegboard import AppOptions, InvalidInputError
 from pegboard.app import UserFolders
 from pegboard.http import is_loopback
+from pegboard_plugins.server import FleetServer
 from pegboard_plugins.server.auth import Credentials, credentials_from
 from pegboard_plugins.server.browserdoor import BrowserDoor
 from pegboard_plugins.server.connection import (
@@ -28,9 +30,11 @@ from pegboard_plugins.server.connection import (
     AcceptFailures,
     BoundedProtocol,
 )
-from pegboard_plugins.server.factory import add_plugin_routes, application
+from pegboard_plugins.server.factory import add_plugin_routes, application, forwarding
 from pegboard_plugins.server.feed import EventFeed
+from pegboard_plugins.server.fleet import token_of
 from pegboard_plugins.server.guard import AccessPolicy, Guard
+from pegboard_plugins.server.joining import join
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.resuming import resume_all
 from pegboard_plugins.server.running import RunningSessions
@@ -55,6 +59,7 @@ LONGEST_TYPED_BYTES = 1 << 20
 """The largest message to a terminal in bytes: the size of a large paste."""
 LOGGERS = ("pegboard.server", "pegboard.client", "pegboard.credentials", "uvicorn.error")
 _PLAIN_HTTP = 80
+_ALL_ADDRESSES = ("0.0.0.0", "::")  # noqa: S104 - compared only
 _WAYS_OUT = {
     errno.EADDRINUSE: "--port 0 takes a free one",
     errno.EADDRNOTAVAIL: "--hostname is an address of this machine",
@@ -69,6 +74,7 @@ class ServerSettings:
     """The settings of a server: its address, its clients, and its default directory.
 
     `known_hosts` are names of the server beside the address, `origins` sites that may use it.
+    `secret` is that of the fleet which the server joins.
     """
 
     directory: Path
@@ -78,6 +84,7 @@ class ServerSettings:
     known_hosts: tuple[str, ...] = ()
     origins: tuple[str, ...] = ()
     is_open: bool = False
+    secret: bytes | None = None
 
 
 async def serve(
@@ -96,6 +103,11 @@ async def serve(
         url = _url(settings.host, port)
         places = _places(settings, env)
         state = _state(settings, places, port)
+        own = FleetServer(
+            id=secrets.token_hex(8), host=socket.gethostname(), url=_fleet_url(settings, port)
+        )
+        if settings.secret is not None:
+            credentials = replace(credentials, fleet=token_of(settings.secret, own.id))
         policy = AccessPolicy(
             credentials=credentials,
             hosts=_hosts(settings, port),
@@ -118,18 +130,23 @@ async def serve(
             ready(url)
             return written
 
-        await _run(state, policy, listener, announce)
+        async def prepare() -> None:
+            if settings.secret is not None:
+                await join(state, own, settings.secret)
+
+        await _run(state, policy, listener, prepare, announce)
 
 
 async def _run(
     state: ServerState,
     policy: AccessPolicy,
     listener: socket.socket,
+    prepare: Callable[[], Awaitable[None]],
     announce: Callable[[], Awaitable[RuntimeFile]],
 ) -> None:
     app = application(state)
     config = uvicorn.Config(
-        Guard(app, policy),
+        Guard(forwarding(app, state), policy),
         http=BoundedProtocol,
         ws="websockets-sansio",
         ws_max_size=LONGEST_TYPED_BYTES,
@@ -146,6 +163,7 @@ async def _run(
     sweeping = asyncio.create_task(state.pool.sweep(), name="sweep")
     try:
         await add_plugin_routes(app, state)
+        await prepare()
         state.start(resume_all(state), "resume sessions")
         await server.serve(sockets=[listener])
     finally:
@@ -281,6 +299,22 @@ def _hosts(settings: ServerSettings, port: int) -> frozenset[str]:
     with_port |= {f"{name.lower()}:{port}" for name in names if name.startswith("[")}
     as_given = {name.lower() for name in settings.known_hosts}
     return frozenset(with_port | as_given | (names if port == _PLAIN_HTTP else set()))
+
+
+def _fleet_url(settings: ServerSettings, port: int) -> str:
+    """Return the address of this server for the others of its fleet.
+
+    :raises InvalidInputError: when it has none.
+    """
+    if settings.secret is None or settings.host not in _ALL_ADDRESSES:
+        return _url(settings.host, port)
+    if not settings.known_hosts:
+        raise InvalidInputError(
+            f"--fleet: {settings.host} is no address that other servers reach; name this machine "
+            "with --hostname or --allow-host"
+        )
+    name = settings.known_hosts[0]
+    return f"http://{name}" if ":" in name.strip("[]") else _url(name, port)
 
 
 def _url(host: str, port: int) -> str:

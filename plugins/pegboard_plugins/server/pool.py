@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -59,11 +59,15 @@ class Member:
 
 
 class Pool:
-    """The Apps by directory; it owns them and their tasks."""
+    """The Apps by directory; it owns them and their tasks.
+
+    `on_open` gets each App before it is used.
+    """
 
     def __init__(
         self, options: Callable[[], AppOptions], feed: EventFeed, running: RunningSessions
     ) -> None:
+        self.on_open: Callable[[App], Awaitable[None]] | None = None
         self._options = options
         self._feed = feed
         self._running = running
@@ -190,6 +194,12 @@ class Pool:
         if directory in self._trusted and options.trust is None:
             options = replace(options, trust=self._trusted[directory])
         app = await App.open(directory, options)
+        if self.on_open is not None:
+            try:
+                await self.on_open(app)
+            except BaseException:
+                await app.aclose()
+                raise
         followed = await follow_folder(app)
         statuses: dict[str, SessionStatus] = {}
         relay = asyncio.create_task(self._relay(app, statuses), name=f"relay {directory}")

@@ -25,9 +25,9 @@ routes = APIRouter()
 
 
 @routes.get("/permission", **operation("permission.list", gives=tuple[PermissionRequest, ...]))
-async def permissions(app: Here) -> Response:
+async def permissions(app: Here, state: Served) -> Response:
     """List the permission requests that wait."""
-    return answer(app.permissions.pending())
+    return answer((*app.permissions.pending(), *state.elsewhere(app).permissions))
 
 
 @routes.post(
@@ -68,9 +68,9 @@ async def respond(request: Request, opened: AtSession, permissionID: str) -> Res
 
 
 @routes.get("/question", **operation("question.list", gives=tuple[QuestionRequest, ...]))
-async def questions(app: Here) -> Response:
+async def questions(app: Here, state: Served) -> Response:
     """List the questions that wait."""
-    return answer(app.questions.pending())
+    return answer((*app.questions.pending(), *state.elsewhere(app).questions))
 
 
 @routes.post(

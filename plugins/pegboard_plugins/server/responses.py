@@ -41,6 +41,10 @@ class TooManyError(PegboardError):
     """More waits than may wait."""
 
 
+class PeerError(PegboardError):
+    """The server of the fleet that runs a session does not answer."""
+
+
 class UnsupportedError(PegboardError):
     """The protocol has this action, and Pegboard has no equivalent."""
 
@@ -52,6 +56,7 @@ class BodyError(InvalidInputError):
 _STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
     (UnsupportedError, 501, "UnsupportedError"),
     (TooManyError, 429, "TooManyError"),
+    (PeerError, 503, "ServiceUnavailableError"),
     (ModelNotFoundError, 400, "ProviderModelNotFoundError"),
     (NotFoundError, 404, "NotFoundError"),
     (InvalidInputError, 400, "BadRequest"),

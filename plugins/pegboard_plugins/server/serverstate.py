@@ -19,6 +19,7 @@ from pegboard.schema.session import Session
 from pegboard.unstable import check_id
 from pegboard_plugins.server.browserdoor import BrowserDoor
 from pegboard_plugins.server.feed import EventFeed
+from pegboard_plugins.server.fleet import Elsewhere, ServerFleet
 from pegboard_plugins.server.orders import Orders
 from pegboard_plugins.server.pool import Pool
 from pegboard_plugins.server.running import RunningSessions
@@ -35,7 +36,8 @@ _Value = TypeVar("_Value")
 class ServerState:
     """The server's state; `directory` is for requests without a directory.
 
-    `public` are the paths of plugins' files that need no credentials.
+    `public` are the paths of plugins' files that need no credentials. `fleet` is None for a server
+    that is alone.
     """
 
     directory: Path
@@ -51,6 +53,7 @@ class ServerState:
     work: set[asyncio.Task[Any]] = field(default_factory=set)
     changing: asyncio.Lock = field(default_factory=asyncio.Lock)
     asked_about: set[tuple[Path, str]] = field(default_factory=set)
+    fleet: ServerFleet | None = None
 
     def start(self, work: Coroutine[Any, Any, _Value], name: str) -> "asyncio.Task[_Value]":
         """Start a task that outlives its client; `aclose` ends it."""
@@ -58,6 +61,10 @@ class ServerState:
         self.work.add(task)
         task.add_done_callback(self._finished)
         return task
+
+    def elsewhere(self, app: App) -> Elsewhere:
+        """Return what runs and waits in an App's project on other servers of the fleet."""
+        return self.fleet.elsewhere(app) if self.fleet is not None else Elsewhere()
 
     def _finished(self, task: "asyncio.Task[Any]") -> None:
         self.work.discard(task)
@@ -68,6 +75,8 @@ class ServerState:
     async def aclose(self) -> None:
         """Stop what runs, wait for it, and close all Apps."""
         await self.terminals.aclose()
+        if self.fleet is not None:
+            await self.fleet.aclose()
         await self.pool.aclose()
         if self.work:
             _, pending = await asyncio.wait(self.work, timeout=DRAIN_S)

@@ -167,7 +167,7 @@ async def create(request: Request, app: Here) -> Response:
 @routes.get("/session/status", **operation("session.status", gives=dict[str, SessionStatus]))
 async def statuses(app: Here, state: Served) -> Response:
     """Return what each running session does; idle ones are absent."""
-    return answer(state.pool.member(app).statuses)
+    return answer({**state.elsewhere(app).statuses, **state.pool.member(app).statuses})
 
 
 @routes.get("/session/{sessionID}", **operation("session.get", gives=Session))

@@ -14,7 +14,8 @@ from starlette.types import Receive, Scope, Send
 from pegboard_plugins.server.coding import compress, takes_gzip
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.feed import EventFeed, EventFrame
-from pegboard_plugins.server.serverstate import Followed, Served
+from pegboard_plugins.server.fleet import EVENTS_PATH, known_events
+from pegboard_plugins.server.serverstate import Followed, Served, ServerState
 from pegboard_plugins.shared.frontend import for_client
 
 HEARTBEAT_S = 10.0
@@ -39,7 +40,8 @@ async def directory_events(
     The oldest clients use this route: without ids they get the text of an answer as whole
     parts, too.
     """
-    stream = _Stream(state.feed, _bare, ids=ids or last_event_id is not None, repeats=True)
+    numbered = ids or last_event_id is not None
+    stream = _Stream(state.feed, _bare, ids=numbered, repeats=not numbered)
     return _EventStream(partial(stream.frames, app.workspace.directory, last_event_id))
 
 
@@ -50,6 +52,40 @@ async def all_events(
     """Stream the events of all directories, each in an envelope that names its own."""
     stream = _Stream(state.feed, EventFrame.envelope, ids=ids or last_event_id is not None)
     return _EventStream(partial(stream.frames, None, last_event_id))
+
+
+@routes.get(EVENTS_PATH, **operation("pegboard.fleet.event", stream=True))
+async def own_events(state: Served, last_event_id: LastId = None) -> Response:
+    """Stream the events of this server's own Apps to another server of its fleet.
+
+    The stream begins with what runs and waits, and numbers its frames; the id `0` is before all.
+    """
+    after = state.feed.frame_id(0) if last_event_id == "0" else last_event_id
+    stream = _Stream(state.feed, _for_server, ids=True, repeats=True, own=True)
+    return _EventStream(partial(_with_known, state, stream, after))
+
+
+async def _with_known(
+    state: ServerState, stream: "_Stream", after: str | None, *, coded: bool
+) -> AsyncGenerator[bytes, None]:
+    frames = stream.frames(None, after, coded=coded)
+    async with aclosing(frames):
+        yield await anext(frames)
+        yield b"".join(
+            b"data: %b\n\n" % _for_server(EventFrame(0, place, project, event))
+            for place, project, event in known_events(state.pool)
+        )
+        async for lines in frames:
+            yield lines
+
+
+def _for_server(frame: EventFrame) -> bytes:
+    """Return an event in its envelope; one without a number only tells what is known."""
+    marks = (
+        b',"repeats":true' if frame.repeats else b"",
+        b"" if frame.number else b',"known":true',
+    )
+    return frame.envelope()[:-1] + b"".join(marks) + b"}"
 
 
 class _EventStream(StreamingResponse):
@@ -75,17 +111,22 @@ class _EventStream(StreamingResponse):
 class _Stream:
     """The stream of one client; frames have `id:` lines if the client asks for them."""
 
-    def __init__(self, feed: EventFeed, wrap: Wrap, *, ids: bool, repeats: bool = False) -> None:
+    def __init__(
+        self, feed: EventFeed, wrap: Wrap, *, ids: bool, repeats: bool = False, own: bool = False
+    ) -> None:
         self._feed = feed
         self._wrap = wrap
         self._ids = ids
-        self._repeats = repeats and not ids
+        self._repeats = repeats
+        self._own_frames = own
 
     async def frames(
         self, directory: Path | None, after: str | None, *, coded: bool
     ) -> AsyncGenerator[bytes, None]:
         """Yield the bytes on the wire until the client goes or the server hangs up."""
-        listener = self._feed.listen(directory, after=after, repeats=self._repeats, coded=coded)
+        listener = self._feed.listen(
+            directory, after=after, repeats=self._repeats, coded=coded, own=self._own_frames
+        )
         try:
             # With the number a client can come back that has heard nothing else; one that does
             # come back has not heard what is kept for it.

@@ -16,7 +16,7 @@ from pegboard_fleet.fleet.options import VARIABLE
 
 REACHED_WITHIN_S = 30.0
 """How long a statement waits for a server that restarts."""
-_FILES = ("schema.sql",)
+_FILES = ("schema.sql", "schema2.sql")
 _KEY = "fleet_version"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('pegboard fleet ' || current_schema(), 0))"
 _SHORT = f"SET LOCAL idle_in_transaction_session_timeout = '{LEASE_S:g}s'"

@@ -1,0 +1,235 @@
+"""Requests about a session that another server of the fleet runs: that server answers them."""
+
+import asyncio
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+import msgspec
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pegboard.errors import NotFoundError
+from pegboard.http import is_loopback
+from pegboard_plugins.server import FleetServer
+from pegboard_plugins.server.browser import MAY_NOT_APPROVE, may_not_approve
+from pegboard_plugins.server.fleet import (
+    FORWARDED,
+    LOOK_S,
+    TAKEN_OVER_WITHIN_S,
+    ServerFleet,
+)
+from pegboard_plugins.server.responses import PeerError
+from pegboard_plugins.server.serverstate import ServerState, asked_directory, named_directory
+from pegboard_plugins.server.waiting import wait_for
+from pegboard_plugins.shared.frontend import ASKS_UNKNOWN
+
+_SESSION = re.compile(r"(?:/pegboard)?/session/(ses_[0-9A-Za-z]+)(/.*)?")
+_REQUEST = re.compile(r"/(?:permission|question)/([^/]+)/(?:reply|reject)")
+_ASKS = "/question"
+"""The path behind a session's for a question of the client itself, which waits for it here."""
+_PROMPTS = ("/message", "/prompt_async")
+_DIRECTORY = "x-opencode-directory"
+_PASSED_ON = ("accept", "content-type", "user-agent", _DIRECTORY, ASKS_UNKNOWN[0])
+_RETURNED = ("content-type", "link", "x-next-cursor", "access-control-expose-headers")
+
+
+class _LostError(Exception):
+    """The other server does not answer any more; `heard` is whether it may have the request."""
+
+    def __init__(self, *, heard: bool) -> None:
+        super().__init__()
+        self.heard = heard
+
+
+@dataclass(slots=True)
+class _Forwarded:
+    """A request with its body, which can be sent again; `rest` is the path behind the session's."""
+
+    scope: Scope
+    body: bytes
+    session_id: str
+    rest: str
+    message_id: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def method(self) -> str:
+        """The method."""
+        method: str = self.scope["method"]
+        return method
+
+    @property
+    def is_repeatable(self) -> bool:
+        """Whether it does nothing else when the first server has carried it out as well."""
+        return self.method in ("GET", "DELETE", "PATCH") or self.rest in ("/abort", "/resume")
+
+    def resuming(self) -> "_Forwarded":
+        """Return the call for the answer to a prompt that is stored."""
+        path = f"/pegboard/session/{self.session_id}/resume"
+        scope = {**self.scope, "path": path, "raw_path": path.encode()}
+        return _Forwarded(scope, b"", self.session_id, "/resume", headers=self.headers)
+
+
+class Forwarder:
+    """The application around all routes of a server that may be one of a fleet."""
+
+    def __init__(self, app: ASGIApp, state: ServerState) -> None:
+        self._app = app
+        self._state = state
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request here, or let the server answer it that runs its session."""
+        fleet = self._state.fleet
+        if fleet is None or scope["type"] != "http" or FORWARDED in Headers(scope=scope):
+            await self._app(scope, receive, send)
+            return
+        waiting, session = _REQUEST.fullmatch(scope["path"]), _SESSION.fullmatch(scope["path"])
+        if waiting and (server := fleet.asked_in(waiting[1])):
+            call = await self._call(Request(scope, receive), "", "")
+            try:
+                response = await self._ask(fleet, server, call)
+            except _LostError as error:
+                raise _unreachable(f"the request {waiting[1]} waits", server) from error
+            await response(scope, receive, send)
+        elif session and session[2] != _ASKS and await fleet.membership.owner(session[1]):
+            call = await self._call(Request(scope, receive), session[1], session[2] or "")
+            await self._follow(fleet, call, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    async def _call(self, request: Request, session_id: str, rest: str) -> _Forwarded:
+        """Read a request; a prompt without an id gets one, by which it is found again."""
+        body = await request.body()
+        headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
+        if session_id and not named_directory(request):
+            headers[_DIRECTORY] = quote(str(asked_directory(request, self._state)))
+        if may_not_approve(request):
+            headers[MAY_NOT_APPROVE] = "1"
+        call = _Forwarded(request.scope, body, session_id, rest, headers=headers)
+        if request.method == "POST" and rest in _PROMPTS:
+            with suppress(msgspec.DecodeError):  # the route refuses what is no object
+                written = msgspec.json.decode(body, type=dict[str, Any])
+                call.message_id = written.get("messageID") or self._state.feed.ids.new("message")
+                call.body = msgspec.json.encode({**written, "messageID": call.message_id})
+        return call
+
+    async def _follow(
+        self, fleet: ServerFleet, call: _Forwarded, receive: Receive, send: Send
+    ) -> None:
+        """Let the session's server answer, and when it dies the one that goes on.
+
+        :raises PeerError: when a server lives and does not answer, or has died with the request.
+        """
+        until, was_lost = time.monotonic() + TAKEN_OVER_WITHIN_S, False
+        while (server := await fleet.membership.owner(call.session_id)) is not None:
+            try:
+                response = await self._ask(fleet, server, call)
+            except _LostError as lost:
+                was_lost = True
+                if call.method == "GET":
+                    break  # the database has the answer
+                if call.message_id is not None and await self._is_stored(call):
+                    if call.rest == "/prompt_async":
+                        response = Response(status_code=204)
+                        await response(call.scope, receive, send)
+                        return
+                    call = call.resuming()
+                elif lost.heard and not call.is_repeatable and call.message_id is None:
+                    raise PeerError(
+                        f"the server {server.url} on {server.host} broke off while it answered; "
+                        f"read session {call.session_id}, and send the request again if it has "
+                        "not been carried out"
+                    ) from lost
+                if time.monotonic() > until:
+                    raise _unreachable(f"session {call.session_id} runs", server) from lost
+                await asyncio.sleep(LOOK_S)
+            else:
+                await response(call.scope, receive, send)
+                return
+        if was_lost and call.message_id is not None and await self._is_stored(call):
+            call = call.resuming()
+        await self._app(call.scope, _replay(call.body, receive), send)
+
+    async def _is_stored(self, call: _Forwarded) -> bool:
+        request = Request(call.scope)
+        app = await self._state.pool.app(asked_directory(request, self._state))
+        try:
+            await app.storage.turn(call.session_id, call.message_id or "")
+        except NotFoundError:
+            return False
+        return True
+
+    async def _ask(self, fleet: ServerFleet, server: FleetServer, call: _Forwarded) -> Response:
+        """Return the answer of another server, without a limit while that server lives.
+
+        :raises _LostError: when it cannot be reached, or dies.
+        """
+        if server.host != fleet.own.host and is_loopback(urlsplit(server.url).hostname or ""):
+            raise _LostError(heard=False)
+        query = call.scope["query_string"].decode("latin-1")
+        url = f"{server.url}{quote(call.scope['path'])}" + (f"?{query}" if query else "")
+        headers = {**call.headers, **fleet.headers(server)}
+        asking = asyncio.create_task(
+            fleet.client.request(call.method, url, content=call.body, headers=headers),
+            name=f"ask {server.url}",
+        )
+        watching = asyncio.create_task(_until_gone(fleet, server, asking), name="watch a server")
+        try:
+            await wait_for(Request(call.scope), asking)
+        finally:
+            watching.cancel()
+            asking.cancel()
+        if asking.cancelled():
+            raise _LostError(heard=True)
+        try:
+            found = asking.result()
+        except httpx.HTTPError as error:
+            is_new = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+            raise _LostError(heard=not is_new) from error
+        return Response(found.content, found.status_code, _returned(found.headers))
+
+
+async def _until_gone(
+    fleet: ServerFleet, server: FleetServer, asking: "asyncio.Task[httpx.Response]"
+) -> None:
+    """Give up a request once its server is not there any more: one that is stopped says nothing."""
+    was_there = False
+    while True:  # until it is cancelled
+        lives = fleet.lives(server)
+        if was_there and not lives:
+            asking.cancel()
+        was_there = was_there or lives
+        await asyncio.sleep(LOOK_S)
+
+
+def _returned(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: headers[name] for name in _RETURNED if name in headers}
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return what gives a route the body that is read already."""
+    pieces = [body]
+
+    async def again() -> Message:
+        if pieces:
+            return {"type": "http.request", "body": pieces.pop(), "more_body": False}
+        return await receive()
+
+    return again
+
+
+def _unreachable(what: str, server: FleetServer) -> PeerError:
+    way = "wait until it answers or stop it, then send the request again"
+    if is_loopback(urlsplit(server.url).hostname or ""):
+        way += "; from other machines, it is reached only if it has a --hostname of its machine"
+    return PeerError(
+        f"{what} on the server {server.url} on {server.host}, which does not answer; {way}"
+    )

@@ -1,0 +1,24 @@
+"""The way of a server into a fleet."""
+
+from pegboard.errors import ConfigError
+from pegboard_plugins.server import FleetServer, join_fleet
+from pegboard_plugins.server.fleet import ServerFleet
+from pegboard_plugins.server.serverstate import ServerState
+
+
+async def join(state: ServerState, own: FleetServer, secret: bytes) -> None:
+    """Join the fleet of the database, before any request is taken.
+
+    :raises ConfigError: when no plugin joins one.
+    """
+    app = await state.pool.app(state.directory)
+    membership = await app.hooks.first(join_fleet, server=own)
+    if membership is None:
+        raise ConfigError(
+            "--fleet: no plugin joins a fleet; `pip install 'pegboard-fleet[postgres]'` installs "
+            "one, and PEGBOARD_DATABASE names its database"
+        )
+    state.fleet = ServerFleet(membership, own, secret, state.pool, state.feed)
+    state.pool.on_open = membership.add
+    await membership.add(app)
+    await state.fleet.begin()
