@@ -9,10 +9,13 @@ from typing import TextIO, TypeVar
 
 import msgspec
 
+from pegboard.display import escape_controls
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
+from pegboard.unstable import exposed
 from pegboard_plugins.cli.backend import Backend
-from pegboard_plugins.cli.render import OutputScreen, always_lines, question_lines, request_lines
+from pegboard_plugins.cli.render import Line, OutputScreen
+from pegboard_plugins.shared.terminal import permission_lines
 
 QUESTION = "Allow? One of these keys: "
 INSTEAD = "What to do instead: "
@@ -27,6 +30,7 @@ _LINE_BYTES = 4096
 _KEY_BYTES = 64
 QUIET_S = 1.0
 """A pause of this length ends typing that began before a question appeared."""
+_KEYS_WIDTH = len("s@ a@ u@")
 _SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}
 
 
@@ -191,3 +195,50 @@ async def _read(terminal: int, limit: int) -> bytes:
     finally:
         loop.remove_reader(terminal)
     return os.read(terminal, limit)
+
+
+def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
+    """Return a permission request in full: no part of it may be hidden or cut."""
+    head = Line(head="permission", text=escape_controls(request.permission), style="warning")
+    asked = (Line(spans=line, indent=1) for line in permission_lines(request))
+    reason = request.metadata.get("reason")
+    why = (Line(text=exposed(reason), style="dim", indent=1),) if isinstance(reason, str) else ()
+    return head, *asked, *why
+
+
+def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
+    """Return the effect of a lasting answer, and the answers with their meanings."""
+    refusals = (_choice("n", "no"), _choice("w", "no, and what to do instead"))
+    if request.metadata.get("once"):
+        asked = Line(text="asked every time", style="dim", indent=1)
+        return asked, _choice("y", "yes, once"), *refusals
+    names = (f"any {request.permission}",) if request.always == ("*",) else request.always
+    patterns = ", ".join(map(exposed, names))
+    agent = request.metadata.get("agent")
+    alone = (_choice("S A U", f"the same for the agent {escape_controls(str(agent))} alone"),)
+    return (
+        Line(text=f"always allows: {patterns or 'the same again'}", style="dim", indent=1),
+        _choice("y", "yes, once"),
+        _choice("s", "always in this session"),
+        _choice("a", "always in this project"),
+        _choice("u", "always in all of your projects"),
+        *(alone if agent else ()),
+        *refusals,
+    )
+
+
+def _choice(key: str, text: str) -> Line:
+    return Line(head=f"{key:<{_KEYS_WIDTH}}", text=text, style="dim", indent=1)
+
+
+def question_lines(question: Question) -> tuple[Line, ...]:
+    """Return a question with its options, which are numbered from 1."""
+    options = tuple(
+        Line(
+            head=f"{number}. {escape_controls(option.label)}",
+            text=escape_controls(option.description),
+            indent=1,
+        )
+        for number, option in enumerate(question.options, start=1)
+    )
+    return Line(head="question", text=escape_controls(question.question), style="warning"), *options

@@ -3,9 +3,10 @@
 A screen is a terminal, or plain streams.
 """
 
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal, Protocol, TextIO
+from typing import TYPE_CHECKING, Literal, Protocol, TextIO
 
 import msgspec
 
@@ -15,19 +16,36 @@ from pegboard.display import Block, Span, escape_controls
 from pegboard.schema.message import Failure
 from pegboard.schema.model import format_usd
 from pegboard.schema.part import Completed, Failed, ToolPart
-from pegboard.schema.session import PermissionRequest, Question, Retry, Tokens
-from pegboard.unstable import exposed
+from pegboard.schema.session import Retry, Tokens
+from pegboard_plugins.shared import terminal
 from pegboard_plugins.shared.terminal import UNKNOWN_COST, cost_text
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+    from pegboard_plugins.shared.terminal import Pen
 
 Style = Literal[
     "plain", "tool", "dim", "error", "warning", "added", "removed", "hunk", "done", "active"
 ]
 
+_STYLES: dict[Style, str] = {
+    "plain": "",
+    "tool": "cyan",
+    "dim": "dim",
+    "error": "red",
+    "warning": "yellow",
+    "added": "green",
+    "removed": "red",
+    "hunk": "cyan",
+    "done": "green",
+    "active": "bold",
+}
 DIFF_LINES = 60
 """Lines of a diff that are shown; `git diff` has all."""
 LABEL_WIDTH = 100
 FAILURE_WIDTH = 500
-_KEYS_WIDTH = len("s@ a@ u@")
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,55 +158,6 @@ def usage_line(
     return Line(text=" · ".join(facts), style="dim")
 
 
-def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
-    """Return a permission request in full: no part of it may be hidden or cut."""
-    from pegboard_plugins.shared.terminal import permission_lines  # only who is asked needs it
-
-    head = Line(head="permission", text=escape_controls(request.permission), style="warning")
-    asked = (Line(spans=line, indent=1) for line in permission_lines(request))
-    reason = request.metadata.get("reason")
-    why = (Line(text=exposed(reason), style="dim", indent=1),) if isinstance(reason, str) else ()
-    return head, *asked, *why
-
-
-def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
-    """Return the effect of a lasting answer, and the answers with their meanings."""
-    refusals = (_choice("n", "no"), _choice("w", "no, and what to do instead"))
-    if request.metadata.get("once"):
-        asked = Line(text="asked every time", style="dim", indent=1)
-        return asked, _choice("y", "yes, once"), *refusals
-    names = (f"any {request.permission}",) if request.always == ("*",) else request.always
-    patterns = ", ".join(map(exposed, names))
-    agent = request.metadata.get("agent")
-    alone = (_choice("S A U", f"the same for the agent {escape_controls(str(agent))} alone"),)
-    return (
-        Line(text=f"always allows: {patterns or 'the same again'}", style="dim", indent=1),
-        _choice("y", "yes, once"),
-        _choice("s", "always in this session"),
-        _choice("a", "always in this project"),
-        _choice("u", "always in all of your projects"),
-        *(alone if agent else ()),
-        *refusals,
-    )
-
-
-def _choice(key: str, text: str) -> Line:
-    return Line(head=f"{key:<{_KEYS_WIDTH}}", text=text, style="dim", indent=1)
-
-
-def question_lines(question: Question) -> tuple[Line, ...]:
-    """Return a question with its options, which are numbered from 1."""
-    options = tuple(
-        Line(
-            head=f"{number}. {escape_controls(option.label)}",
-            text=escape_controls(option.description),
-            indent=1,
-        )
-        for number, option in enumerate(question.options, start=1)
-    )
-    return Line(head="question", text=escape_controls(question.question), style="warning"), *options
-
-
 def _subject(part: ToolPart, directory: Path) -> str:
     return escape_controls(
         pegboard.unstable.subject_of(part.state.input).replace(f"{directory}/", "", 1)
@@ -229,8 +198,6 @@ class OutputScreen(Protocol):
 def open_screen(out: TextIO, err: TextIO, env: Mapping[str, str]) -> OutputScreen:
     """Return the screen for these streams: a terminal only where both are one."""
     if out.isatty() and err.isatty() and env.get("TERM") != "dumb":
-        from pegboard_plugins.cli.terminalscreen import TerminalScreen  # most runs have none
-
         return TerminalScreen(out, err, colours=wants_colours(env))
     return PlainScreen(out, err)
 
@@ -275,3 +242,138 @@ class PlainScreen:
 
     def close(self) -> None:
         """Do nothing: a stream has nothing to restore."""
+
+
+class TerminalScreen:
+    """A terminal: Markdown as it is finished, colours, and a spinner while nothing else moves."""
+
+    is_terminal = True
+
+    def __init__(self, out: TextIO, err: TextIO, *, colours: bool) -> None:
+        self._out = out
+        self._err = err
+        self._colours = colours
+        self._console: Console | None = None
+        self._pen: Pen | None = None
+        self._markdown = terminal.MarkdownBlocks()
+        self._blocks = 0
+        self._status: Status | None = None
+        self._at_line_start = True
+        self._is_answer: bool | None = None
+
+    def stream(self, text: str) -> None:
+        """Write the paragraphs, lists and pieces of code that are finished with it."""
+        self._turn_to(is_answer=True)
+        self._write_blocks(self._markdown.feed(text))
+
+    def answer(self, text: str, *, streamed: str) -> None:
+        """Write what is missing of the block, or all of it when a filter has changed it."""
+        self._turn_to(is_answer=True)
+        seen = streamed.rstrip()
+        if text.startswith(seen):
+            self._write_blocks(self._markdown.feed(text[len(streamed) :]))
+        else:
+            self._markdown = terminal.MarkdownBlocks()
+            if self._blocks:
+                self.line(Line(text="changed by a plugin:", style="dim"))
+                self._turn_to(is_answer=True)
+            self._write_blocks(self._markdown.feed(text))
+        self._write_blocks(self._markdown.flush())
+        self._blocks = 0
+
+    def line(self, line: Line) -> None:
+        """Write the line in its style."""
+        self._turn_to(is_answer=False)
+        self._end_line()
+        from rich.text import Text
+
+        text = Text("  " * line.indent)
+        style = self._style(_STYLES[line.style])
+        if line.head:
+            text.append(line.head, style=self._style(f"bold {style}"))
+            text.append(f" {line.text}" if line.text else "")
+        elif line.spans:
+            for span in line.spans:
+                text.append(span.text, style=self._style(terminal.PALETTE[span.style]))
+        else:
+            text.append(line.text, style=style)
+        self._open_console().print(text, soft_wrap=True)
+
+    def question(self, text: str) -> None:
+        """Write the question; the user's line break ends its line."""
+        self._stop_spinner()
+        self._end_line()
+        self._err.write(text)
+        self._err.flush()
+
+    def wait(self, text: str) -> None:
+        """Turn the spinner on, but never over an unfinished line."""
+        if not self._at_line_start:
+            return
+        if self._status is None:
+            console = self._open_console()
+            self._status = console.status(escape_controls(text), spinner_style=self._style("dim"))
+            self._status.start()
+        else:
+            self._status.update(escape_controls(text))
+
+    def close(self) -> None:
+        """Take the spinner away and end what was begun."""
+        self._stop_spinner()
+        self._write_blocks(self._markdown.flush())
+        self._end_line()
+
+    def _style(self, style: str) -> str:
+        return style if self._colours else ""
+
+    def _turn_to(self, *, is_answer: bool) -> None:
+        """Set the answer and the work apart by an empty line."""
+        self._stop_spinner()
+        if not is_answer:
+            self._write_blocks(self._markdown.flush())
+            self._blocks = 0
+        if self._is_answer is not None and self._is_answer != is_answer:
+            self._end_line()
+            self._err.write("\n")
+            self._err.flush()
+        self._is_answer = is_answer
+
+    def _write_blocks(self, blocks: Iterable[str]) -> None:
+        for block in blocks:
+            width = shutil.get_terminal_size().columns
+            rows = self._open_pen().markdown(block, width)
+            self._write("\n" * bool(self._blocks) + "\n".join(rows) + "\n")
+            self._blocks += 1
+
+    def _open_pen(self) -> "Pen":
+        """Rich's Markdown, loaded with the first block that is finished."""
+        if self._pen is None:
+            from pegboard_plugins.shared.terminal import Pen
+
+            self._pen = Pen(colours="standard" if self._colours else "none")
+        return self._pen
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._out.write(text)
+            self._out.flush()
+            self._at_line_start = text.endswith("\n")
+
+    def _end_line(self) -> None:
+        if not self._at_line_start:
+            self._write("\n")
+
+    def _stop_spinner(self) -> None:
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def _open_console(self) -> "Console":
+        """Load Rich for the first line: the request is on its way by then."""
+        if self._console is None:
+            from rich.console import Console
+
+            self._console = Console(
+                file=self._err, no_color=not self._colours, highlight=False, markup=False
+            )
+        return self._console

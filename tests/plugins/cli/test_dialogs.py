@@ -3,8 +3,7 @@
 import pytest
 
 from pegboard.schema.session import Question, QuestionOption
-from pegboard_plugins.cli.dialogs import Typed, read_answer, read_key
-from pegboard_plugins.cli.render import question_lines
+from pegboard_plugins.cli.dialogs import Typed, question_lines, read_answer, read_key
 
 COLOURS = (QuestionOption(label="Red", description="like fire"), QuestionOption(label="Blue"))
 

@@ -18,13 +18,12 @@ from pegboard.schema.part import (
 )
 from pegboard.schema.session import CacheTokens, PermissionRequest, Retry, Tokens
 from pegboard.unstable import exposed
+from pegboard_plugins.cli.dialogs import always_lines, request_lines
 from pegboard_plugins.cli.render import (
     Line,
-    always_lines,
     diff_lines,
     failure_text,
     one_line,
-    request_lines,
     retry_line,
     tail,
     tool_detail,

@@ -27,9 +27,14 @@ from pegboard.schema.part import (
     TimeSpan,
 )
 from pegboard.schema.session import Retry, Tokens
-from pegboard_plugins.cli.render import OutputScreen, PlainScreen, open_screen, wants_colours
+from pegboard_plugins.cli.render import (
+    OutputScreen,
+    PlainScreen,
+    TerminalScreen,
+    open_screen,
+    wants_colours,
+)
 from pegboard_plugins.cli.tally import Tally
-from pegboard_plugins.cli.terminalscreen import TerminalScreen
 from pegboard_plugins.cli.views import Viewer
 from plugins.cli.events import (
     SESSION,
