@@ -13,8 +13,9 @@ import pytest
 from pegboard.schema.model import CacheCost, CostTier, Modalities, ModelCost, ModelLimit
 from pegboard_plugins import anthropic, gemini
 from pegboard_plugins.catalogue.build import LIMIT_BYTES, tables, with_prices
+from pegboard_plugins.catalogue.lookup import facts_of, names_of
 from pegboard_plugins.catalogue.pricelist import row_of
-from pegboard_plugins.catalogue.table import REFRESHED, SERVED, SHIPPED, facts_of, names_of
+from pegboard_plugins.catalogue.table import REFRESHED, SERVED, SHIPPED
 from pegboard_plugins.openai_compatible import KNOWN
 
 OPENS = """

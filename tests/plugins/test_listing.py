@@ -14,7 +14,7 @@ import pytest
 from pegboard.schema.model import CacheCost, Modalities, ModelCost, ModelFacts
 from pegboard_plugins.catalogue.asking import ListingOutcome, ListingServer, ask_servers
 from pegboard_plugins.catalogue.listing import Kind, kind_of
-from pegboard_plugins.catalogue.table import facts_of, names_of
+from pegboard_plugins.catalogue.lookup import facts_of, names_of
 
 OPENROUTER = {
     "data": [

@@ -31,7 +31,7 @@ options = CatalogueOptions
 @hookimpl
 def model_facts(provider: str, model: str, places: UserFolders) -> "ModelFacts | None":
     """Return the known facts of the model, from all sources together."""
-    from pegboard_plugins.catalogue.table import facts_of
+    from pegboard_plugins.catalogue.lookup import facts_of
 
     return facts_of(provider, model, places.cache)
 
@@ -39,6 +39,6 @@ def model_facts(provider: str, model: str, places: UserFolders) -> "ModelFacts |
 @hookimpl
 def model_names(provider: str, url: str, places: UserFolders) -> Sequence[str] | None:
     """Return the models that the server at this address listed last, else those of the table."""
-    from pegboard_plugins.catalogue.table import names_of
+    from pegboard_plugins.catalogue.lookup import names_of
 
     return names_of(provider, url, places.cache)

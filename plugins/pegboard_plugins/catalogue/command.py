@@ -157,7 +157,7 @@ async def _search(directory: Path, text: str, wanted: _Wanted, *, every: bool) -
 
 
 def _names_of(app: "App", provider: "Provider") -> Sequence[str]:
-    from pegboard_plugins.catalogue.table import names_of
+    from pegboard_plugins.catalogue.lookup import names_of
 
     model, cache = _any_model(app, provider), UserFolders.of(os.environ).cache
     listed = names_of(provider.id, model.api.url if model else "", cache)
