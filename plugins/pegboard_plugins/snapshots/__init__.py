@@ -13,6 +13,7 @@ from pegboard import Workspace, hookimpl
 from pegboard.schema.config import Config
 from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
+from pegboard_plugins.snapshots.early import Lineages, refusal
 
 if TYPE_CHECKING:
     from pegboard.app import UserFolders
@@ -40,22 +41,6 @@ async def register_snapshots(
     return LateSnapshots(workspace, places=places, env=env, instructions=instructions)
 
 
-def refusal(worktree: Path, env: Mapping[str, str]) -> str:
-    """Return why no snapshots are taken of a worktree, "" where they are."""
-    home = Path(env.get("HOME") or "/")
-    if home.is_relative_to(worktree):
-        return f"{worktree} is a home folder or above one, of which no snapshots are taken"
-    return ""
-
-
-def add_lineage(
-    known: dict[str, tuple[str, ...]], session_id: str, parent_id: str | None
-) -> tuple[str, ...]:
-    """Return a session and those above it, and add them to the known ones."""
-    above = () if parent_id is None else known.get(parent_id, (parent_id,))
-    return known.setdefault(session_id, (session_id, *above))
-
-
 class LateSnapshots:
     """The `GitSnapshots` of a worktree, created late: a plain answer needs none."""
 
@@ -71,7 +56,7 @@ class LateSnapshots:
         self._places = places
         self._instructions = instructions
         self._env = env
-        self._lineages: dict[str, tuple[str, ...]] = {}
+        self._lineages = Lineages()
         self._made: GitSnapshots | None = None
 
     def _git(self) -> "GitSnapshots":
@@ -99,7 +84,7 @@ class LateSnapshots:
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
         """Return the session and its ancestors."""
-        return add_lineage(self._lineages, session_id, parent_id)
+        return self._lineages.of(session_id, parent_id)
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> "AbstractContextManager[Writing]":
         """Return a block for a call that may write files."""

@@ -22,9 +22,9 @@ from pegboard.schema.part import Staged, Unkept
 from pegboard.schema.session import FileDiff
 from pegboard.snapshots import Followed, Left, Replaced, Restored, RestoreWay, StagedWay, Trail
 from pegboard.unstable import StepSnapshots, name_of
-from pegboard_plugins.snapshots import add_lineage, refusal
 from pegboard_plugins.snapshots import restore as restoring
 from pegboard_plugins.snapshots.claims import Claims, Copies, WriteClaim
+from pegboard_plugins.snapshots.early import Lineages, refusal
 from pegboard_plugins.snapshots.git import GitUnusableError, ShadowGit
 from pegboard_plugins.snapshots.objects import NoRoomError, Objects, tree_of
 from pegboard_plugins.snapshots.staging import restage
@@ -66,7 +66,7 @@ class GitSnapshots:
         self._root_bytes = os.fsencode(workspace.worktree) + b"/"
         self._copies = Copies(self._state, self._objects)
         self._claims = Claims(self._root_bytes, self._copies.note)
-        self._lineages: dict[str, tuple[str, ...]] = {}
+        self._lineages = Lineages()
         self._busy = threading.Lock()
         self._stirred = False
         self._told: set[bytes] = set()
@@ -94,7 +94,7 @@ class GitSnapshots:
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
         """Return the session and its ancestors: a subagent's writes are its callers' work, too."""
-        return add_lineage(self._lineages, session_id, parent_id)
+        return self._lineages.of(session_id, parent_id)
 
     @contextmanager
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> Iterator[WriteClaim]:
