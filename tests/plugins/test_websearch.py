@@ -12,9 +12,7 @@ from pegboard_plugins import websearch
 from pegboard_plugins.websearch import (
     WebHit,
     register_tools,
-    searxng,
 )
-from pegboard_plugins.websearch.searxng import SearXNG
 from support.models.played import Played, calls, opened, text
 from support.models.played import call as played_call
 from support.plugins.hook_samples import Functions, Registered
@@ -200,7 +198,7 @@ async def silent(_writer):
     ],
 )
 async def test_a_server_that_fails_is_an_error(tmp_path, monkeypatch, reply, reason):
-    monkeypatch.setattr(searxng, "TIME_LIMIT_S", 0.3 if reply is silent else 20.0)
+    monkeypatch.setattr(websearch, "SERVER_LIMIT_S", 0.3 if reply is silent else 20.0)
 
     async with serving(Replies(reply)) as web:
         search = (await tools(web))["websearch"]
@@ -223,10 +221,10 @@ async def test_a_search_goes_through_the_proxy_of_the_environment(tmp_path, monk
     async with serving({path: answer}) as web, http_proxy() as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
         monkeypatch.delenv("no_proxy", raising=False)
-        found = await SearXNG(web.url("", host="search.example")).search(
+        found = await websearch.SearXNG(web.url("", host="search.example")).search(
             "pegs", kind="web", limit=3
         )
-        own = await SearXNG(web.url("")).search("pegs", kind="web", limit=3)
+        own = await websearch.SearXNG(web.url("")).search("pegs", kind="web", limit=3)
 
     assert [hit.url for hit in (*found, *own)] == ["https://a.test/", "https://a.test/"]
     assert len([line for line in proxy.requests if line.startswith("GET")]) == 1
