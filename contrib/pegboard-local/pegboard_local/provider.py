@@ -11,7 +11,7 @@ from pegboard.http import count_in
 from pegboard.providers import ModelRequest, StreamEvent, StreamFinish, Usage
 from pegboard.schema.model import Capabilities, Model, ModelApi, ModelCost, ModelLimit
 from pegboard.unstable import mapping_in
-from pegboard_local import ID, LocalOptions, is_tiny
+from pegboard_local.settings import ID, LocalOptions, is_tiny
 from pegboard_local.weights import PACKAGES, packaged, read_head
 
 if TYPE_CHECKING:

@@ -50,7 +50,7 @@ async def trusted_files(workspace: Workspace) -> Sequence[Path]:
 @hookimpl
 async def register_tools(config: Config, plugin: Plugin) -> Sequence[Tool]:
     """Return the tools that the catalogues on disk have."""
-    from pegboard_mcp.servers import known_tools
+    from pegboard_mcp.offering import known_tools
 
     return known_tools(config, plugin)
 
@@ -58,7 +58,7 @@ async def register_tools(config: Config, plugin: Plugin) -> Sequence[Tool]:
 @hookimpl
 async def register_commands(config: Config, plugin: Plugin) -> Sequence[Command]:
     """Return the slash commands of the prompts that the catalogues on disk have."""
-    from pegboard_mcp.servers import known_commands
+    from pegboard_mcp.offering import known_commands
 
     return known_commands(config, plugin)
 
@@ -120,6 +120,7 @@ async def chat_system_transform(
 async def startup(app: Host, plugin: Plugin) -> None:
     """Set up the servers; none is started that is known already."""
     from pegboard_mcp.foreign import claude_tables, project_tables
+    from pegboard_mcp.offering import offered
     from pegboard_mcp.servers import OPENED, STARTED, Servers, configured_servers
     from pegboard_mcp.tools import SERVERS
 
@@ -130,7 +131,7 @@ async def startup(app: Host, plugin: Plugin) -> None:
         configs, problems = configured_servers(app.config, extra)
         for each in problems:
             plugin.logger.warning("%s", each)
-        servers = Servers(app, plugin, tuple(configs.values()))
+        servers = Servers(app, plugin, tuple(configs.values()), offered)
         OPENED[plugin] = app.stash.setdefault(SERVERS, lambda: servers)
         if extra:
             await servers.refresh()

@@ -1,13 +1,11 @@
 """The servers of an App: their tools and commands, in step with what the servers list."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
-
-import msgspec
 
 from pegboard import Host, Plugin, Tool, ToolError
 from pegboard.plugins import nearest_names
@@ -18,10 +16,7 @@ from pegboard_mcp.configuration import ServerConfig, Source, Table, servers_of
 from pegboard_mcp.files import files_of
 from pegboard_mcp.listing import ServerPrompt
 from pegboard_mcp.names import command_name
-from pegboard_mcp.prompts import prompt_command
-from pegboard_mcp.resources import resource_tools
 from pegboard_mcp.server import Server
-from pegboard_mcp.tools import pegboard_tools
 
 TOOLS_CHANGED = "mcp.tools.changed"
 """The event of a server that lists other tools than before."""
@@ -41,11 +36,18 @@ if TYPE_CHECKING:
     from pegboard_mcp.signin import Show, SignIn
 
 
-class Servers:
-    """The servers of one App."""
+Offer = Callable[[Iterable[Server]], Awaitable[tuple[Sequence[Tool], Sequence[Command]]]]
+"""Gives the tools and slash commands that servers have."""
 
-    def __init__(self, host: Host, plugin: Plugin, configs: Sequence[ServerConfig]) -> None:
+
+class Servers:
+    """The servers of one App; `offer` makes the tools and commands of what they have."""
+
+    def __init__(
+        self, host: Host, plugin: Plugin, configs: Sequence[ServerConfig], offer: Offer
+    ) -> None:
         self._host = host
+        self._offer = offer
         self._plugin = plugin
         self._servers: dict[str, Server] = {}
         self._starting: dict[str, asyncio.Task[None]] = {}
@@ -234,15 +236,7 @@ class Servers:
             await self._refresh()
 
     async def _refresh(self) -> None:
-        known = [it.catalogue for it in self if it.config.enabled and it.catalogue is not None]
-        tools: list[Tool] = [*resource_tools(known)]
-        commands: list[Command] = []
-        for server in self:
-            if server.config.enabled and server.catalogue is not None:
-                pins = await asyncio.to_thread(server.files.pins.read)
-                tools += pegboard_tools(server.config, pins.offered(server.catalogue.tools))
-                prompts = server.catalogue.prompts
-                commands += [prompt_command(server.config, each) for each in prompts]
+        tools, commands = await self._offer(self)
         self._host.replace_tools(self._plugin.name, tools)
         self._host.replace_commands(self._plugin.name, commands)
 
@@ -265,36 +259,3 @@ def configured_servers(
     user = Source(file="the user's settings", is_strict=True)
     project = Source(file="the project's settings", is_project=True, is_strict=True)
     return servers_of([(user, config.mcp), *extra, (project, config.project_mcp)])
-
-
-def known_servers(config: Config, plugin: Plugin) -> list[tuple[ServerConfig, Catalogue]]:
-    """Return the servers that have listed before, with their catalogues on disk."""
-    found = []
-    read = KNOWN.get(plugin, {})
-    for server in configured_servers(config)[0].values():
-        path = files_of(plugin, server).catalogue
-        if server.enabled and (catalogue := read.get(path) or read_catalogue(path)) is not None:
-            found.append((server, catalogue))
-    return found
-
-
-def known_tools(config: Config, plugin: Plugin) -> tuple[Tool, ...]:
-    """Return the tools that are offered from the catalogues on disk, with no server started."""
-    STARTED[plugin] = asyncio.Event()
-    KNOWN.pop(plugin, None)
-    known = known_servers(config, plugin)
-    KNOWN[plugin] = {files_of(plugin, server).catalogue: each for server, each in known}
-    found: list[Tool] = [*resource_tools(each for _, each in known)]
-    for server, catalogue in known:
-        try:
-            pins = files_of(plugin, server).pins.read()
-        except (OSError, msgspec.MsgspecError):
-            continue  # nothing is offered that cannot be compared
-        found += pegboard_tools(server, pins.offered(catalogue.tools))
-    return tuple(found)
-
-
-def known_commands(config: Config, plugin: Plugin) -> tuple[Command, ...]:
-    """Return the slash commands of the prompts that the catalogues on disk have."""
-    known = known_servers(config, plugin)
-    return tuple(prompt_command(server, it) for server, each in known for it in each.prompts)
