@@ -19,20 +19,14 @@ _CHAT = (
     *("permissionmode", "sessioning", "slash", "takingback", "window"),
 )
 CIRCLES = (
-    {"pegboard_local", "pegboard_local.provider"},
-    {f"pegboard_mcp.{name}" for name in ("prompts", "resources", "servers", "tools")},
-    {f"pegboard_plugins.catalogue.{name}" for name in ("pricelist", "table")},
     {f"pegboard_plugins.chat.{name}" for name in ("answering", "talk")},
     {f"pegboard_plugins.chat.{name}" for name in _CHAT},
     {f"pegboard_plugins.chat.{name}" for name in ("course", "liveline")},
-    {f"pegboard_plugins.cli.{name}" for name in ("render", "terminalscreen")},
     {
         "pegboard_plugins.sandbox",
         *(f"pegboard_plugins.sandbox.{n}" for n in ("bubblewrap", "enclosure", "placeholders")),
     },
-    {"pegboard_plugins.snapshots", "pegboard_plugins.snapshots.worktree"},
     {"pegboard_plugins.web", "pegboard_plugins.web.datasets"},
-    {"pegboard_plugins.websearch", "pegboard_plugins.websearch.searxng"},
 )
 """The circles that are left, of fewer modules each time one is changed; there are no new ones."""
 TEXT = '''"""A module."""
