@@ -118,9 +118,13 @@ class CommandLine:
         return await finished(process, stdin)
 
     @asynccontextmanager
-    async def terminal(self, *arguments: str) -> "AsyncIterator[Terminal]":
-        """A command on a terminal."""
+    async def terminal(
+        self, *arguments: str, columns: int | None = None
+    ) -> "AsyncIterator[Terminal]":
+        """A command on a terminal, which has this many columns."""
         ours, theirs = pty.openpty()
+        if columns is not None:
+            termios.tcsetwinsize(theirs, (24, columns))
         process = await self.start(*arguments, stdin=theirs, stdout=theirs, stderr=theirs)
         terminal = Terminal(ours, os.ttyname(theirs), process)
         os.close(theirs)

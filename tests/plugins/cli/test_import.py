@@ -1,6 +1,7 @@
 """`pegboard import` says what becomes of each part of another agent's files, and loses none."""
 
 import json
+import re
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -277,11 +278,25 @@ async def test_each_part_of_opencode_is_named(pegboard: CommandLine) -> None:
     assert {each["state"] for each in servers} == {"trust" if has_mcp else "cannot"}
 
 
-async def test_a_narrow_terminal_shows_all_of_a_report(used: CommandLine) -> None:
+async def test_a_terminal_shows_all_of_a_report_and_a_table_only_where_it_fits(
+    used: CommandLine,
+) -> None:
     long = "x" * 80
     write(used.home / ".claude" / "commands" / f"{long[:60]}.md", "Ship $1.")
     write(used.home / ".claude" / "settings.json", {"permissions": {"deny": [f"Teleport({long})"]}})
+    found = await rows(used, "claude")
+    shown: list[list[str]] = []
+    for columns in (60, 1000):
+        async with used.terminal("import", "claude", "--dry-run", columns=columns) as terminal:
+            await terminal.end()
+        shown.append(terminal.shown.splitlines())
+    narrow, (header, *wide) = shown
 
-    done = await used("import", "claude", "--dry-run")
-
-    assert f"deny Teleport({long})" in done.out
+    assert f"deny Teleport({long})" in {each["found"] for each in found}
+    assert header.split() == ["FOUND", "FILE", "STATE", "BECOMES"]
+    for n, each in enumerate(found):
+        becomes = "; ".join(filter(None, (each["becomes"], each["reason"])))
+        assert narrow[2 * n].startswith(f"{each['found']} ({each['file']}): ")
+        assert narrow[2 * n + 1] == f"  {becomes}"
+        assert re.split("  +", wide[n])[:2] == [each["found"], each["file"]]
+        assert wide[n].endswith(f"  {becomes}")
