@@ -78,7 +78,7 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
     screen.line(Line(head=">", text=PROMPT))
     async with App.open(project, _options(folder, model)) as app:
         session = await app.create_session(title="Demo")
-        tally, view = Tally(session.id), TextView(screen)
+        tally, view = Tally(session.id, is_saved=False), TextView(screen)
         view.begin(tally, project)
         prompt = PromptRequest(parts=(TextInput(text=PROMPT),), model=model)
         result = await take_turn(LocalBackend(app), prompt, view, tally)

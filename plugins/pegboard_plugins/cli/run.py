@@ -206,7 +206,7 @@ async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
     ask: Ask,
     told: list[PluginFailed],
 ) -> RunResult:
-    tally = Tally(session.id, told)
+    tally = Tally(session.id, told, is_saved=not options.unsaved)
     view.begin(tally, options.directory)
     try:
         result = await take_turn(backend, prompt, view, tally, ask)

@@ -22,11 +22,18 @@ from pegboard_plugins.shared.terminal import denial_of, sum_costs
 class Tally:
     """The messages of a session and its subagents, from the events as they come.
 
-    Failures of plugins go to the list `plugins_failed`.
+    Failures of plugins go to the list `plugins_failed`. `is_saved`: the session outlives the turn.
     """
 
-    def __init__(self, session_id: str, plugins_failed: list[PluginFailed] | None = None) -> None:
+    def __init__(
+        self,
+        session_id: str,
+        plugins_failed: list[PluginFailed] | None = None,
+        *,
+        is_saved: bool = True,
+    ) -> None:
         self.session_id = session_id
+        self.is_saved = is_saved
         self._depths = {session_id: 0}
         self._answers: dict[str, AssistantMessage] = {}
         self._calls: dict[str, dict[str, dict[str, ToolPart]]] = {}

@@ -44,8 +44,8 @@ DEAF_LIMIT_S = 4.0
 
 _SHOW_CURSOR = "\x1b[?25h"
 _STOPPED = {
-    Exit.INTERRUPTED: "interrupted; the session is saved",
-    Exit.TIME_LIMIT: "the time limit is over; the session is saved",
+    Exit.INTERRUPTED: "interrupted",
+    Exit.TIME_LIMIT: "the time limit is over",
 }
 
 Ask = Callable[[PermissionRequest | QuestionRequest], Coroutine[None, None, None]]
@@ -143,7 +143,7 @@ async def take_turn(
         except (asyncio.CancelledError, AbortedError):
             if stop.reason is None:
                 raise
-            return RunResult(exit=stop.reason, error=_STOPPED[stop.reason])
+            return RunResult(exit=stop.reason, error=_stopped(stop.reason, tally))
         finally:
             answers.close()
             await _end(prompting, watching, hearing)
@@ -340,9 +340,13 @@ def _error(turn: Turn, tally: Tally, exit_code: Exit) -> str:
         case Exit.DENIED if not _has_failed(turn):
             return tally.denial
         case Exit.TIME_LIMIT | Exit.INTERRUPTED:
-            return _STOPPED[exit_code]
+            return _stopped(exit_code, tally)
         case _:
             return _failure(turn)
+
+
+def _stopped(reason: Exit, tally: Tally) -> str:
+    return _STOPPED[reason] + ("; the session is saved" if tally.is_saved else "")
 
 
 def _has_failed(turn: Turn) -> bool:

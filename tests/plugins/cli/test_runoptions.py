@@ -1,8 +1,10 @@
 """What can be said to `pegboard run`, alone and together."""
 
+import asyncio
 import json
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
@@ -12,8 +14,17 @@ from pegboard.errors import InvalidInputError
 from pegboard_plugins.cli.foreignoptions import FOREIGN
 from pegboard_plugins.cli.run import run as run_command
 from pegboard_plugins.cli.worktree import Worktree
-from plugins.cli.commands import CommandLine, Done
-from support.models.model_server import Answer, ModelServer, by_step, call, reasoning, say
+from plugins.cli.commands import LIMIT_S, CommandLine, Done, HalfAnswer, finished
+from support.models.model_server import (
+    Answer,
+    ModelServer,
+    Pause,
+    by_step,
+    call,
+    reasoning,
+    say,
+    text,
+)
 from support.tools.worktrees import git, small_repository
 
 OPTION = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
@@ -160,8 +171,26 @@ async def test_no_session_is_left_behind(pegboard: CommandLine) -> None:
 
     assert (alone.code, forked.code) == (0, 0)
     assert "remember seven" in str(requests[0]["messages"])
-    assert (failed.code, "is kept" in failed.err) == (4, False)
+    assert (failed.code, "saved" in failed.err) == (4, False)
     assert await sessions(pegboard) == kept
+
+
+@pytest.mark.parametrize("unsaved", [(), ("--no-save",)])
+async def test_an_end_calls_a_session_saved_only_where_it_is(
+    pegboard: CommandLine, unsaved: tuple[str, ...]
+) -> None:
+    part = [*text("half an answer"), Pause()]
+    late, _ = await run(pegboard, *unsaved, "--time-limit", "1", "hi", answers=(part,))
+    async with ModelServer(half := HalfAnswer()) as server:
+        pegboard.use_model(server.url)
+        process = await pegboard.start("run", *unsaved, "hi")
+        await asyncio.wait_for(half.asked.wait(), LIMIT_S)
+        process.send_signal(signal.SIGINT)
+        stopped = await finished(process)
+
+    assert (late.code, stopped.code) == (7, 130)
+    for done in (late, stopped):
+        assert ("; the session is saved" in done.err) is not bool(unsaved), done.err
 
 
 async def test_only_the_chosen_tools_are_offered_and_run(pegboard: CommandLine) -> None:
