@@ -49,6 +49,10 @@ class AnswerList:
         """Mark the next answer, or the one before."""
         self._at = (self._at + step) % len(self.answers)
 
+    def mark(self, key: str) -> None:
+        """Mark the answer of this key."""
+        self._at = next(n for n, answer in enumerate(self.answers) if answer.key == key)
+
     def rows(self, width: int, room: int) -> Sequence[SpanLine]:
         """Return a row or more for each answer where there is room, else all of them in one flow.
 

@@ -9,7 +9,7 @@ QUIET_S = 1.0
 """A pause of this length ends typing: no key came, and nothing stands in the editor."""
 
 
-WAITING = "keys go to the editor · {} to answer"
+WAITING = "keys go to the editor until it is empty · {} to answer"
 """The line under a dialog that waits, with the key that turns to it."""
 
 

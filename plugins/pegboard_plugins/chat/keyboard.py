@@ -1,5 +1,6 @@
 """The effect of each key: first in the mode that has the keys, then the chat, then the editor."""
 
+import asyncio
 import time
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from pegboard_plugins.chat.requests import Permission
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
 
+HELD_S = 0.25
+"""So long a letter over a dialog waits for another key, with which it begins a text."""
 TWICE_S = 1.0
 """Within so long the second press of a key means more than the first."""
 C_C_AGAIN, C_D_AGAIN = "Ctrl+C again leaves", "Ctrl+D again stops the turn and leaves"
@@ -24,10 +27,16 @@ class Keyboard:
     def __init__(self, chat: "Chat") -> None:
         self._chat = chat
         self._last: dict[str, float] = {}
+        self._held = ""
+        self._holding: asyncio.TimerHandle | None = None
 
     def _taken(self, key: str) -> bool:
         """Return whether what has the keys takes this one."""
         chat = self._chat
+        if key == "enter" and (held := self._release()):
+            self._press(held)
+            if not (isinstance(chat.mode, Permission) and chat.mode.unconfirmed):
+                return True
         chat.notices.active()
         chat.notice = ""
         mode = chat.mode
@@ -45,7 +54,42 @@ class Keyboard:
         return now - before < TWICE_S
 
     def letter(self, letter: str) -> None:
-        """Write it, unless it is an answer of the dialog that has the keys."""
+        """Write it, unless it comes alone and is an answer of the dialog that has the keys."""
+        mode = self._chat.mode
+        held = self._release()
+        if isinstance(mode, Permission) and not mode.edits:
+            held = held or mode.take_back()
+        if held:
+            self._chat.attention.leave()
+            self._press(held)
+            self._press(letter)
+        elif mode is not None and mode.is_unasked and not mode.edits and not letter.isspace():
+            self._held = letter
+            self._holding = asyncio.get_running_loop().call_later(HELD_S, self._let_go)
+        else:
+            self._press(letter)
+
+    def begin_key(self) -> None:
+        """Note a key: the letter before it did not come alone."""
+        if self._holding is not None:
+            self._holding.cancel()
+
+    def end_key(self) -> None:
+        """Drop the letter before this key, if the key had no use for it: it took it back."""
+        if self._holding is not None and self._holding.cancelled():
+            self._release()
+
+    def _let_go(self) -> None:
+        self._press(self._release())
+
+    def _release(self) -> str:
+        """Return the letter that waits, "" for none; it waits no longer."""
+        if self._holding is not None:
+            self._holding.cancel()
+        held, self._held, self._holding = self._held, "", None
+        return held
+
+    def _press(self, letter: str) -> None:
         chat = self._chat
         mode = chat.mode
         if mode is not None and not mode.edits:
@@ -61,6 +105,9 @@ class Keyboard:
 
     def paste(self, text: str) -> None:
         """Insert pasted text; a paste never sends anything."""
+        if held := self._release():
+            self._chat.attention.leave()
+            self._press(held)
         mode = self._chat.mode
         if mode is None:
             self._chat.draft.paste(text)

@@ -29,6 +29,7 @@ V = " · v shows all"
 _ALWAYS_ONCE = "asked every time"
 _INSTEAD = "Tell the agent what to do instead · Enter sends it · Esc goes back"
 _NARROWER = "Always allow in this project, one pattern per line · Enter saves · Esc goes back"
+_CONFIRM = "Enter allows it always in this project"
 _VERY_TEXT = "`a` allows exactly this: there is no pattern to change"
 
 
@@ -69,6 +70,7 @@ class Permission:
         self._once = bool(request.metadata.get("once"))
         self._answers = AnswerList(self._listed())
         self.refusal = ""
+        self.unconfirmed = ""  # the letter whose answer is marked and lasts: Enter gives it
         self.begun = ""  # what the editor is given to begin with
 
     @property
@@ -187,14 +189,27 @@ class Permission:
                 self._written = self.refusal = ""
                 return True
             return False
+        self.take_back(keeps_mark=True)
         if key in STEPS:
             self._answers.move(STEPS[key])
         elif key in ("pageup", "pagedown"):
             self._has_scrolled = True
             self._scroll += self._page if key == "pagedown" else -self._page
+        elif key in ("3", "a") and not self._once:
+            self.unconfirmed, self.refusal = key, _CONFIRM
+            self._answers.mark("a")
         else:
             return self._choose(self._answers.marked.key if key == "enter" else key)
         return True
+
+    def take_back(self, *, keeps_mark: bool = False) -> str:
+        """Return the letter whose answer waits for Enter, "" for none; it waits no longer."""
+        letter, self.unconfirmed = self.unconfirmed, ""
+        if letter:
+            self.refusal = ""
+            if not keeps_mark:
+                self._answers.mark("y")
+        return letter
 
     def _choose(self, key: str) -> bool:
         if key in ("5", "w"):

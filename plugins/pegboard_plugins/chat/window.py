@@ -100,7 +100,8 @@ class Window:
         self._own = {action.name: action.key for action in KEYS}
         self._went_on_s = -PARKED_S
         self._unparking: asyncio.TimerHandle | None = None
-        self.keys = bindings(Keyboard(chat), {})
+        keyboard = Keyboard(chat)
+        self.keys = bindings(keyboard, {})
         self.painter = Painter(sys.stdout, _size, chat.env.get("TERM", ""))
         self._input = TerminalInput(sys.stdin, chat.theme.background)
         self.screen = FooterScreen(
@@ -116,6 +117,8 @@ class Window:
         )
         self.frames = Frames(self.screen)
         self.screen.key_processor.before_key_press += lambda _: chat.attention.key()
+        self.screen.key_processor.before_key_press += lambda _: keyboard.begin_key()
+        self.screen.key_processor.after_key_press += lambda _: keyboard.end_key()
         self.vi = ViKeys(self.screen, key_wait_s=KEY_WAIT_S, is_free=lambda: chat.mode is None)
 
     @property

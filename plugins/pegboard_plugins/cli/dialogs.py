@@ -30,6 +30,8 @@ _LINE_BYTES = 4096
 _KEY_BYTES = 64
 QUIET_S = 1.0
 """A pause of this length ends typing that began before a question appeared."""
+HELD_S = 0.25
+"""So long a key waits for another one, with which it begins a text."""
 _KEYS_WIDTH = len("s@ a@ u@")
 _SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}
 
@@ -110,7 +112,7 @@ class Asker:
             await self._backend.reply(request.id, typed.reply, typed.message)
 
     async def _read_reply(self, *, once: bool) -> Typed:
-        """Wait for a key that has a meaning, and return its reply."""
+        """Wait for a key that has a meaning and comes alone, and return its reply."""
         terminal = self._terminal.fileno()
         typed, key = None, ""
         with _key_by_key(terminal):
@@ -119,6 +121,10 @@ class Asker:
             while typed is None and key != WHY:
                 key = await _read_key(terminal)
                 typed = read_key(key, once=once)
+                if (typed is None and key != WHY) or await _goes_on(terminal):
+                    typed, key = None, ""
+                    await _pause(terminal)
+                    self._screen.question(f"\n{QUESTION}")
         self._screen.question(f"{key if key.isprintable() else ''}\n")
         if typed is None:
             self._screen.question(INSTEAD)
@@ -170,6 +176,14 @@ async def _pause(terminal: int) -> None:
         while typed:  # nothing is the end of input
             async with asyncio.timeout(QUIET_S):
                 typed = await _read(terminal, _LINE_BYTES)
+
+
+async def _goes_on(terminal: int) -> bool:
+    """Return whether more than Enter comes so soon after a key that it begins a text."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(HELD_S):
+            return bool((await _read(terminal, _LINE_BYTES)).strip())
+    return False
 
 
 async def _read_key(terminal: int) -> str:

@@ -1,6 +1,7 @@
 """What the user types while a dialog appears: it goes to the editor and answers nothing."""
 
 import asyncio
+import time
 from random import Random
 
 import pytest
@@ -178,3 +179,89 @@ async def _typed(terminal: AnyTerminal, random: Random) -> None:
     for letter in " ".join(random.choices(WORDS, k=6)) + " ":
         terminal.press(letter)
         await asyncio.sleep(pace_s * random.random() * 2)
+
+
+@pytest.mark.parametrize("sentence", ["yes but later", "actually no", "stop", "while you wait"])
+async def test_a_sentence_over_a_dialog_that_has_the_keys_is_written_and_answers_nothing(
+    pegboard: CommandLine, place: Place, sentence: str
+) -> None:
+    prepare(pegboard)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("ask")
+        await terminal.see_dialog(ANSWERS)
+        terminal.press(sentence)
+        await terminal.until(lambda: terminal.editor == f"❯ {sentence}")
+        await terminal.see_now(WAITING)
+
+    assert not (pegboard.project / FILE).exists()
+    assert "allowed from now on" not in terminal.everything
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("rounds", [4, pytest.param(30, marks=pytest.mark.long)])
+async def test_sentences_over_a_dialog_at_rest_approve_nothing(
+    pegboard: CommandLine, place: Place, rounds: int
+) -> None:
+    random = Random(rounds)
+    prepare(pegboard)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("ask")
+        for _ in range(rounds):
+            await terminal.see_dialog(ANSWERS)
+            begun = random.choice(("yes but", "actually,", "so", "stop", "no", "1 2", "easy", "as"))
+            if not await _at_a_pace(terminal, f"{begun} not that", random):
+                return  # this machine is too slow to type so fast: the sentence may have answered
+            await terminal.until(lambda: terminal.editor == f"❯ {begun} not that")  # noqa: B023
+            assert not (pegboard.project / FILE).exists()
+            terminal.press("c-u")
+
+        assert "allowed from now on" not in terminal.everything
+
+
+async def test_always_is_given_by_its_letter_and_enter(pegboard: CommandLine, place: Place) -> None:
+    prepare(pegboard)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("ask")
+        await terminal.see_dialog(ANSWERS)
+        terminal.press("a")
+        await terminal.see_now("Enter allows it always in this project")
+        terminal.press("s")
+        await terminal.until(lambda: terminal.editor == "❯ as")
+        await terminal.see_now(WAITING)
+        terminal.press("c-u")
+        await terminal.see_dialog(ANSWERS)
+        assert not (pegboard.project / FILE).exists()
+        terminal.press("a", "enter")
+        await terminal.see("· allowed from now on in this project: bash ")
+        await terminal.see("Went on.")
+
+    assert (pegboard.project / FILE).exists()
+
+
+async def test_a_letter_that_is_taken_back_at_once_answers_nothing(pegboard: CommandLine) -> None:
+    prepare(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("ask")
+        await terminal.see_dialog(ANSWERS)
+        terminal.press("y\x7f", "n")
+        await terminal.see("You said no")
+
+    assert not (pegboard.project / FILE).exists()
+
+
+async def _at_a_pace(terminal: AnyTerminal, sentence: str, random: Random) -> bool:
+    """Type it with up to 200 ms between letters; return whether the second letter came in time."""
+    pace_s = random.choice((0.0, 0.05, 0.2))
+    begun = time.monotonic()
+    terminal.press(sentence[0])
+    await asyncio.sleep(pace_s * random.random() / 2)
+    terminal.press(sentence[1])
+    is_fast = time.monotonic() - begun < 0.2
+    for letter in sentence[2:]:
+        await asyncio.sleep(pace_s * random.random())
+        terminal.press(letter)
+    return is_fast

@@ -197,8 +197,12 @@ class Terminal:
 
     async def see(self, text: str) -> None:
         """Wait until this is on the screen."""
+        await self.see_again(text, 1)
+
+    async def see_again(self, text: str, times: int) -> None:
+        """Wait until this was written so often."""
         async with asyncio.timeout(LIMIT_S):
-            while text not in self.shown:
+            while self.shown.count(text) < times:
                 self._more.clear()
                 await self._more.wait()
 
