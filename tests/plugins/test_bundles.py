@@ -287,7 +287,7 @@ def test_an_agent_plugin_has_skills_and_servers(tmp_path: Path) -> None:
     bundle = read_bundle(root, tmp_path / "data")
 
     assert (bundle.name, bundle.form, bundle.notes) == ("house-kit", "Agent Plugins", ())
-    assert bundle.skills == (root / "skills",)
+    assert bundle.skills == (root / "skills" / "release",)
     assert bundle.servers["local"]["command"] == [
         str(root / "bin/serve"),
         f"{tmp_path / 'data'}/x",
@@ -306,6 +306,14 @@ def test_an_agent_plugin_has_skills_and_servers(tmp_path: Path) -> None:
         {**PLUGIN, "$schema": "https://agent-plugins.org/schemas/2.0.0/plugin.schema.json"},
         {**PLUGIN, "version": 1},
         {**PLUGIN, "description": ["x"]},
+        {**PLUGIN, "author": "x"},
+        {**PLUGIN, "author": {"name": 7}},
+        {**PLUGIN, "author": {"name": "x", "phone": "7"}},
+        {**PLUGIN, "homepage": 7},
+        {**PLUGIN, "repository": {"url": "x"}},
+        {**PLUGIN, "license": ["MIT"]},
+        {**PLUGIN, "keywords": "x"},
+        {**PLUGIN, "keywords": [7]},
         [],
         "{",
     ],
@@ -342,7 +350,12 @@ def test_a_link_out_of_a_bundle_is_refused(tmp_path: Path) -> None:
         {"type": "stdio", "command": "serve", "args": "x"},
         {"type": "stdio", "command": "serve", "env": {"A": 1}},
         {"type": "stdio", "command": "serve", "cwd": "../x"},
+        {"type": "stdio", "command": "serve", "cwd": "x"},
         {"type": "stdio", "command": "serve", "url": "https://x.example"},
+        {"type": "stdio", "command": "serve", "cwd": "${PLUGIN_ROOT}x"},
+        {"type": "stdio", "command": "serve", "env": {"PLUGIN_DATA": "x"}},
+        {"type": "stdio", "command": "${PLUGIN_ROOT}"},
+        {"type": "sse", "url": "https://x.example", "headers": {"A": "1", "a": "2"}},
         {"type": "sse", "url": "http://tools.example"},
         {"type": "sse", "url": "https://x.example", "headers": {"A": 1}},
         "serve",
@@ -356,6 +369,33 @@ def test_a_broken_server_is_left_out_and_named(tmp_path: Path, server: Any) -> N
 
     assert list(bundle.servers) == ["good"]
     assert [note for note in bundle.notes if note.startswith("the server bad (")] != []
+
+
+@pytest.mark.parametrize("change", [{"colour": "red"}, {"mcpServers": []}, {"mcpServers": None}])
+def test_a_broken_list_of_servers_is_left_out_and_named(tmp_path: Path, change: Any) -> None:
+    good = {"type": "stdio", "command": "serve"}
+    root = _agent_plugin(tmp_path / "kit")
+    write(root, "mcp.json", {"$schema": MCP, "mcpServers": {"good": good}, **change})
+    bundle = read_bundle(root, tmp_path / "data")
+
+    assert (dict(bundle.servers), len(bundle.notes), len(bundle.skills)) == ({}, 1, 1)
+    assert bundle.notes[0].startswith("mcp.json is not honoured: ")
+
+
+def test_a_folder_of_both_forms_has_the_parts_of_both(tmp_path: Path) -> None:
+    root = claude_bundle(_agent_plugin(tmp_path / "kit", servers={}), "true")
+    bundle = read_bundle(root, tmp_path / "data")
+
+    assert (bundle.name, bundle.form, dict(bundle.servers)) == ("house-kit", "Agent Plugins", {})
+    assert bundle.skills == (root / "skills" / "release",)
+    assert (bundle.agents, bundle.commands) == ((root / "agents",), (root / "commands",))
+    assert bundle.hooks == (root / "hooks" / "hooks.json",)
+
+
+def test_a_server_of_an_agent_plugin_starts_in_its_folder(tmp_path: Path) -> None:
+    root = _agent_plugin(tmp_path / "kit", servers={"a": {"type": "stdio", "command": "serve"}})
+
+    assert read_bundle(root, tmp_path / "data").servers["a"]["cwd"] == str(root)
 
 
 def test_what_a_bundle_has_beyond_its_form_is_named(tmp_path: Path) -> None:

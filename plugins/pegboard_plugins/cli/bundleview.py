@@ -16,9 +16,10 @@ from pegboard_plugins.shared.frontend import Bundle
 def show_bundle(found: Bundle) -> None:
     """Print the parts of a bundle."""
     click.echo(escape_controls(f"{found.name} ({found.form}): {found.description}".rstrip(": ")))
-    kinds = (("skill", found.skills), ("agent", found.agents), ("command", found.commands))
+    skills = tuple(folder / "SKILL.md" for folder in found.skills)
+    kinds = (("skill", skills), ("agent", found.agents), ("command", found.commands))
     for kind, places in kinds:
-        for path in _documents(places, "SKILL.md" if kind == "skill" else "*.md"):
+        for path in _documents(places):
             click.echo(escape_controls(f"  {kind}: {path.relative_to(found.root)}"))
     files = [read_hooks("claude", path, is_project=False) for path in found.hooks]
     for hook in (hook for file in files if file for hook in file.hooks):
@@ -41,6 +42,6 @@ def _without_effect(found: Bundle, files: list[HookFile]) -> Iterator[str]:
         yield f"its servers do not start: Pegboard {NEEDS_MCP}"
 
 
-def _documents(places: tuple[Path, ...], pattern: str) -> Iterator[Path]:
+def _documents(places: tuple[Path, ...]) -> Iterator[Path]:
     for place in places:
-        yield from [place] if place.is_file() else sorted(place.rglob(pattern))
+        yield from [place] if place.is_file() else sorted(place.rglob("*.md"))

@@ -1,7 +1,8 @@
 """The parts of a bundle, read from its folder; nothing of it runs here.
 
 Two forms: Agent Plugins 1.0.0 (`plugin.json` in the root) and Claude Code's plugins
-(`.claude-plugin/plugin.json`).
+(`.claude-plugin/plugin.json`). A folder of both forms has the skills and servers of the first, and
+the agents, commands and hooks of the second.
 """
 
 import json
@@ -13,6 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from pegboard.errors import InvalidInputError
+from pegboard_plugins.shared.frontend.skillcheck import SKILL_FILE, check_skill
 
 SCHEMAS = "https://agent-plugins.org/schemas/1.0.0"
 AGENT_PLUGIN, CLAUDE_PLUGIN = "plugin.json", ".claude-plugin/plugin.json"
@@ -38,14 +40,16 @@ _UNMAPPED = {
     "monitors": ("monitors", _NOTHING_LIKE_IT),
 }
 """Parts of Claude Code's plugins that have no effect here, each with the reason."""
+_AUTHOR_KEYS = frozenset({"name", "email", "url"})
+_WORKING_FOLDER = re.compile(r"\./|\$\{PLUGIN_(?:ROOT|DATA)\}(?:/|$)")
 _SERVER_KEYS: Mapping[str, frozenset[str]] = {
     "stdio": frozenset({"type", "command", "args", "env", "cwd"}),
     "streamable-http": frozenset({"type", "url", "headers"}),
     "sse": frozenset({"type", "url", "headers"}),
     "http": frozenset({"type", "url", "headers"}),
 }
-_COMMAND = re.compile(r"[^/\s]+|\./(?!.*\.\.)\S+")
-_LOOPBACK = re.compile(r"http://(?:localhost|127\.0\.0\.1|\[::1\])(?:[:/]|$)")
+_COMMAND = re.compile(r"[^/\s$]+|\./(?!.*\.\.)\S+")
+_LOOPBACK = re.compile(r"http://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?:[:/]|$)")
 
 
 class BundleError(InvalidInputError):
@@ -117,15 +121,28 @@ class _ManifestReader:
             self._note(f"the key {key}", why="Agent Plugins 1.0.0 has no such key")
         if "extensions" in facts:
             self._note("the key extensions", why="none of them is for Pegboard")
-        servers: Mapping[str, dict[str, Any]] = {}
-        if (self._root / "mcp.json").is_file():
-            servers = self._agent_servers()
-        return self._bundle(
-            facts, "Agent Plugins", skills=self._folders(("skills",)), servers=servers
-        )
+        self._check_facts(facts)
+        servers = self._agent_servers() if (self._root / "mcp.json").exists() else {}
+        parts: Mapping[str, tuple[Path, ...]] = {}
+        if (self._root / CLAUDE_PLUGIN).is_file():
+            others = self._table(CLAUDE_PLUGIN)
+            parts = self._claude_parts(others)
+            for key in sorted(others.keys() & {"skills", "mcpServers"}):
+                self._note(f"the key {key} of {CLAUDE_PLUGIN}", why=f"{AGENT_PLUGIN} counts")
+        return self._bundle(facts, "Agent Plugins", skills=self._skills(), servers=servers, **parts)
 
     def claude_plugin(self) -> Bundle:
         facts = self._table(CLAUDE_PLUGIN)
+        return self._bundle(
+            facts,
+            "Claude Code",
+            **self._claude_parts(facts),
+            skills=self._skills(facts.get("skills")),
+            servers=self._claude_servers(facts.get("mcpServers")),
+        )
+
+    def _claude_parts(self, facts: Mapping[str, Any]) -> Mapping[str, tuple[Path, ...]]:
+        """Return the parts that Agent Plugins do not have."""
         for key in sorted(facts.keys() - _CLAUDE_KEYS):
             self._note(f"the key {key}", why=_NOTHING_LIKE_IT)
         for name, (what, why) in _UNMAPPED.items():
@@ -136,15 +153,53 @@ class _ManifestReader:
             hooks.append(self._root / CLAUDE_PLUGIN)
         else:
             hooks += self._paths(facts.get("hooks"))
-        return self._bundle(
-            facts,
-            "Claude Code",
-            skills=self._folders(("skills",), facts.get("skills")),
-            agents=self._folders(("agents",), facts.get("agents")),
-            commands=self._folders(("commands",), facts.get("commands")),
-            hooks=tuple(dict.fromkeys(path for path in hooks if path.is_file())),
-            servers=self._claude_servers(facts.get("mcpServers")),
-        )
+        return {
+            "agents": self._folders("agents", facts.get("agents")),
+            "commands": self._folders("commands", facts.get("commands")),
+            "hooks": tuple(dict.fromkeys(path for path in hooks if path.is_file())),
+        }
+
+    def _check_facts(self, facts: Mapping[str, Any]) -> None:
+        """Check the forms of what describes an Agent Plugin.
+
+        :raises BundleError: when one breaks the specification.
+        """
+        for key in ("homepage", "repository", "license"):
+            if not isinstance(facts.get(key, ""), str):
+                raise self._wrong(key, facts[key], "a string")
+        if not _are_texts(facts.get("keywords", [])):
+            raise self._wrong("keywords", facts["keywords"], "a list of strings")
+        author = facts.get("author", {})
+        if not isinstance(author, dict) or not _are_texts([*author.values()]):
+            raise self._wrong("author", author, "an object of strings")
+        if unknown := sorted(author.keys() - _AUTHOR_KEYS):
+            raise self._wrong("author", author, f"an object without the key {unknown[0]}")
+
+    def _wrong(self, key: str, value: object, expected: str) -> BundleError:
+        return BundleError(f"{self._root}: {key} is {value!r} where {expected} is expected")
+
+    def _skills(self, given: object = None) -> tuple[Path, ...]:
+        """Return the folders of the skills: direct children of the folders that hold them."""
+        own = self._root / "skills"
+        found: dict[Path, None] = {}
+        for place in (*([own] if own.exists() else []), *self._paths(given)):
+            if not place.is_dir():
+                self._note(f"the file {place.relative_to(self._root)}", why="a folder is expected")
+                continue
+            is_skill = place != own and (place / SKILL_FILE).is_file()
+            folders = [place] if is_skill else sorted(filter(Path.is_dir, place.iterdir()))
+            found |= dict.fromkeys(filter(self._is_skill, folders))
+        return tuple(found)
+
+    def _is_skill(self, folder: Path) -> bool:
+        if not (folder / SKILL_FILE).is_file():
+            self._note(f"the folder {folder.name} of skills", why=f"it has no {SKILL_FILE}")
+            return False
+        check = check_skill(folder / SKILL_FILE)
+        if check.problem:
+            self._note(f"the skill {folder.name}", why=check.problem)
+        self._notes |= dict.fromkeys(f"the skill {folder.name}: {note}" for note in check.notes)
+        return not check.problem
 
     def _bundle(
         self,
@@ -160,7 +215,7 @@ class _ManifestReader:
             )
         for key in ("version", "description"):
             if not isinstance(facts.get(key, ""), str):
-                raise BundleError(f"{self._root}: {key} is {facts[key]!r} where a text is expected")
+                raise self._wrong(key, facts[key], "a string")
         return Bundle(
             name=name,
             form=form,
@@ -189,13 +244,13 @@ class _ManifestReader:
                 continue
             path = (self._root / each).resolve()
             if path.is_relative_to(self._root.resolve()) and path.exists():
-                yield path
+                yield self._root / path.relative_to(self._root.resolve())
             else:
                 self._note(f"the path {each}, which is not in the bundle")
 
-    def _folders(self, names: tuple[str, ...], given: object = None) -> tuple[Path, ...]:
-        own = (self._root / name for name in names)
-        return (*(path for path in own if path.is_dir()), *self._paths(given))
+    def _folders(self, name: str, given: object) -> tuple[Path, ...]:
+        own = self._root / name
+        return (*([own] if own.is_dir() else []), *self._paths(given))
 
     def _agent_servers(self) -> Mapping[str, dict[str, Any]]:
         try:
@@ -205,6 +260,11 @@ class _ManifestReader:
             return {}
         if facts.get("$schema") != f"{SCHEMAS}/mcp.schema.json":
             self._note("mcp.json, whose $schema is not that of Agent Plugins 1.0.0")
+            return {}
+        unknown = sorted(facts.keys() - {"$schema", "mcpServers"})
+        if unknown or not isinstance(facts.get("mcpServers"), dict):
+            why = f"it has the key {unknown[0]}" if unknown else "its mcpServers is not an object"
+            self._note("mcp.json", why=why)
             return {}
         return self._servers(facts.get("mcpServers"), is_closed=True)
 
@@ -255,6 +315,9 @@ class _ManifestReader:
         where = entry.get("cwd", "")
         if not isinstance(where, str) or (where and not self._lies_within(where)):
             raise ValueError(f"the cwd {where!r} is not in the bundle")
+        if is_closed:
+            where = where or "./"
+            _check_local(where, env)
         program = str(self._root / command) if command.startswith("./") else self._filled(command)
         variables = {"PLUGIN_ROOT": str(self._root), "PLUGIN_DATA": str(self._storage)}
         variables |= {f"CLAUDE_{name}": value for name, value in list(variables.items())}
@@ -281,12 +344,23 @@ class _ManifestReader:
         self._notes[f"{line}: {why}" if why else line] = None
 
 
+def _check_local(where: str, env: Mapping[str, str]) -> None:
+    """Check what Agent Plugins alone demand of a server on this machine."""
+    if not _WORKING_FOLDER.match(where):
+        begin = "./, ${PLUGIN_ROOT} or ${PLUGIN_DATA}"
+        raise ValueError(f"the cwd {where!r} does not begin with {begin}")
+    if reserved := sorted(env.keys() & {"PLUGIN_ROOT", "PLUGIN_DATA"}):
+        raise ValueError(f"its env sets {reserved[0]}, which Pegboard sets")
+
+
 def _remote(entry: Mapping[str, Any]) -> dict[str, Any]:
     url, headers = entry.get("url"), entry.get("headers", {})
     if not isinstance(url, str) or not (url.startswith("https://") or _LOOPBACK.match(url)):
         raise ValueError(f"the url {url!r} is not of https, or of http on this machine")
     if not isinstance(headers, dict) or not _are_texts([*headers.values()]):
         raise ValueError("its headers are not texts")
+    if len({name.lower() for name in headers}) < len(headers):
+        raise ValueError("its headers have a name twice")
     return {"type": "remote", "url": url, **({"headers": headers} if headers else {})}
 
 
