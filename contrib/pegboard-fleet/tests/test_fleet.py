@@ -353,3 +353,25 @@ async def test_one_worker_sweeps_at_a_time_and_one_that_rests_loses_its_turn(
                             await asyncio.sleep(0.1)
                 with pytest.raises(psycopg.Error):
                     await lock.renew()
+
+
+async def test_tables_of_an_earlier_version_are_brought_up_to_date_with_their_rows(
+    fleet: Fleet, jobs: Jobs
+) -> None:
+    await fleet.line("fleet", "init")
+    submitted = await fleet.line(
+        "fleet", "submit", jobs({"id": "a", "prompt": "Eat."}), "--batch", "fruit"
+    )
+    async with FleetDatabase(fleet.url) as database:
+        await database.run("DROP TABLE fleet_server")
+        await database.run("ALTER TABLE fleet_job DROP COLUMN delivery")
+        await database.run("UPDATE meta SET value = '1' WHERE key = 'fleet_version'")
+    early = await fleet.line("fleet", "status")
+    brought = await fleet.line("fleet", "init")
+    after = await fleet.line("fleet", "status")
+
+    assert submitted.code == 0, submitted.err
+    assert early.code == 1
+    assert "`pegboard fleet init`" in early.err
+    assert brought.code == 0, brought.err
+    assert "fruit" in after.out

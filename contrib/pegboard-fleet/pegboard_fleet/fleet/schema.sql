@@ -36,8 +36,6 @@ CREATE TABLE fleet_job(
     data bytea NOT NULL,
     -- queued, running, stopped, or the status of its result.
     state text NOT NULL DEFAULT 'queued',
-    -- How often it was put into the queue again by a command: who has an earlier one has lost it.
-    delivery integer NOT NULL DEFAULT 0,
     owner text COLLATE "C",
     round integer NOT NULL DEFAULT 0,
     begun integer[] NOT NULL DEFAULT '{}',

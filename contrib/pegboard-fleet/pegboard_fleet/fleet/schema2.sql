@@ -1,5 +1,8 @@
--- The tables of a fleet, version 2: which servers there are, and which sessions run on them.
---
+-- The tables of a fleet, version 2: jobs that commands repeat, and which servers there are.
+
+-- How often a command has queued the job: a worker with an earlier delivery has lost it.
+ALTER TABLE fleet_job ADD COLUMN delivery integer NOT NULL DEFAULT 0;
+
 -- `owner` is the id of a server, or of one of its Apps, in the table `worker` of pegboard-postgres.
 
 CREATE TABLE fleet_server(
