@@ -234,7 +234,7 @@ def test_the_table_has_every_hook_of_the_contract() -> None:
     assert set(core_specs()) - set(SPECS) == {BRINGING}, "which has tests of its own here"
     chat = {"register_slash", "register_keys", "status_items", "footer_widget", "register_themes"}
     others = {"register_routes", "services", "service_action", "register_search_backends"}
-    others |= {"register_logins", "register_sandboxes", "web_pages", "web_panels"}
+    others |= {"register_logins", "register_sandboxes", "web_pages", "web_panels", "join_fleet"}
     assert brought == {*others, *chat, "complete"}
 
 
