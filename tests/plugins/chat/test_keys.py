@@ -99,7 +99,9 @@ async def at_a_dialog(terminal: ChatTerminal) -> set[str]:
     await terminal.see_now(WAITING)
     terminal.press("c-x")
     await terminal.see_dialog("Yes, once")
-    terminal.press("n", "c-c")
+    terminal.press("n")
+    await terminal.gone("Yes, once")
+    terminal.press("c-c")
     await terminal.gone("❯ draft")
     return {"answer"}
 

@@ -46,7 +46,7 @@ async def test_what_is_allowed_for_good_is_not_asked_again(
     async with chat(pegboard, *await place.arguments(), rows=40) as terminal:
         await terminal.say("fix")
         await terminal.see_dialog("Yes, once")
-        terminal.press("a")
+        terminal.press("a", "enter")
         await terminal.see("Mended.")
 
     assert terminal.above.count("● edit calc.py +1 -1") == 2
