@@ -1,4 +1,4 @@
-"""The skills of a bundle: direct children of its folder, and what of them has no effect."""
+"""Bundles: skills are direct children of their folder, and parts without effect are named."""
 
 import json
 from pathlib import Path
@@ -76,3 +76,16 @@ def test_a_file_in_the_place_of_the_skills_is_named(tmp_path: Path) -> None:
         [],
         ("the file skills is not honoured: a folder is expected",),
     )
+
+
+def test_what_a_bundle_has_beyond_its_form_is_named(tmp_path: Path) -> None:
+    root = tmp_path / "kit"
+    write(
+        root / "plugin.json", json.dumps({**json.loads(PLUGIN), "colour": "red", "extensions": []})
+    )
+    write(root / "mcp.json", json.dumps({"$schema": "x", "mcpServers": {"a": {}}}))
+    notes = " ".join(read_bundle(root, tmp_path / "data").notes)
+
+    assert "the key colour" in notes
+    assert "the key extensions" in notes
+    assert "mcp.json" in notes

@@ -396,13 +396,3 @@ def test_a_server_of_an_agent_plugin_starts_in_its_folder(tmp_path: Path) -> Non
     root = _agent_plugin(tmp_path / "kit", servers={"a": {"type": "stdio", "command": "serve"}})
 
     assert read_bundle(root, tmp_path / "data").servers["a"]["cwd"] == str(root)
-
-
-def test_what_a_bundle_has_beyond_its_form_is_named(tmp_path: Path) -> None:
-    root = _agent_plugin(tmp_path / "kit", {**PLUGIN, "colour": "red", "extensions": []})
-    write(root, "mcp.json", {"$schema": "x", "mcpServers": {"a": {}}})
-    notes = " ".join(read_bundle(root, tmp_path / "data").notes)
-
-    assert "the key colour" in notes
-    assert "the key extensions" in notes
-    assert "mcp.json" in notes

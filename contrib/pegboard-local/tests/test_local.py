@@ -59,7 +59,7 @@ def test_importing_the_plugin_loads_neither_model_nor_provider() -> None:
         [sys.executable, "-c", STARTING, str(ROOT)], capture_output=True, text=True, check=True
     )
 
-    assert done.stdout.split() == ["pegboard_local"]
+    assert done.stdout.split() == ["pegboard_local", "pegboard_local.settings"]
 
 
 async def test_the_hooks_conform() -> None:

@@ -164,7 +164,7 @@ def revoke(directory: Path) -> None:
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @click.pass_obj
 def lock(directory: Path, file: Path | None) -> None:
-    """Write the digests of this project's code and command hooks to FILE.
+    """Write the digests of this project's code and hooks to FILE.
 
     They are for runs without a terminal. A run trusts exactly these files when
     PEGBOARD_TRUST_LOCK names the lock file. FILE is .pegboard/trust.lock in the project unless it

@@ -51,7 +51,7 @@ async def test_what_a_plugin_costs_the_cache_is_named(pegboard: CommandLine) -> 
         shown = await pegboard("stats")
         told = await pegboard("stats", "--json")
 
-    assert "the plugin clock (chat_system_transform) changed the beginning" in ran.err
+    assert "the plugin clock (chat_system_transform) changed the start" in ran.err
     (row,) = [line.split() for line in shown.out.splitlines() if line.startswith("clock")]
     assert row[:4] == ["clock", "chat_system_transform", "Request", "1."]
     (loss,) = json.loads(told.out)["cache_losses"]
