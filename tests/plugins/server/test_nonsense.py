@@ -32,7 +32,7 @@ QUERIES: tuple[dict[str, str], ...] = (
     {"limit": "99999999999999999999", "start": "nan", "query": "\ud7ff" * 10, "path": "a" * 4000},
     {"messageID": "'", "search": "%_\\'\"", "provider": "", "model": "/", "mode": "x"},
 )
-STREAMS = {"/event", "/global/event", "/tui/control/next"}
+STREAMS = {"/event", "/global/event", "/pegboard/fleet/event", "/tui/control/next"}
 ENDS_WORK = {"/global/dispose", "/instance/dispose"}
 
 
