@@ -20,7 +20,8 @@ from pegboard_plugins.chat.surface import FooterScreen, Frames
 from pegboard_plugins.chat.terminalinput import keys_wait
 
 CLIPBOARD_S = 2.0
-_PEGBOARD = "from pegboard.cli.main import main; main()"
+_PEGBOARD = (sys.executable, "-P", "-c", "from pegboard.cli.main import main; main()")
+"""Another command of ours; with `-P` it imports nothing of the directory."""
 _PICTURES = (
     ("wl-paste", "--type", "image/png"),
     ("xclip", "-selection", "clipboard", "-t", "image/png", "-o"),
@@ -74,18 +75,18 @@ class Outside:
 
     async def pegboard(self, *arguments: str) -> int:
         """Run another command of ours on the whole terminal, and return its exit code."""
-        return await self.run(sys.executable, "-P", "-c", _PEGBOARD, *arguments)
+        return await self.run(*_PEGBOARD, *arguments)
 
     async def listing(self, *arguments: str) -> int:
         """Run another command of ours that only prints; what is typed waits for the chat."""
-        command = (sys.executable, "-P", "-c", _PEGBOARD, *arguments)
         with keys_wait():
-            return await self.run(*command, stdin=asyncio.subprocess.DEVNULL)
+            return await self.run(*_PEGBOARD, *arguments, stdin=asyncio.subprocess.DEVNULL)
 
     async def pegboard_beside(self, *arguments: str) -> tuple[int, str]:
         """Run another command of ours, which needs no terminal; return exit code and stderr."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-c", _PEGBOARD, *arguments),
+            *_PEGBOARD,
+            *arguments,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,

@@ -33,6 +33,8 @@ async def test_commands_pages_and_editors_run_nothing_of_the_project(
     async with chat(pegboard, rows=30) as terminal:
         await terminal.say("/doctor")
         await terminal.see("loaded, no problems")
+        await terminal.say("/theme light")
+        await terminal.see("Theme: light (saved)")
         terminal.press("c-g")
         await terminal.back()
         await terminal.say("hello")
