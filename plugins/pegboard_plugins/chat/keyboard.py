@@ -8,12 +8,11 @@ from pegboard_plugins.chat import takingback
 from pegboard_plugins.chat.modes import SAVE, Item
 from pegboard_plugins.chat.outside import clipboard_picture
 from pegboard_plugins.chat.requests import Permission
+from pegboard_plugins.shared.terminal import HELD_S
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chat import Chat
 
-HELD_S = 0.25
-"""So long a letter over a dialog waits for another key, with which it begins a text."""
 TWICE_S = 1.0
 """Within so long the second press of a key means more than the first."""
 C_C_AGAIN, C_D_AGAIN = "Ctrl+C again leaves", "Ctrl+D again stops the turn and leaves"

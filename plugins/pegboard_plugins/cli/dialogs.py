@@ -15,7 +15,7 @@ from pegboard.schema.session import PermissionRequest, Question, QuestionRequest
 from pegboard.unstable import exposed
 from pegboard_plugins.cli.backend import Backend
 from pegboard_plugins.cli.render import Line, OutputScreen
-from pegboard_plugins.shared.terminal import permission_lines
+from pegboard_plugins.shared.terminal import HELD_S, permission_lines
 
 QUESTION = "Allow? One of these keys: "
 INSTEAD = "What to do instead: "
@@ -30,8 +30,6 @@ _LINE_BYTES = 4096
 _KEY_BYTES = 64
 QUIET_S = 1.0
 """A pause of this length ends typing that began before a question appeared."""
-HELD_S = 0.25
-"""So long a key waits for another one, with which it begins a text."""
 _KEYS_WIDTH = len("s@ a@ u@")
 _SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}
 

@@ -29,6 +29,6 @@ __getattr__, __dir__ = late_names(
             "colours_of",
             "wrapped",
         ),
-        "pegboard_plugins.shared.terminal.permissionlines": ("permission_lines",),
+        "pegboard_plugins.shared.terminal.permissionlines": ("HELD_S", "permission_lines"),
     },
 )

@@ -8,6 +8,9 @@ from pegboard.display import Block, Span, SpanLine
 from pegboard.schema.session import PermissionRequest
 from pegboard.unstable import block_lines, counted, exposed
 
+HELD_S = 0.25
+"""A key answers a request only if no other key follows within this time: it begins a text."""
+
 SEEN_AT_ONCE = 100
 """Letters of one line; how long another text is stands below it."""
 _OPERATORS = re.compile(r" *(?:&&|\|\|?|;) *")
