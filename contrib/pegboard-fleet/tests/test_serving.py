@@ -251,7 +251,7 @@ async def test_another_server_goes_on_with_the_session_of_one_that_is_killed(
         one, other = await servers.pair()
         session_id, quiet = await new_session(one), await new_session(one)
         async with hearing(other):
-            await one.prompt_async(quiet, "nobody waits for this")
+            await one.prompt_async(quiet, "go on alone")
             await one.prompt_async(session_id, "first")
             await until(lambda: started.exists() and len(started.read_text().split()) == 2)
             second = asyncio.create_task(other.prompt(session_id, "second"))

@@ -1,4 +1,4 @@
-"""What servers offer: tools and slash commands, from the catalogues on disk at first."""
+"""The tools and slash commands of servers, at first from the catalogues on disk."""
 
 import asyncio
 from collections.abc import Iterable

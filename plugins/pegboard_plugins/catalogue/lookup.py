@@ -1,4 +1,4 @@
-"""What the tables say of a model, in their order."""
+"""The facts of a model from the tables, which are asked in their order."""
 
 import importlib.util
 import re

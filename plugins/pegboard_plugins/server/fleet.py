@@ -74,7 +74,7 @@ class _RelayedRun:
 
 
 @dataclass(slots=True)
-class _WaitingClient:
+class _WaitingRequest:
     kind: str
     project: str | None
     request: dict[str, Any]
@@ -86,7 +86,7 @@ class _Peer:
 
     server: FleetServer
     running: dict[str, _RelayedRun] = field(default_factory=dict)
-    waiting: dict[str, _WaitingClient] = field(default_factory=dict)
+    waiting: dict[str, _WaitingRequest] = field(default_factory=dict)
     after: str | None = None
     relay: asyncio.Task[None] | None = None
 
@@ -105,7 +105,7 @@ class _Peer:
                 place = _RelayedRun(frame.directory or "", found["status"])
                 self.running[found["sessionID"]] = place
             case "permission.asked" | "question.asked":
-                self.waiting[found["id"]] = _WaitingClient(kind, frame.project, found)
+                self.waiting[found["id"]] = _WaitingRequest(kind, frame.project, found)
             case _:
                 self.waiting.pop(found["requestID"], None)
 

@@ -68,7 +68,7 @@ class _Forwarded:
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether it does nothing else when the first server has carried it out as well."""
+        """Whether a second server may carry it out too: the effect is that of one."""
         return self.method in ("GET", "DELETE", "PATCH") or self.rest in ("/abort", "/resume")
 
     def resuming(self) -> "_Forwarded":

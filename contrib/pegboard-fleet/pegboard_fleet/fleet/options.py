@@ -15,7 +15,7 @@ _KEY = "plugins.fleet.options"
 
 
 class FleetOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What the options of `pegboard fleet` are where the command line has none.
+    """The options of `pegboard fleet` that the command line does not give.
 
     `database_file` is a file with the address of the database, for when `PEGBOARD_DATABASE` is not
     set. `pool`, `concurrency`, `remote` and `work` are the options of `pegboard fleet worker`.
