@@ -147,6 +147,19 @@ async def new_session(server: Server) -> str:
     return str(made["id"])
 
 
+def half_an_answer(_: dict[str, Any]) -> Answer:
+    """Begin an answer that does not end."""
+    return [*text("half an answer"), Pause()]
+
+
+async def speaking(one: Server, other: Server) -> str:
+    """Return a new session of a server, once a client of the other has heard its answer begin."""
+    session_id = await new_session(one)
+    await one.prompt_async(session_id, "go")
+    await until(lambda: bool(other.heard("message.part.delta")))
+    return session_id
+
+
 def texts_of(turns: list[dict[str, Any]]) -> list[str]:
     """Return the texts of a session's messages."""
     return [
@@ -158,16 +171,11 @@ def texts_of(turns: list[dict[str, Any]]) -> list[str]:
 async def test_the_text_of_a_running_answer_comes_through_any_server_and_any_can_stop_it(
     servers: Servers,
 ) -> None:
-    def script(_: dict[str, Any]) -> Answer:
-        return [*text("half an answer"), Pause()]
-
-    async with ModelServer(script) as model:
+    async with ModelServer(half_an_answer) as model:
         await servers.fleet.ready(model)
         one, other = await servers.pair()
-        session_id = await new_session(one)
         async with hearing(other):
-            await one.prompt_async(session_id, "go")
-            await until(lambda: bool(other.heard("message.part.delta")))
+            session_id = await speaking(one, other)
             status = await other.ask("GET", "/session/status")
             listed = await other.ask("GET", f"/session/{session_id}/message")
             at = asyncio.get_running_loop().time()
@@ -285,16 +293,11 @@ def _busy(server: Server) -> list[str]:
 async def test_a_server_that_does_not_answer_is_named_and_what_is_stored_can_be_read(
     servers: Servers,
 ) -> None:
-    def script(_: dict[str, Any]) -> Answer:
-        return [*text("half an answer"), Pause()]
-
-    async with ModelServer(script) as model:
+    async with ModelServer(half_an_answer) as model:
         await servers.fleet.ready(model)
         one, other = await servers.pair()
-        session_id = await new_session(one)
         async with hearing(other):
-            await one.prompt_async(session_id, "go")
-            await until(lambda: bool(other.heard("message.part.delta")))
+            session_id = await speaking(one, other)
         servers.fleet.rows("UPDATE fleet_server SET url = 'http://127.0.0.1:1', host = 'away'")
         async with other.client() as client:
             path = f"/session/{session_id}/message"
