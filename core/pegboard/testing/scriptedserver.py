@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
+from pegboard.testing.closing import stop_accepting
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
@@ -48,8 +50,13 @@ class ScriptedServer:
     @property
     def url(self) -> str:
         """Its root, without a slash at the end."""
-        host, port = self._server.sockets[0].getsockname()
-        return f"http://{host}:{port}"
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        """The port that it listens on."""
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
 
     async def __aenter__(self) -> Self:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -61,8 +68,8 @@ class ScriptedServer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._server.close()
-        for writer in self._tasks.values():
+        await stop_accepting(self._server)
+        for writer in list(self._tasks.values()):
             writer.transport.abort()
         await asyncio.gather(*self._tasks)
         await self._server.wait_closed()

@@ -330,7 +330,9 @@ async def test_the_end_does_not_wait_for_those_who_do_not_read() -> None:
                 writer.write(b"x" * (1 << 16))
                 await writer.drain()
         except OSError:
-            writer.close()
+            pass
+        finally:
+            writer.transport.abort()
 
     server = await asyncio.start_server(flood, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from support.wire.closing import stop_accepting
+from pegboard.testing.closing import stop_accepting
 
 CHUNK_CHARS = 12
 

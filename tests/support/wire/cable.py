@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
-from support.wire.closing import stop_accepting
+from pegboard.testing.closing import stop_accepting
 
 STREAM = b"content-type: text/event-stream"
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from support.wire.closing import stop_accepting
+from pegboard.testing.closing import stop_accepting
 
 
 @dataclass(slots=True)
