@@ -29,7 +29,12 @@ V = " · v shows all"
 _ALWAYS_ONCE = "asked every time"
 _INSTEAD = "Tell the agent what to do instead · Enter sends it · Esc goes back"
 _NARROWER = "Always allow in this project, one pattern per line · Enter saves · Esc goes back"
-_CONFIRM = "Enter allows it always in this project"
+_LASTING = {"2": "s", "s": "s", "3": "a", "a": "a"}
+"""The keys of the answers that last; Enter gives them, as what they allow is not asked again."""
+_CONFIRM = {
+    "s": "Enter allows it in this session",
+    "a": "Enter allows it always in this project",
+}
 _VERY_TEXT = "`a` allows exactly this: there is no pattern to change"
 
 
@@ -195,9 +200,9 @@ class Permission:
         elif key in ("pageup", "pagedown"):
             self._has_scrolled = True
             self._scroll += self._page if key == "pagedown" else -self._page
-        elif key in ("3", "a") and not self._once:
-            self.unconfirmed, self.refusal = key, _CONFIRM
-            self._answers.mark("a")
+        elif key in _LASTING and not self._once:
+            self.unconfirmed, self.refusal = key, _CONFIRM[_LASTING[key]]
+            self._answers.mark(_LASTING[key])
         else:
             return self._choose(self._answers.marked.key if key == "enter" else key)
         return True
@@ -234,9 +239,9 @@ class Permission:
     def _answer(self, key: str) -> Settled | None:
         if key in ("1", "y"):
             return Settled(reply="once")
-        if key in ("2", "s") and not self._once:
+        if key == "s":
             return Settled(reply="always", scope="session")
-        if key in ("3", "a") and not self._once:
+        if key == "a":
             return Settled(reply="always", scope="project")
         if key in ("4", "n"):
             return Settled(reply="reject")

@@ -11,6 +11,7 @@ from pegboard.schema.session import (
     QuestionOption,
     QuestionRequest,
     Reply,
+    Scope,
 )
 from pegboard_plugins.chat.questions import QuestionDialog
 from pegboard_plugins.chat.requests import Permission, Settled, allowed
@@ -224,6 +225,19 @@ async def test_enter_answers_only_after_the_pause(pegboard: CommandLine) -> None
     assert file.read_text() != before
 
 
+@pytest.mark.parametrize(
+    ("key", "scope"), [("2", "session"), ("s", "session"), ("3", "project"), ("a", "project")]
+)
+def test_an_answer_that_lasts_counts_with_enter(key: str, scope: Scope) -> None:
+    given = Given()
+    dialog = Permission(RUNNING, given.settle)
+
+    assert dialog.press(key)
+    assert given.settled == []
+    assert dialog.press("enter")
+    assert given.settled == [Settled(reply="always", scope=scope)]
+
+
 async def test_the_transcript_says_what_is_allowed_from_now_on(
     pegboard: CommandLine, place: Place
 ) -> None:
@@ -234,7 +248,7 @@ async def test_the_transcript_says_what_is_allowed_from_now_on(
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("fix")
         await terminal.see_dialog("Yes, once")
-        terminal.press("s")
+        terminal.press("s", "enter")
         await terminal.see("· allowed from now on in this session: edit *")
         await terminal.see("Mended.")
 

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from pegboard_plugins.shared.terminal import HELD_S
 from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
 from plugins.chat.terminals import WAITING, AnyTerminal
@@ -16,6 +17,7 @@ FILE = "approved.txt"
 ASKING = {"tool": "bash", "input": {"command": f"touch {FILE}", "description": "touch"}}
 SHOWN = f"touch {FILE}"
 ANSWERS = "Yes, once"
+CONFIRM = {"session": "Enter allows it", "project": "Enter allows it always"}
 
 
 def prepare(pegboard: CommandLine, *, delay_s: float = 0) -> None:
@@ -181,6 +183,30 @@ async def _typed(terminal: AnyTerminal, random: Random) -> None:
         await asyncio.sleep(pace_s * random.random() * 2)
 
 
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.long)])
+async def test_slow_sentences_over_a_dialog_at_rest_approve_nothing_that_lasts(
+    pegboard: CommandLine, place: Place, rounds: int
+) -> None:
+    random = Random(rounds)
+    prepare(pegboard)
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("ask")
+        for _ in range(rounds):
+            await terminal.see_dialog(ANSWERS)
+            sentence = random.choice(("so do", "stop", "as I", "all of", "2 of", "3 of"))
+            for letter in sentence:
+                terminal.press(letter)
+                await asyncio.sleep(HELD_S * (1 + random.random()))
+            await terminal.until(lambda: terminal.editor == f"❯ {sentence}")  # noqa: B023
+            terminal.press("c-u")
+        assert not (pegboard.project / FILE).exists()
+
+    listed = await pegboard("permission", "list")
+    assert "bash" not in listed.out
+
+
 @pytest.mark.parametrize("sentence", ["yes but later", "actually no", "stop", "while you wait"])
 async def test_a_sentence_over_a_dialog_that_has_the_keys_is_written_and_answers_nothing(
     pegboard: CommandLine, place: Place, sentence: str
@@ -220,22 +246,26 @@ async def test_sentences_over_a_dialog_at_rest_approve_nothing(
         assert "allowed from now on" not in terminal.everything
 
 
-async def test_always_is_given_by_its_letter_and_enter(pegboard: CommandLine, place: Place) -> None:
+@pytest.mark.parametrize(("keys", "scope"), [("sa", "session"), ("as", "project")])
+async def test_an_answer_that_lasts_is_given_by_its_letter_and_enter(
+    pegboard: CommandLine, place: Place, keys: str, scope: str
+) -> None:
+    letter, next_letter = keys
     prepare(pegboard)
 
     async with chat(pegboard, *await place.arguments()) as terminal:
         await terminal.say("ask")
         await terminal.see_dialog(ANSWERS)
-        terminal.press("a")
-        await terminal.see_now("Enter allows it always in this project")
-        terminal.press("s")
-        await terminal.until(lambda: terminal.editor == "❯ as")
+        terminal.press(letter)
+        await terminal.see_now(f"{CONFIRM[scope]} in this {scope}")
+        terminal.press(next_letter)
+        await terminal.until(lambda: terminal.editor == f"❯ {keys}")
         await terminal.see_now(WAITING)
         terminal.press("c-u")
         await terminal.see_dialog(ANSWERS)
         assert not (pegboard.project / FILE).exists()
-        terminal.press("a", "enter")
-        await terminal.see("· allowed from now on in this project: bash ")
+        terminal.press(letter, "enter")
+        await terminal.see(f"· allowed from now on in this {scope}: bash ")
         await terminal.see("Went on.")
 
     assert (pegboard.project / FILE).exists()
