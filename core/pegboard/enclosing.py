@@ -58,7 +58,7 @@ class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackgroundAccess(Protocol):
-    """Processes that outlive the call; they end with the session, a task's, or the App."""
+    """Access to processes that outlive their call; they end with the session, its task or App."""
 
     def listed(self) -> tuple[BackgroundProcess, ...]:
         """Return all that the session has started, the oldest first."""
@@ -136,17 +136,17 @@ class Enclosure(Protocol):
 
     @property
     def level(self) -> Enclosing:
-        """How far it reaches."""
+        """How much the enclosure forbids."""
         ...
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that it lets through; empty if it lets through all hosts, or none."""
+        """The hosts that the enclosure lets through; empty for all hosts, and for none."""
         ...
 
     @property
     def described(self) -> str:
-        """The level with who holds it and what it means for the network, on one line."""
+        """One line: the level, what enforces it, and what it means for the network."""
         ...
 
     def around(
@@ -177,7 +177,7 @@ class Enclosure(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """End what goes to the network, and remove the processes' temporary files."""
+        """Close the enclosure's network connections, and remove the processes' temporary files."""
         ...
 
 
@@ -199,7 +199,7 @@ class Processes(Protocol):
     """
 
     def variables(self) -> Mapping[str, str]:
-        """Variables for a process, with which it ends when this program is killed."""
+        """Variables for a process, by which it is found and killed when this program dies."""
         ...
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
@@ -213,7 +213,7 @@ class Processes(Protocol):
         on_output: Callable[[str], None] | None = None,
         spill_dir: Path | None = None,
     ) -> ProcessResult:
-        """Run a process and return its end; it and all its children end with the call.
+        """Run a process and return its end; all its children end with the call.
 
         Its input is closed, its output and errors are one stream. Of more than `limit_bytes` the
         head and the tail are kept, and the whole goes to a file in `spill_dir`. `on_output` gets
@@ -242,12 +242,12 @@ class Processes(Protocol):
         ...
 
     async def end(self, session_id: str | None = None) -> None:
-        """End what is left of a session, or of all, and wait until it has ended."""
+        """End the processes that a session, or all, have left, and wait until they have ended."""
         ...
 
 
 class OpenProcesses(Protocol):
-    """Makes what runs processes within limits; `register_processes` gives it.
+    """Opens the runner of processes within limits; `register_processes` provides it.
 
     It starts nothing. It is called with the first process, and before that, while the model
     thinks, in a thread, so that the modules which a process needs are there.

@@ -51,7 +51,7 @@ class PegboardError(Exception):
 
 
 class ConfigError(PegboardError, ValueError):
-    """A config file cannot be read, or a key in it has a value that cannot be used."""
+    """A config file cannot be read, or a key in it has an invalid value."""
 
     exit_code = 3
 
@@ -100,7 +100,7 @@ class ModelNotFoundError(PegboardError, LookupError):
 
 
 class ProviderError(PegboardError):
-    """The model could not be asked, or its answer broke off.
+    """The request to the model failed, or its answer broke off.
 
     `retryable` is the provider's own judgement, by default that of the HTTP `status`, which is None
     when there was no HTTP answer. What can be tried again is tried after `wait_s` seconds, if the
@@ -208,7 +208,7 @@ class TimeLimitError(PegboardError, TimeoutError):
 
 
 class PluginError(PegboardError):
-    """A plugin cannot be loaded, or an answer of its hook cannot be used."""
+    """A plugin cannot be loaded, or a hook of it returned a value that cannot be used."""
 
     exit_code = 8
 
@@ -228,7 +228,7 @@ class SignatureError(PluginError):
 
 
 class RequiredHookError(PluginError):
-    """A hook that its plugin marks as required has failed: what it was asked about ends."""
+    """A hook that its plugin marks as required has failed; the operation that called it ends."""
 
 
 class InvalidInputError(PegboardError, ValueError):
@@ -259,7 +259,7 @@ class StorageError(PegboardError, OSError):
 
 
 class ServerError(PegboardError):
-    """A server refused a request, or what it answered cannot be used.
+    """A server refused a request, or its response cannot be used.
 
     `status` is the HTTP status, None when there was no answer; `name` is the protocol's name of the
     error, and `data` is all that the server says about it. The exit code is that of a local run

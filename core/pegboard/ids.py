@@ -56,7 +56,7 @@ def check_id(kind: Kind, text: str) -> str:
 
 
 class IdSource:
-    """Makes ids; one per process, which threads may share.
+    """Makes ids; a process has one source, which threads may share.
 
     Its own ids ascend within a kind (sessions descend), also when the clock is set back.
     """

@@ -40,7 +40,7 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> tuple[Path, ...]:
-        """The folders of which a change would change what Pegboard does or remembers."""
+        """The folders whose content decides how Pegboard acts and what it remembers."""
         return (self.config, self.data, self.state, self.cache)
 
     @property
@@ -80,12 +80,12 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def audit_witness(self) -> Path:
-        """A file elsewhere by which it is known that there was a log of what was decided."""
+        """A file outside the log's folder that shows whether an audit log existed."""
         return self.data / "audit.known"
 
     @property
     def bundles(self) -> Path:
-        """Which bundles of other agents' parts are installed, and which of them are trusted."""
+        """The record of installed bundles of other agents, and of the trusted ones."""
         return self.state / "bundles.json"
 
     @property

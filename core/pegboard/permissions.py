@@ -1,4 +1,4 @@
-"""Names for permission policies: rules, their verdicts, and what they are asked about."""
+"""The public names for permission policies: rules, verdicts and requests."""
 
 from pegboard import late_names
 

@@ -33,7 +33,7 @@ class StagedWay(NamedTuple):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was not restored: `changed` by somebody since, its content `lost`, or `failed`.
+    """A file that was not restored: `changed` by others since, its content `lost`, or `failed`.
 
     No copy is kept of a `secret`, so it can be neither restored nor, once removed, brought back.
     Of others no snapshot was made. Of some only the entry in git's index was not restored: it was
@@ -50,7 +50,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Replaced(msgspec.Struct, frozen=True, kw_only=True):
-    """Files of which a copy was made before they were replaced or deleted.
+    """Files that were copied before they were replaced or deleted.
 
     `command` prints a copy, with the file's path in the worktree for FILE.
     """
@@ -80,7 +80,7 @@ class Writing(Protocol):
         ...
 
     def intend(self, path: Path) -> None:
-        """Copy this file, which the call is about to write, if no state has it. It blocks."""
+        """Copy this file, which the call is about to write, unless a state has it; blocks."""
         ...
 
     def paused(self) -> AbstractContextManager[None]:
@@ -99,7 +99,7 @@ class StepParts(Protocol):
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
-    """A run whose steps are followed.
+    """A run whose steps a trail follows.
 
     `turns` gives the session's turns as they are, `new_id` an id for a new part. `change` stores a
     change behind those that the run has made, `found` says in which state the files are.
@@ -140,7 +140,7 @@ class Trail(Protocol):
         ...
 
     async def close(self) -> None:
-        """End the run: store what its last step has changed."""
+        """End the run: store the changes of its last step."""
         ...
 
 
@@ -153,7 +153,7 @@ class Snapshots(Protocol):
 
     @property
     def refused(self) -> str:
-        """Why there are none (a home folder, too many files, no git), else ""."""
+        """Why no snapshots are taken (a home folder, too many files, no git), else ""."""
         ...
 
     def follow(self, run: Followed) -> Trail:
@@ -196,7 +196,7 @@ class Snapshots(Protocol):
         ...
 
     async def restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
-        """Restore paths of git's index, as git names them; those that were not restored."""
+        """Restore paths of git's index, as git names them; return those that were not restored."""
         ...
 
     async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:

@@ -1,4 +1,4 @@
-"""The place of a session: the directory, the worktree around it, and the project's identity.
+"""The place of a session: its directory, the worktree around it, and the project's identity.
 
 Git's facts are read from its files, since a process of `git` costs more than all of this. The
 variables `GIT_DIR` and `GIT_WORK_TREE` do not count: the directory alone decides.
@@ -72,7 +72,7 @@ def open_workspace(directory: Path) -> Workspace:
 
 
 def _is_ours(folder: Path, directory: Path) -> bool:
-    """Return whether the repository around a directory belongs to this user or the system.
+    """Return whether the repository around a directory belongs to this user or to the system.
 
     As in git (safe.directory): in a folder such as /tmp everybody can make one around all of us.
     """
@@ -113,7 +113,7 @@ def _identity(folder: Path, git_dir: Path) -> Path:
 
 
 def _said_worktree(config: str) -> str:
-    """Return the worktree in a repository's configuration, "" for none."""
+    """Return the worktree that a repository's configuration names, "" for none."""
     for line in config.splitlines():
         name, _, value = line.partition("=")
         if name.strip().lower() == "worktree":

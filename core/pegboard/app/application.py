@@ -76,7 +76,7 @@ class App:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Stop what runs, tell the plugins, and close providers and database."""
+        """Abort running turns, call the `shutdown` hooks, and close providers and database."""
         await self._runs.aclose()
         await self.hooks.notify_last(apphooks.shutdown, app=self)
         await close(self._engine, self._reload)
@@ -93,7 +93,7 @@ class App:
 
     @property
     def plugins(self) -> Register:
-        """The plugins, with what was wrong with them."""
+        """The registered plugins, with the problems that were found while they loaded."""
         return self._reload.register
 
     @property
@@ -113,7 +113,7 @@ class App:
 
     @property
     def trust(self) -> Decision:
-        """Whether the project's own code may run, as it was before the last prompt."""
+        """Whether the project's own code may run, as decided before the last prompt."""
         return self._reload.seen
 
     @property
@@ -233,7 +233,7 @@ class App:
         return await self.storage.sessions(project, limit=limit, search=search, roots=roots)
 
     async def list_turns(self, session_id: str, *, files: bool = False) -> tuple[Turn, ...]:
-        """Return the messages of a session with their parts, in order, as far as they have come.
+        """Return a session's messages with their parts, in order, a running answer as far as it is.
 
         With `files` wait for the snapshot that says what the steps that have ended have changed.
         """
@@ -249,7 +249,7 @@ class App:
         await self._reload.look()
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
-        """Return the last answer to this prompt and those that wait; raise as `Host.prompt` does.
+        """Answer the prompt and those that wait with it; return the last answer, as `Host.prompt`.
 
         The prompt is stored before anything can refuse it. If the model fails, `info.error` of the
         answer has the reason.
@@ -259,7 +259,7 @@ class App:
         return await send_prompt(prompt, self.workspace.directory, send)
 
     async def resume(self, session_id: str) -> Turn:
-        """Return the last answer; one that was aborted, or whose process died, is gone on with.
+        """Continue an answer that was aborted or whose process died; return the last answer.
 
         The model sees an error for a call that ran then. `InvalidInputError` without a prompt.
         """
@@ -267,7 +267,7 @@ class App:
         return await self._runs.resume(session_id)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Return whether a prompt is gone for good, since no model has read it; else it stays."""
+        """Delete a prompt that no model has read yet; return whether it was deleted."""
         return await self._runs.withdraw(session_id, message_id)
 
     async def call_tool(
@@ -279,7 +279,7 @@ class App:
         agent: str | None = None,
         model: str | None = None,
     ) -> Completed:
-        """Make a tool call for a session, judged as any and not stored, and return its end.
+        """Call a tool under the session's permissions without storing the call; return its end.
 
         :raises PermissionDeniedError: when it may not run.
         :raises ToolError: when it fails, and AbortedError when the session is aborted meanwhile.
@@ -309,7 +309,7 @@ class App:
         if_title: str | None = None,
         archived: bool | None = None,
     ) -> Session:
-        """Rename a session, put it away or take it out; `Host` says what `if_title` is for."""
+        """Rename a session, archive it or restore it; `Host` describes `if_title`."""
         name = (title or "").strip() or UNSET
         at = UNSET if archived is None else self._engine.now() if archived else None
         change = ChangeSession(
@@ -349,7 +349,7 @@ class App:
 
     @asynccontextmanager
     async def hold_session(self, session_id: str) -> AsyncIterator[Fence]:
-        """Hold the session at rest in a block, and give the right to it; prompts wait.
+        """Keep a session idle during a block, and yield its fence; prompts wait until it ends.
 
         :raises NotFoundError: when the session does not exist, SessionBusyError while it runs.
         """

@@ -1,1 +1,1 @@
-"""A function's signature as a tool has it: its JSON Schema, checked and bound."""
+"""Signatures of functions as tools: their JSON Schemas, and the check and binding of arguments."""

@@ -39,7 +39,7 @@ MAX_PROBLEMS = 10
 
 
 class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """The arguments of a function, after its signature and docstring.
+    """The arguments of a tool that is a function, read from its signature and docstring.
 
     `tool` is the name in errors.
     """
@@ -90,7 +90,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def offered(self) -> Schema:
-        """The schema as a model gets it, in few bytes."""
+        """The schema as it is sent to a model, shortened to few bytes."""
         return terse(self.schema)
 
     def quick(self, args: Mapping[str, Any]) -> bool:
@@ -130,7 +130,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             _ = self._model
 
     def exact(self, args: Mapping[str, Any]) -> bool:
-        """Return whether each argument is a scalar of its type, by the parameter's own name."""
+        """Return whether each argument is a scalar of exactly its parameter's type."""
         if self._plain is None or not args.keys() <= {each.name for each in self._parameters}:
             return False
         return all(
@@ -162,7 +162,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _plain(self) -> Schema | None:
-        """The schema as it is made without pydantic, None where only that can say it."""
+        """The schema as made without pydantic; None where a parameter's type needs pydantic."""
         try:
             return plain_schema(self._parameters)
         except NotPlainError:
@@ -195,7 +195,7 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def offered(self) -> Schema:
-        """The schema as a model gets it: as its author wrote it."""
+        """The schema as it is sent to a model: unchanged from its author."""
         return self.schema
 
     @cached_property

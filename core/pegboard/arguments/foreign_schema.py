@@ -127,7 +127,7 @@ def _in_time(check: _Check) -> _Check:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Return whether the expression fits somewhere in the text, as `regex` reads it."""
+    """Return whether the regular expression matches anywhere in the text, as `regex` reads it."""
     import regex  # type: ignore[import-untyped]  # 20 ms that only schemas with expressions pay
 
     try:

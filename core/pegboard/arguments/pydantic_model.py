@@ -27,7 +27,7 @@ _VALUES = frozenset({"default", "examples", "enum", "const", "required", "discri
 
 
 class _WithoutWarnings(GenerateJsonSchema):
-    """Leaves out a default that JSON cannot say; the function gets it all the same."""
+    """A schema maker that omits a default without a JSON form; the function still gets it."""
 
     ignored_warning_kinds: ClassVar[set[JsonSchemaWarningKind]] = {  # type: ignore[misc]  # theirs
         "skipped-choice",

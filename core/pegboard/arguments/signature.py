@@ -54,7 +54,7 @@ _SPHINX = re.compile(
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """A parameter that the model fills; `default` is REQUIRED where there is none."""
+    """A parameter that the model fills; `default` is REQUIRED for one without a default."""
 
     name: str
     annotation: object
@@ -105,7 +105,7 @@ def _refusal(parameter: inspect.Parameter) -> str:
 
 
 class _Context:
-    """Stands for ToolContext where a module imports it for the type checker only."""
+    """The annotation `ToolContext` of a module that imports it only for the type checker."""
 
 
 def _annotation(written: object, function: Callable[..., object]) -> object:
@@ -121,7 +121,7 @@ def _annotation(written: object, function: Callable[..., object]) -> object:
 
 
 def _is_context(annotation: object) -> bool:
-    """Return whether it is ToolContext; compared by name, because this module cannot import it."""
+    """Return whether an annotation is ToolContext, by its name; this module cannot import it."""
     annotation = getattr(annotation, "__value__", annotation)
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
@@ -219,7 +219,7 @@ class NotPlainError(Exception):
 
 
 def is_scalar(annotation: object) -> bool:
-    """Return whether it is a type of JSON without parts, some values of one, or a union of such."""
+    """Return whether a type is a JSON scalar, a choice of scalars, or a union of such types."""
     if get_origin(annotation) in (Union, types.UnionType):
         return all(map(is_scalar, get_args(annotation)))
     return get_origin(annotation) is Literal or (
@@ -228,7 +228,7 @@ def is_scalar(annotation: object) -> bool:
 
 
 def is_exactly(value: object, annotation: object) -> bool:
-    """Return whether it has that scalar type itself, so that pydantic returns it unchanged."""
+    """Return whether the value has exactly that scalar type; pydantic then returns it unchanged."""
     if type(value) is annotation:
         return annotation in _JSON_SCALARS
     origin, args = get_origin(annotation), get_args(annotation)
@@ -250,7 +250,7 @@ def plain_schema(parameters: Sequence[Parameter]) -> Schema:
 
 
 def terse(schema: Schema) -> Schema:
-    """Return the schema of a signature without what a model takes for granted.
+    """Return the schema of a signature without the entries that a model assumes anyway.
 
     These are a default that is empty, zero, false or the first choice, and that there are no
     other names.
@@ -264,7 +264,7 @@ def terse(schema: Schema) -> Schema:
 
 
 class _Types(msgspec.Struct, frozen=True):
-    """Makes schemas of types; `definitions` are those that others refer to."""
+    """Makes schemas of types; `definitions` are the schemas that others reference."""
 
     definitions: dict[type, Schema] = {}
 

@@ -1,4 +1,4 @@
-"""The end of the command line: its exit codes, and failures of the machine."""
+"""The exit codes of the command line, and the words for failures of the machine."""
 
 import errno
 import os
@@ -29,7 +29,7 @@ class Exit(IntEnum):
 
     @property
     def outcome(self) -> str:
-        """The word for it in a JSON result."""
+        """The word for the exit in a JSON result."""
         return self.name.lower()
 
 
@@ -58,7 +58,7 @@ _NO_THREAD = "can't start new thread"
 
 
 def fault_of(error: BaseException) -> str:
-    """Explain what the machine lacks or refuses, and a way out; empty for any other failure."""
+    """Explain which resource the machine lacks or refuses, and a way out; "" for other failures."""
     match error:
         case BaseExceptionGroup(exceptions=inner):
             faults = [fault_of(each) for each in inner]

@@ -82,7 +82,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def complain(text: str) -> None:
-    """Say what failed, on one line of stderr, in letters that no terminal obeys, without a key."""
+    """Write a failure on one line of stderr, without control characters and without keys."""
     from pegboard.hooks.stalls import PRINTING  # only what fails needs it
     from pegboard.kit.redact import secret_values, without_values
 
@@ -138,12 +138,12 @@ def _accept_any_character() -> None:
 
 
 def _forget_stdout() -> None:
-    """Keep the interpreter from flushing into the pipe that its reader has closed."""
+    """Keep the interpreter from flushing stdout into a pipe whose reader has closed it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _details(error: BaseException) -> str:
-    """Return where the traceback of `error` has been written, or why it is nowhere."""
+    """Return the path of the written traceback of `error`, or why it could not be written."""
     import traceback  # 15 ms that a command without a failure saves
     from time import strftime
 

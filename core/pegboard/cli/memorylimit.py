@@ -5,6 +5,6 @@ import sys
 
 
 def is_limited() -> bool:
-    """Return whether this process may use less memory than there is."""
+    """Return whether a limit allows this process less memory than the machine has."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     return sys.platform == "linux" and limit != resource.RLIM_INFINITY

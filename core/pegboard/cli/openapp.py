@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_app(directory: Path, options: "AppOptions | None" = None) -> "AsyncIterator[App]":
-    """Open the App of a directory; report hooks that fail until it closes on stderr.
+    """Open the App of a directory; while it is open, report hooks that fail on stderr.
 
     The command goes on when hooks fail, as a turn does. The output of plugins is named and bounded.
 

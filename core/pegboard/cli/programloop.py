@@ -1,4 +1,4 @@
-"""The event loop of a program, which ends where it has no memory left.
+"""The event loop of a program; the program ends when memory runs out.
 
 If a part of the program dies for lack of memory, its work would never end.
 """
@@ -35,18 +35,18 @@ class _RunningProgram:
         self._loop = loop
 
     def cancel(self) -> None:
-        """Cancel it from another thread; do nothing if the loop is closed."""
+        """Cancel `main` from another thread; do nothing if the loop is closed."""
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self.task.cancel)
 
     def end(self) -> None:
-        """Cancel it in its own thread; what goes on for longer than `GRACE_S` ends there."""
+        """Cancel `main` in its own thread; end the process if `main` goes on for over `GRACE_S`."""
         self._loop.call_later(GRACE_S, end_without_memory)
         self.task.cancel()
 
 
 class MemoryWatch:
-    """While it is entered, a thread, task or callback that dies of `MemoryError` ends the program.
+    """A block in which a thread, task or callback that dies of `MemoryError` ends the program.
 
     They die in four ways: in their work (`threading.excepthook`); before it, where who starts the
     thread waits for ever (`sys.unraisablehook`); while that is told (`sys.excepthook`); and in

@@ -30,7 +30,7 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or trust,
 
 
 class Group(click.Group):
-    """A group that names the nearest command to one that it has not, and cuts no summary."""
+    """A group that names the nearest command for an unknown one, and shows summaries uncut."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -179,7 +179,7 @@ def _entry_points() -> "dict[str, EntryPoint]":
 
 
 def _left_out() -> "Iterator[tuple[str, str]]":
-    """Yield the commands whose name another distribution has already, each with the reason."""
+    """Yield the commands that another distribution already provides, each with the reason."""
     from pegboard.loading.discovery import entry_points
 
     found = _entry_points()

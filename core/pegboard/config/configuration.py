@@ -1,9 +1,9 @@
-"""The configuration: what files, environment and program say, merged, checked, with its sources.
+"""The configuration: files, environment and program options, merged and checked.
 
 From the weakest to the strongest source: the user's folder (`pegboard.toml`, `opencode.json[c]`,
 Markdown agents and commands), the file of `PEGBOARD_CONFIG`, the project's folders from the
 worktree's root down to the directory, `PEGBOARD_CONFIG_CONTENT`, a profile of the user's, and
-what the program gives.
+the options that the program gives.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ _PROJECT_FOLDERS = (".pegboard", ".opencode")
 
 
 class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration and where it comes from.
+    """The configuration and its sources.
 
     `sources` maps a dotted key to the file or variable that set it last. `files` are all that
     were read. `untrusted` are the project's files of which something does not count for lack
@@ -118,7 +118,7 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
 
 
 class _ConfigReading(msgspec.Struct, kw_only=True):
-    """One pass over all sources; `contents` are files as they were when they were trusted."""
+    """One pass over all sources; `contents` are the bytes of files that the user has trusted."""
 
     workspace: "Workspace"
     config_dir: Path
@@ -257,7 +257,7 @@ class _ConfigReading(msgspec.Struct, kw_only=True):
             )
 
     def _note_plugins(self, paths: object, *, users: bool) -> None:
-        """Remember who names a plugin: one that the user names counts as the user's."""
+        """Note which source names a plugin: one that the user names counts as the user's."""
         for path in paths if isinstance(paths, list) else ():
             if isinstance(path, str):
                 self.plugin_paths[Path(path)] = self.plugin_paths.get(Path(path), False) or users

@@ -56,7 +56,7 @@ def normalised(
 
 
 class _Inner(msgspec.Struct, frozen=True):
-    """A field of the schema that is a table of this kind, or has one for each name."""
+    """A field of the schema that is a table of this type, or has one table per name."""
 
     kind: type[msgspec.Struct]
     is_named: bool
@@ -73,7 +73,7 @@ def _tables(kind: type[msgspec.Struct]) -> Mapping[str, _Inner]:
 
 
 def is_named(table: str) -> bool:
-    """Return whether a table of the configuration has a table for each of its names."""
+    """Return whether a table of the configuration has an inner table per name."""
     found = _tables(Config).get(table)
     return found is not None and found.is_named
 
@@ -105,7 +105,7 @@ def _table(layer: Layer, value: object, key: str) -> Mapping[str, Any]:
 
 
 def _with_rules(layer: Layer, value: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Replace the permission of the value, and of each agent in it, by a list of rules."""
+    """Replace the permission of a value, and of each agent in it, by a list of rules."""
     if "permission" in value:
         value["permission"] = _rules(layer, value["permission"], f"{prefix}permission")
     if "agent" in value:
@@ -133,7 +133,7 @@ def _plain(rules: tuple[Rule, ...]) -> list[dict[str, Any]]:
 
 
 def _with_hosts(layer: Layer, value: dict[str, Any]) -> dict[str, Any]:
-    """Each host of a list in its one form; a list of none is no network."""
+    """Normalise the hosts of a list; an empty list means no network."""
     hosts = value.get(NETWORK)
     if not isinstance(hosts, list | tuple):
         return value
@@ -198,7 +198,7 @@ def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_switches(layer: Layer, known: dict[str, Any]) -> dict[str, Any]:
-    """`formatter` and `lsp` may be `false`: then their plugin is switched off."""
+    """Switch off the plugins of `formatter` and `lsp` where these are `false`."""
     for table, plugin in (("formatter", "format"), ("lsp", "lsp")):
         if isinstance(known.get(table), bool):
             enabled = known.pop(table)
@@ -280,7 +280,7 @@ class Merged:
         self._said: dict[KeyPath, Layer] = {}
 
     def lay(self, layer: Layer, value: Mapping[str, Any]) -> None:
-        """Put what a layer says (in the schema's keys) on top."""
+        """Merge the values of a layer, in the schema's keys, over the earlier ones."""
         self._lay(layer, self.value, value, ())
 
     def _lay(

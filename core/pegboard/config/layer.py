@@ -1,10 +1,7 @@
-"""One source of the configuration, as it was written: whose it is, its text and its value.
+"""One source of the configuration: its owner, its text and its value.
 
-The replacement of `{env:NAME}` and `{file:path}` in the texts of a configuration.
-
-From the bytes of a config file to its value.
-
-Agents and slash commands that are Markdown files: settings in front, the prompt as text.
+A source is read from the bytes of a config file, or from a Markdown file with an agent or a slash
+command: settings in front, the prompt as text. `{env:NAME}` and `{file:path}` are replaced.
 """
 
 import json
@@ -61,7 +58,7 @@ def line_of(path: Iterable[str], text: str) -> int | None:
 
 
 def profile_layers(layers: Sequence[Layer], name: str) -> Iterator[Layer]:
-    """Yield what each source has in `profile.NAME`, as a layer.
+    """Yield the settings of `profile.NAME` of each source, as a layer.
 
     :raises ConfigError: when no source has the profile, with the nearest name.
     """

@@ -202,7 +202,7 @@ def _known_facts(value: Mapping[str, Any], below: Mapping[str, Any]) -> Iterator
 
 
 def _more(said: Mapping[str, Any], before: Mapping[str, Any], at: _Path) -> Iterator[_Path]:
-    """Yield the limits, nested ones too, that remove a limit of `before`."""
+    """Yield the limits in `said`, nested ones too, that would remove a limit of `before`."""
     for name, limit in said.items():
         known = before.get(name)
         if isinstance(limit, Mapping):

@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
-    """A session as plugins see it: an immutable value of the moment.
+    """A session as plugins see it: an immutable snapshot.
 
     `purpose` says what a request to a model is for, to the hooks that it passes (since 0.1).
     `depth` is 0 for a session that the user talks to, one more for each level of subagents.
@@ -72,7 +72,7 @@ class FileAccess(Protocol):
     """Read stamps and writer locks of files, shared by all tools of an App."""
 
     def note_read(self, path: Path) -> None:
-        """Remember that this session has seen the file as it is now."""
+        """Note that this session has read the file in its current state."""
         ...
 
     def check_fresh(self, path: Path) -> None:
@@ -98,7 +98,7 @@ class FileAccess(Protocol):
         ...
 
     async def will_change(self, path: Path) -> None:
-        """Say that the call is about to move or remove the file, or to change it by itself.
+        """Announce that the call is about to move or remove the file, or to change it by itself.
 
         A revert can then bring back what git ignores, too. `replace` says it of its own.
 
@@ -126,7 +126,7 @@ class FileLedger(Protocol):
         ...
 
     def forget(self, session_id: str) -> None:
-        """Drop what is known of a session that is deleted."""
+        """Delete the records of a session that is deleted."""
         ...
 
 
@@ -163,12 +163,12 @@ class PermissionContext(Protocol):
 
     @property
     def plugin(self) -> Plugin:
-        """The plugin that the tool is of: its options, its folders, its log."""
+        """The plugin that registered the tool: its options, its folders, its log."""
         ...
 
     @property
     def trusted(self) -> bool:
-        """Whether the user lets the project's own code run, or it has none."""
+        """Whether the project's own code may run; also true when it has none."""
         ...
 
     async def require(
@@ -205,7 +205,7 @@ class PermissionContext(Protocol):
         ...
 
     async def process_env(self) -> Mapping[str, str]:
-        """Return the environment of `run`'s processes, for plugins that start their own."""
+        """Return the environment of `run`'s processes; for plugins that start their own."""
         ...
 
 
@@ -224,7 +224,7 @@ class ToolContext(PermissionContext, Protocol):
 
     @property
     def offered(self) -> tuple[ToolDefinition, ...]:
-        """The tools that the model can call, also those whose schemas its request leaves out."""
+        """The tools that the model can call, including those whose schemas a request leaves out."""
         ...
 
     @property
@@ -261,7 +261,7 @@ class ToolContext(PermissionContext, Protocol):
         ...
 
     def granted(self, requires: Callable[..., Awaitable[_Granted]]) -> _Granted:
-        """Return the answer of the tool's own `requires` to this call.
+        """Return the value that the tool's own `requires` returned for this call.
 
         The function is an argument so that type checkers know the type of its answer.
 
@@ -281,7 +281,7 @@ class ToolContext(PermissionContext, Protocol):
         ...
 
     def wait(self, work: Awaitable[_T]) -> _T:
-        """Return what a method of the context returns: `context.wait(context.run(["ls"]))`.
+        """Wait in a plain function for a context method: `context.wait(context.run(["ls"]))`.
 
         It is for plain functions, which run in a thread that waits meanwhile. All other methods,
         and those of `files` and `background`, may be called there as well.

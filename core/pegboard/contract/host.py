@@ -1,4 +1,4 @@
-"""Objects that the App passes to plugins: its hook calls, itself, a history to shorten."""
+"""Objects that the App passes to plugins: hook calls, the App itself, a history to compact."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -43,7 +43,7 @@ class HookCalls(Protocol):
     async def collect(
         self, spec: Callable[_P, Sequence[_T] | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[_T], ...]:
-        """Return the items of all answers, oldest plugin first, each with its plugin."""
+        """Return the items of all plugins' answers, oldest plugin first, each with its plugin."""
         ...
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
@@ -57,7 +57,7 @@ class HookCalls(Protocol):
         ...
 
     def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
-        """Queue the news for every plugin that listens; it never blocks."""
+        """Queue a notification for every plugin that implements the hook; this never blocks."""
         ...
 
 
@@ -112,7 +112,7 @@ class Host(Protocol):
         ...
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Replace the plugin's tools from here on; return what is wrong with them, a line each.
+        """Replace the plugin's tools from now on; return the problems, a line each.
 
         :raises NotFoundError: when no plugin of this name is loaded.
         """
@@ -230,7 +230,7 @@ class Host(Protocol):
     async def update_session(
         self, session_id: str, *, title: str | None = None, if_title: str | None = None
     ) -> Session:
-        """Change the title of a session and return it; it does not count as used.
+        """Change the title of a session and return it; `updated` stays as it was.
 
         With `if_title` nothing changes unless the session has that title.
         """

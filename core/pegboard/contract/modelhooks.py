@@ -1,4 +1,4 @@
-"""Hooks for what a model is asked, which model it is, and what becomes of its answer."""
+"""Hooks around a request to a model: the prompt, the request, the model, the answer."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ from pegboard.schema.part import FileInput, FilePart, TextInput, TextPart
 
 
 def _same_message(answer: Turn, before: Turn) -> Turn:
-    """Reject another message, and parts of another message."""
+    """Reject an answer with another message's id, or with parts of another message."""
     own = (type(before.info), before.info.id, before.info.session_id)
     if (type(answer.info), answer.info.id, answer.info.session_id) != own:
         raise ValueError("another message: its id, role and session must stay")
@@ -147,7 +147,7 @@ def chat_system_transform(
 
 
 def _same_request(answer: ModelRequest, before: ModelRequest) -> ModelRequest:
-    """Reject a request of another session, with other messages, or without a system prompt."""
+    """Reject a request with another session or other messages, or without a system prompt."""
     if answer.session_id != before.session_id:
         raise ValueError("a request of another session")
     if answer.messages is not before.messages:
@@ -276,7 +276,7 @@ def prefix_changed(session: SessionView, change: PrefixChange) -> PrefixLoss | N
 
 
 def _same_tool(answer: ToolDefinition, before: ToolDefinition) -> ToolDefinition:
-    """Reject another name or permission."""
+    """Reject a tool definition with another name or permission."""
     if (answer.name, answer.permission) != (before.name, before.permission):
         raise ValueError(f"the definition of another tool than {before.name}")
     return answer

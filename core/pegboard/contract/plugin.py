@@ -166,7 +166,7 @@ def hookimpl(
 
 
 def said_by(function: object) -> ImplMark:
-    """Return what an implementation declares; the default if only pluggy's mark is on it."""
+    """Return the marks of an implementation; the defaults if it has only pluggy's mark."""
     said: ImplMark = getattr(function, "pegboard_said", ImplMark())
     return said
 
@@ -202,12 +202,12 @@ class Plugin(Protocol):
 
     @property
     def data_dir(self) -> Path:
-        """A folder for what must stay, private to the user; it is made when it is asked for."""
+        """A folder for data that must last, private to the user; created at first access."""
         ...
 
     @property
     def cache_dir(self) -> Path:
-        """A folder for what can be made again; it is made when it is asked for."""
+        """A folder for data that can be rebuilt; created at first access."""
         ...
 
     @property
@@ -233,7 +233,7 @@ T = TypeVar("T")
 
 
 class StashKey(Generic[T]):
-    """A key that is its own name: only who has the object gets at the value.
+    """A key of `Stash` that no other module can name: only its owner reads the value.
 
     Made once, at a module's top: `_CACHE = StashKey[dict[str, int]]()`.
     """

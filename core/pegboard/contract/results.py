@@ -122,7 +122,7 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoldStep(msgspec.Struct, frozen=True):
-    """The subject of a fold after one plugin: the same object if the plugin changed nothing.
+    """The subject of a fold after one plugin; the same object if the plugin left it unchanged.
 
     `session_id` is "" for a hook without a session.
     """

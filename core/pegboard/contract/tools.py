@@ -37,7 +37,7 @@ _ALLOWED = {
 
 
 class ToolFacts(TypedDict, total=False):
-    """The facts of a tool in addition to its function, as `Tool` describes them."""
+    """The keyword arguments of `Tool`, which describes them."""
 
     timeout_s: float | None
     requires: Callable[..., Awaitable[object]] | Literal[False] | None
@@ -158,12 +158,12 @@ class Tool:
 
     @property
     def permission(self) -> str:
-        """The permission that hides the tool, its id unless the author names another one."""
+        """The permission that hides the tool; its id unless the author names another."""
         return self.own_permission or self.id
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The JSON Schema of the arguments, of type object; made when it is first asked for.
+        """The JSON Schema of the arguments, of type object; made at first access.
 
         :raises SignatureError: when a name in an annotation never came into being.
         """
@@ -182,7 +182,7 @@ class Tool:
         return replace(self, id=checked_id(id), has_own_id=True)
 
     def own_names(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Rename arguments that a model wrote with another agent's names to the tool's own.
+        """Rename arguments that are named as in another agent's tools to the tool's own names.
 
         A name counts as the tool's if `aliases` says so, or if it differs only in case and
         underscores (`file_path` for `filePath`). An argument with the own name wins.
@@ -190,7 +190,7 @@ class Tool:
         return own_names(args, self.parameters.get("properties", {}), self.aliases)
 
     def quick(self, args: Mapping[str, Any]) -> bool:
-        """Return whether `validate` takes so little time with these that no thread is worth it."""
+        """Return whether `validate` is quick enough for these arguments to run without a thread."""
         return self.arguments.quick(args)
 
     def validate(self, args: Mapping[str, Any]) -> Mapping[str, object]:
@@ -205,7 +205,7 @@ class Tool:
         return self.arguments.validate(args, tool=self.id)
 
     def warm(self) -> None:
-        """Do now what the first `validate` would have to do; blocks for up to 0.2 s."""
+        """Do the one-time work of the first `validate` now; blocks for up to 0.2 s."""
         self.arguments.warm()
 
     async def call(self, context: "ToolContext", args: Mapping[str, object]) -> ToolResult:
@@ -328,7 +328,7 @@ def tool(
 
 
 def serving(found: Iterable[_Serving], work: Service | AgentWork) -> _Serving | None:
-    """Return the newest of these tools or agents that does this work for the engine."""
+    """Return the newest tool or agent that declares this work of the engine."""
     return next((each for each in reversed([*found]) if each.serves == work), None)
 
 

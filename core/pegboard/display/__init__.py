@@ -1,4 +1,4 @@
-"""Blocks: what a tool call looks like on a terminal or a page."""
+"""Blocks: the display of tool calls on a terminal or a page."""
 
 from pegboard import late_names
 

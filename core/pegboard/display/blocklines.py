@@ -1,4 +1,4 @@
-"""A block as lines of styled text: what a terminal, a page and a file draw it from."""
+"""A block as lines of styled text, ready to draw in a terminal, a page or a file."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -21,7 +21,7 @@ Folding = Literal["folded", "whole"]
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True):
-    """The lines that are shown, and how many are not: behind the first `before` of them."""
+    """The visible lines, and the number of hidden ones after the first `before` lines."""
 
     lines: tuple[SpanLine, ...]
     hidden: int = 0

@@ -1,4 +1,4 @@
-"""The block of a tool call: a plugin's, the tool's own, or the one that any call has."""
+"""The block of a tool call: made by a plugin, by the tool itself, or by default."""
 
 import json
 from collections import OrderedDict
@@ -33,7 +33,7 @@ def lines_of(text: str, style: SpanStyle = "plain") -> tuple[SpanLine, ...]:
 
 
 def given_block(part: ToolPart) -> Block | None:
-    """Return the block that the tool gave with its answer, None if there is no valid one."""
+    """Return the block that the tool returned with its result, None if there is no valid one."""
     match part.state:
         case Completed(metadata=metadata) | Failed(metadata=metadata) if metadata:
             try:
@@ -45,7 +45,7 @@ def given_block(part: ToolPart) -> Block | None:
 
 
 def default_block(part: ToolPart) -> Block:
-    """Return the block of a call that no plugin draws: its subject, and what its metadata say."""
+    """Return the default block of a call: its subject, and details from its metadata."""
     title = subject_of(part.state.input)
     match part.state:
         case Failed() as failed:
@@ -121,7 +121,7 @@ def _todo(todo: Mapping[str, Any]) -> SpanLine:
 
 
 def _by_metadata(metadata: Mapping[str, Any], output: str, title: str, given: str) -> Block:
-    """Return the block that the protocol's clients show for such metadata."""
+    """Return the block by the metadata that clients of the protocol know."""
     match metadata:
         case {"exit": _} | {"output": str()}:
             return _of_command(metadata, output, title)
@@ -139,7 +139,7 @@ def _by_metadata(metadata: Mapping[str, Any], output: str, title: str, given: st
 
 
 def _titled(subject: str, given: str) -> str:
-    """Return the subject with the title that the tool has given, once where they are the same."""
+    """Join the subject and the tool's own title; one of them where both are the same."""
     given = one_line(given)
     if not given or subject.startswith("{"):
         return given or subject
@@ -147,7 +147,7 @@ def _titled(subject: str, given: str) -> str:
 
 
 def _noted(title: str, note: str, output: str) -> Block:
-    """Return a block whose title has the count of results, with the results folded."""
+    """Return a block of folded results, with their count in its title."""
     return block_of_text(output, title=f"{title} · {note}" if title else note, fold=0)
 
 

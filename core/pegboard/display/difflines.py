@@ -21,7 +21,7 @@ _SIGNS: dict[str, SpanStyle] = {"+": "added", "-": "removed"}
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """One line of a hunk: its sign, its number in the file it is of, its text."""
+    """One line of a hunk: its sign, its number in the old or new file, its text."""
 
     sign: str
     number: int
@@ -29,7 +29,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 def diff_rows(diff: str) -> Iterator[SpanLine]:
-    """Yield the lines of a diff; the name of a file only where there is more than one file."""
+    """Yield the lines of a diff; names of files only where there are several."""
     if not diff.strip():
         return
     lines = diff.split("\n")
@@ -78,7 +78,7 @@ def _hunk(lines: Sequence[str], place: int, head: re.Match[str]) -> tuple[list[_
 
 
 def _drawn(rows: Iterable[_Row]) -> Iterator[SpanLine]:
-    """Yield the rows as lines; removed lines are compared with the added ones after them."""
+    """Yield the rows as lines, with the differences between removed and added lines marked."""
     every = list(rows)
     width = len(str(max((row.number for row in every), default=0)))
     place = 0

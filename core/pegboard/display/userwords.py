@@ -1,4 +1,4 @@
-"""The errors of tool calls in words for the user: the stored ones are written for the model."""
+"""Errors of tool calls reworded for the user; the stored texts are written for the model."""
 
 import re
 

@@ -67,7 +67,7 @@ class Subscription(AsyncIterator[Event]):
         self._bus.forget(self)
 
     def deliver(self, event: Event) -> None:
-        """Queues an event; the oldest one is dropped for it when the queue is full."""
+        """Queue an event; when the queue is full, drop the oldest one for it."""
         if len(self._queue) >= self._limit:
             self._queue.popleft()
             self.missed += 1
@@ -81,14 +81,14 @@ class Subscription(AsyncIterator[Event]):
 
 
 class Bus:
-    """Hands every published event to every subscription; belongs to one event loop."""
+    """Hands every published event to every subscription; used from one event loop."""
 
     def __init__(self) -> None:
         self._attached: list[Callable[[Sequence[Event]], None]] = []
         self._subscriptions: dict[Subscription, None] = {}
 
     def attach(self, heard: Callable[[Sequence[Event]], None]) -> None:
-        """Call `heard` with all events from now on, before they are queued; it must not wait."""
+        """Call `heard` with all events from now on, before they are queued; it must not block."""
         self._attached.append(heard)
 
     def publish(self, *events: Event) -> None:

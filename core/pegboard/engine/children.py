@@ -60,7 +60,7 @@ def _result(session_id: str, turn: Turn) -> SubagentResult:
 
 
 async def run_child(runs: "Conversing", engine: Engine, request: ChildRequest) -> SubagentResult:
-    """Run a subagent, which is stopped with the caller or at its time limit.
+    """Run a subagent; it stops with the caller or at its time limit.
 
     Processes that it left running are ended, however often the caller is stopped.
 
@@ -96,7 +96,7 @@ class Conversing(Protocol):
 
 
 async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> SubagentResult:
-    """Prompt a subagent in its session; it is stopped with the caller, or at its limit."""
+    """Prompt a subagent in its session; it stops with the caller or at its time limit."""
     prompt = Prompt(request.prompt, agent=request.agent.name, model=request.model)
     try:
         async with Clock().running(request.timeout_s):
@@ -114,7 +114,7 @@ async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> 
 
 
 async def family_of(storage: Storage, session_id: str) -> list[str]:
-    """Return the session and all below it, parents first."""
+    """Return the session and all its descendants, parents first."""
     found = [session_id]
     for place in range(MAX_FAMILY):
         if place == len(found):

@@ -1,4 +1,4 @@
-"""The engine: what every turn needs from its App, in one value."""
+"""The engine: one value with the parts of an App that every turn needs."""
 
 import asyncio
 import os
@@ -117,7 +117,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     now: Callable[[], int] = lambda: time.time_ns() // 1_000_000
 
     def set_tools(self, tools: Mapping[str, Tool]) -> None:
-        """Use these tools, and the agents that follow from them.
+        """Use these tools, and rebuild the agents that depend on them.
 
         :raises ConfigError: for settings of an agent that cannot be used.
         """
@@ -125,7 +125,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         self.tools = tools
 
     def output_schema(self, model: Model, form: JsonFormat | None) -> Mapping[str, Any] | None:
-        """Return the schema of a final answer for a request, if the model's server takes one."""
+        """Return the schema of a final answer, if the model's server accepts a schema."""
         takes_none = f"{model.provider_id}/{model.id}" in self.formless
         return None if form is None or takes_none else form.schema
 
@@ -171,7 +171,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
             return self.open_processes(self.config.limits)
 
     async def budget(self, session: Session, caller: Budget | None) -> Budget:
-        """Open the budget of a session's run; `caller` is the budget of its caller, if any."""
+        """Open the budget of a session's run; `caller` is the budget of the run that started it."""
         stored = partial(self.storage.state, session.id, BUDGET_KEY)
         with self.hooks.blaming(self.open_budget, "the budget", passing=(PegboardError,)):
             return await self.open_budget(self.config.budget, session, caller, stored)
@@ -202,7 +202,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         )
 
     async def forget(self, session_id: str) -> None:
-        """End and drop what belongs to a deleted session outside the database."""
+        """End and drop everything of a deleted session outside the database."""
         if "files" in self.__dict__:
             self.files.forget(session_id)
         await self.end_processes(session_id)
@@ -211,7 +211,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         await asyncio.to_thread(shutil.rmtree, self.outputs(session_id), ignore_errors=True)
 
     async def end_processes(self, session_id: str | None = None) -> None:
-        """End the processes of a session that are left, or all; then no others can be started."""
+        """End the remaining processes of a session, or all; no new ones can start afterwards."""
         if "processes" in self.__dict__:
             await self.processes.end(session_id)
 
@@ -224,7 +224,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         env: Mapping[str, str],
         **facts: Any,  # noqa: ANN401 - as in `Enclosed`
     ) -> AsyncIterator[Sequence[str]]:
-        """Yield the command line in the user's sandbox, if there is one, and within the limits."""
+        """Yield the command line within the limits, and in the sandbox if the user wants one."""
         async with (
             self.around(argv, cwd=cwd, env=env, **facts) as command,
             self.processes.service(command, cwd=cwd, env=env) as bound,
@@ -239,18 +239,18 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         env: Mapping[str, str],
         **facts: Any,  # noqa: ANN401 - those of `Enclosure.around`
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Yield the command line in the user's sandbox, if there is one."""
+        """Yield the command line, in the sandbox if the user wants one."""
         if self.enclosure is None:
             return nullcontext(argv)
         return self.enclosure.around(argv, cwd=cwd, search=env.get("PATH", os.defpath), **facts)
 
     def called(self, service: Service) -> str:
-        """Return the id of the tool that does this work, or the work's own name without one."""
+        """Return the id of the tool that does this work; the name of the work if no tool does."""
         found = serving(self.tools.values(), service)
         return service if found is None else found.id
 
     async def decided(self, kind: DecisionKind, facts: dict[str, Any]) -> None:
-        """Hear the plugins before what was decided has an effect.
+        """Report a decision to the plugins before it takes effect.
 
         :raises PermissionDeniedError: when one is against it, as if it cannot be noted, or fails.
         """
@@ -265,7 +265,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
             raise PermissionDeniedError(verdict.reason or f"{verdict.source} is against it")
 
     def outputs(self, session_id: str) -> Path:
-        """Return the folder of this session's long outputs, which the first one makes."""
+        """Return the folder of this session's long outputs; it exists once there is one."""
         return self.places.tool_output / session_id
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:

@@ -1,4 +1,4 @@
-"""The form of a final answer: its JSON Schema, and the check, by Pegboard or the server."""
+"""The form of a final answer: its JSON Schema, checked by Pegboard or by the server."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -65,7 +65,7 @@ class Expected:
             raise InvalidInputError(text) from error
 
     def read(self, text: str) -> Any:  # noqa: ANN401 - JSON
-        """Return the JSON value of an answer; it blocks for up to 0.3 s and what the type takes.
+        """Parse and check the JSON value of an answer; blocks for 0.3 s and the type's own time.
 
         :raises MismatchError: when it is not JSON, or does not fit the schema or the type.
         """

@@ -161,7 +161,7 @@ class StalledSteps(msgspec.Struct):
 
 
 def _refused(part: ToolPart, refusing: str) -> str:
-    """Describe a call that could not be made; the tool `refusing` has it as its arguments."""
+    """Describe a call that could not be made, also one stored as a call of `refusing`."""
     error = part.state.error if isinstance(part.state, Failed) else part.state.input.get("error")
     name = part.state.input.get("tool", part.tool) if part.tool == refusing else part.tool
     reason = " ".join(str(error).split())
@@ -232,7 +232,7 @@ _DIGEST_BYTES = 16
 
 
 class _Latest(msgspec.Struct, frozen=True):
-    """The last result of a call: its digest, how often in a row, and after which news."""
+    """The last result of a call: its digest, its count in a row, and the news before it."""
 
     answer: bytes
     times: int
@@ -270,7 +270,7 @@ class RepeatedCalls:
             self._news += 1
 
     def ended(self, call: bytes, answer: bytes) -> None:
-        """Record that a call has ended with this result."""
+        """Record the result of a call."""
         if (call, answer) not in self._answers:
             self._answers.add((call, answer))
             self._news += 1

@@ -1,4 +1,4 @@
-"""A session's turns while it runs, and what the model sees of them.
+"""The turns of a running session, and the messages that the model receives for them.
 
 Each turn is converted once; the same message object goes into every later request, so that a
 provider can keep its encoded form. The cost of a step does not grow with the session.
@@ -50,7 +50,7 @@ _UNREADABLE_MIMES = ("text/plain", "application/x-directory")
 
 
 class _Sent(msgspec.Struct):
-    """The turns of the newest request, and what a model saw of them, without the last "go on".
+    """The turns of the newest request and their messages, without a final "go on".
 
     The next request begins with the same turns, so only new ones are converted.
     """
@@ -111,7 +111,7 @@ class History:
 
     @property
     def prompts(self) -> int:
-        """How many messages of the user's there are."""
+        """The number of the user's messages."""
         return len(self._users)
 
     def get(self, message_id: str) -> Turn:
@@ -178,7 +178,7 @@ class History:
         return (*found, self._go_on) if _ends_with_answer(found) else tuple(found)
 
     def converted(self, model: Model, turn: Turn) -> tuple[ModelMessage, ...]:
-        """One turn as messages for the model; the same objects each time."""
+        """Convert one turn to messages for the model; the same objects each time."""
         name = f"{model.provider_id}/{model.id}"
         known = self._memo.get(turn.info.id)
         if known is None or known[0] is not turn or known[1] != name:
@@ -188,7 +188,7 @@ class History:
 
 
 def as_seen(turns: Iterable[Turn]) -> list[Turn]:
-    """Sort stored turns into the order in which the model saw them.
+    """Sort stored turns into the order in which the model received them.
 
     A prompt is stored before its files are read. An answer to an earlier prompt that began
     meanwhile is stored after it, and belongs before it.
@@ -243,7 +243,7 @@ def kept_ids(info: Message) -> tuple[str, ...]:
 
 
 def convert(turn: Turn, model: Model, *, subagents: str = "subagents") -> tuple[ModelMessage, ...]:
-    """One turn as messages for a model: each call has a result.
+    """Convert a turn to messages for a model; each call has a result.
 
     `subagents` is the tool that a model is told to use for a subagent that the user names.
     """
@@ -274,7 +274,7 @@ def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
 
 
 def _was_interrupted(state: ToolState) -> bool:
-    """Return whether the end of the call is not known, so that its effects are unknown."""
+    """Return whether the call's end, and so its effect, is unknown."""
     return isinstance(state, Failed) and state.error in INTERRUPTED_CALLS
 
 

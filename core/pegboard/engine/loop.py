@@ -1,4 +1,4 @@
-"""The agent on one screen: decide, ask the model, run the tools, repeat."""
+"""The agent's loop on one screen: decide, ask the model, run the tools, repeat."""
 
 from functools import partial
 
@@ -53,7 +53,7 @@ async def answer(run: Run) -> None:
 
 
 def _shortened(run: Run, turn: "_LoopTurn") -> bool:
-    """Return whether a compaction had to be requested; what is asked first is never shortened."""
+    """Return whether a compaction had to be requested; the first request is never compacted."""
     if not run.compactable():
         return False
     from pegboard.engine.compaction.trigger import is_too_long, request_compaction
@@ -98,7 +98,7 @@ def unanswered(run: Run) -> UserMessage | None:
 
 
 def _earlier_request(run: Run, place: int) -> UserMessage | None:
-    """Return the first of the unanswered requests for a compaction directly before this index."""
+    """Return the first unanswered request for a compaction directly before this index."""
     first = None
     for at in range(place - 1, -1, -1):
         turn = run.history.turns[at]

@@ -1,4 +1,4 @@
-"""From a name to a model: which provider serves it."""
+"""Models by name, with the providers that serve them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -50,7 +50,7 @@ class Models(msgspec.Struct, frozen=True):
         return await self.completed(model)
 
     async def seeing(self, parts: Sequence[Part], model: Model) -> Model:
-        """Return the model, or the user's one for pictures, if it cannot see those of the parts."""
+        """Return the model, or the user's model for pictures if it cannot read those of `parts`."""
         name = self.config.models.vision
         if name is None or model.capabilities.input.image:
             return model
@@ -69,7 +69,7 @@ class Models(msgspec.Struct, frozen=True):
         return tuple([await self.completed(model) for model in found])
 
     def has_key(self, provider: Provider) -> bool:
-        """Return whether the provider needs no key, or one is known."""
+        """Return whether the provider needs no key, or its key is known."""
         settings = self.config.provider.get(provider.id, ProviderConfig())
         names = settings.env or provider.env
         return not names or self.keys.source(provider.id, names) is not None

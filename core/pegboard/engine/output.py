@@ -1,4 +1,4 @@
-"""The end of a turn whose final answer has a form: its check, its value, and its repair."""
+"""The check, the value and the repair of a final answer that must have a form."""
 
 from functools import partial
 
@@ -22,7 +22,7 @@ _WRONG = "Your answer does not fit the JSON Schema: {}\nAnswer with the correcte
 
 
 async def settle(run: Run, user: UserMessage, *, repairs: int | None) -> UserMessage | None:
-    """Store the value of a final answer, or the prompt for its repair, which is returned.
+    """Store the value of a final answer, or store and return the prompt that asks for its repair.
 
     `repairs` were made before; None leaves no room for one. An answer that fits in no attempt
     has failed.

@@ -1,4 +1,4 @@
-"""Requests that do not begin as the one before, so that a provider's cache is lost."""
+"""The beginnings of requests: a changed one makes the provider's cache useless."""
 
 from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
@@ -15,20 +15,20 @@ _Asked = tuple[ModelRequest, tuple[FoldStep, ...]]
 
 
 class Prefixes:
-    """The newest request of each session, with what plugins made of it."""
+    """The newest request of each session, with the changes that plugins made to it."""
 
     def __init__(self) -> None:
         self._newest: dict[str | None, _Asked] = {}
 
     async def loss(self, hooks: Hooks, view: SessionView, sent: ModelRequest) -> PrefixLoss | None:
-        """Return what plugins say of a request that does not begin as the one before."""
+        """Return what plugins report for a request whose beginning has changed."""
         change = self._change(sent, tuple(hooks.steps.pop(view.id, ())))
         if change is None:
             return None
         return await hooks.first(modelhooks.prefix_changed, session=view, change=change)
 
     def _change(self, request: ModelRequest, steps: tuple[FoldStep, ...]) -> PrefixChange | None:
-        """Take the session's next request; return how its beginning changed, if it did."""
+        """Store the session's next request; return how its beginning changed, if it did."""
         before, earlier = self._newest.pop(request.session_id, (None, ()))
         if not any(step.hook == _TOOL for step in steps):  # tools are defined once per turn
             steps = (*(step for step in earlier if step.hook == _TOOL), *steps)
@@ -41,7 +41,7 @@ class Prefixes:
 
 
 def _is_continued(before: ModelRequest, after: ModelRequest) -> bool:
-    """Return whether a request begins as the one before, or is to another model."""
+    """Return whether a request continues the one before, or goes to another model."""
     models = [(each.model.provider_id, each.model.id) for each in (before, after)]
     return models[0] != models[1] or (
         before.tools == after.tools

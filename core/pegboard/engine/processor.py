@@ -51,11 +51,11 @@ class _Block(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """The text so far, as it would be stored."""
+        """The text so far, in the form that is stored."""
         return "".join(self.pieces).rstrip()
 
     def whole(self, text: str, *, end: int | None = None) -> TextPart | ReasoningPart:
-        """Return the part with its text."""
+        """Return the part with the text."""
         time = TimeSpan(start=self.part.time.start if self.part.time else 0, end=end)
         return replace(self.part, text=text, time=time)
 
@@ -64,7 +64,7 @@ _Kind = type[TextPart | ReasoningPart]
 
 
 class _Progress(msgspec.Struct):
-    """Progress of a running call, and when it was stored last; in milliseconds."""
+    """The progress of a running call, and when it was last stored, in milliseconds."""
 
     part: ToolPart
     put_at: int
@@ -106,7 +106,7 @@ class Processor:
         self._sink.put(part)
 
     def dirty(self) -> tuple[Part, ...]:
-        """Return the calls whose progress is stored now; large progress is stored less often."""
+        """Return the calls whose progress is due to be stored; large progress is due less often."""
         now = self._now()
         waiting = [each for each in self._progress.values() if each.waits]
         due = [each.part for each in waiting if each.is_due(now)]
@@ -138,7 +138,7 @@ class Processor:
                 pass  # arguments in pieces are not needed: the call repeats them as a whole
 
     def text(self, block_id: str) -> TextPart | None:
-        """Return an open block of text as it would be stored, None if no such block is open."""
+        """Return an open block of text in the form that is stored; None if it is not open."""
         block = self._blocks.get((TextPart, block_id))
         if block is None:
             return None
@@ -157,7 +157,7 @@ class Processor:
     # tools
 
     def call(self, call_id: str, name: str) -> ToolPart:
-        """Return the call, and begin it if it has not begun."""
+        """Return the call; begin it first if it is new."""
         if call_id not in self._tools:
             part = ToolPart(
                 id=self._new_id(),
@@ -254,7 +254,7 @@ class Processor:
                 self.tool_failed(call_id, reason)
 
     def drop(self) -> tuple[str, ...]:
-        """Drop the parts that the model has streamed; their ids."""
+        """Drop the parts that the model has streamed, and return their ids."""
         gone = tuple(
             part.id
             for part in self.parts.values()
@@ -300,7 +300,7 @@ class Processor:
         self.put(part)
 
     def _note_stored(self, part: ToolPart) -> None:
-        """Record that progress is stored now; the next pause grows with its size."""
+        """Record that progress was stored; the next pause grows with its size."""
         pause = len(encode_checked(part)) * _MS_PER_S // PROGRESS_BYTES_S
         self._progress[part.id] = _Progress(part, put_at=self._now(), pause=pause)
 

@@ -1,4 +1,4 @@
-"""System prompt, history and tools become one request to a model."""
+"""The request to a model: built from system prompt, history and tools."""
 
 from collections.abc import Mapping
 
@@ -77,7 +77,7 @@ async def build_request(
 async def seen_by_model(
     engine: Engine, view: SessionView, turns: tuple[Turn, ...]
 ) -> tuple[Turn, ...]:
-    """Return the turns as plugins let a model see them; without turns, no plugin is asked."""
+    """Return the turns as plugins change them for the model; without turns, no plugin is asked."""
     if not turns:
         return ()
     return await engine.hooks.fold(modelhooks.chat_messages_transform, session=view, messages=turns)

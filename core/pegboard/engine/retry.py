@@ -49,7 +49,7 @@ _SERVER_FAULT = 500
 
 
 class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """`wait_s` is how long to wait before the next attempt, None for no other attempt.
+    """The decision after a failure: `wait_s` until the next attempt, None for no other attempt.
 
     `note` says why there is no other, where the error itself does not. `hopeless` says that another
     model shall be asked, as this one cannot answer soon enough.
@@ -61,7 +61,7 @@ class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RetryAttempts:
-    """The attempts, `made` of them before, and the consequence of the last failure.
+    """The attempts of a request, after `made` earlier ones, and the decision after each failure.
 
     The time for them begins with the first failure: an answer, or a tool in it, may have taken
     long before that. It is the loop's, which no change of the clock moves.
@@ -74,7 +74,7 @@ class RetryAttempts:
         self._failed_at: float | None = None
 
     def failed(self, error: ProviderError) -> RetryDecision:
-        """Decide after one more failure."""
+        """Decide after a failure."""
         now = asyncio.get_running_loop().time()
         self._failed_at = now if self._failed_at is None else self._failed_at
         elapsed_s = now - self._failed_at
@@ -127,7 +127,7 @@ def _asked_too_long(asked_s: float) -> str:
 
 
 def is_hopeless(error: ProviderError, decision: RetryDecision, *, left_s: float) -> bool:
-    """Return whether another model shall be asked instead of this one, again or at all.
+    """Return whether to ask another model instead of this one.
 
     That is where it is gone, cannot be reached, refuses the key or a tool, or would be asked again
     only when the `left_s` seconds are over in which it may be waited for.
@@ -156,7 +156,7 @@ def _refuses_form(error: ProviderError) -> bool:
 
 
 def leave_out(engine: Engine, error: ProviderError, request: ModelRequest | None) -> str:
-    """Remember the tools of the request whose schemas the error refuses, or the answer's schema.
+    """Note the tools, or the answer's schema, that the error refuses, for later requests to omit.
 
     Return the warning for the user, which names each tool and its plugin; empty if the error
     refuses none of them.
@@ -202,7 +202,7 @@ async def next_model(config: Config, models: Models, model: Model, tried: set[st
 
 
 def is_local(model: Model) -> bool:
-    """Return whether the model is on this machine, as far as can be seen.
+    """Return whether the model seems to run on this machine.
 
     That is at a loopback address; without any address, one that costs nothing.
     """

@@ -1,4 +1,4 @@
-"""A session while it runs: its record, its turns, its ids and its writer."""
+"""The run of a session: its record, its turns, its ids and its writer."""
 
 from asyncio import Future
 from collections.abc import Awaitable, Callable
@@ -34,7 +34,7 @@ MAX_WIDTH = 8
 
 
 class Untracked(Trail):
-    """A trail without snapshots: no plugin provides them."""
+    """A trail without snapshots, for an App where no plugin provides them."""
 
     def calling(self, effect: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG002 - unheard
         """Return an empty block."""
@@ -105,7 +105,7 @@ class Run(msgspec.Struct):
         )
 
     def last_answer(self) -> Turn | None:
-        """Return the newest message of the model, with parts that came late, None without one."""
+        """Return the model's newest message, with parts that were added late; None without one."""
         turns = reversed(self.history.turns)
         turn = next((turn for turn in turns if isinstance(turn.info, AssistantMessage)), None)
         begun, processor = self.newest
@@ -130,7 +130,7 @@ class Run(msgspec.Struct):
         model: Model | ModelChoice,
         **fields: Any,  # noqa: ANN401 - of the message
     ) -> AssistantMessage:
-        """Return an empty answer of an agent to another message."""
+        """Return an empty answer of an agent to the message `parent_id`."""
         place = self.engine.workspace
         rest = {"time": MessageTime(created=self.engine.now()), **fields}
         return AssistantMessage(
@@ -157,7 +157,7 @@ class Run(msgspec.Struct):
         return processor
 
     def end(self, message: AssistantMessage, processor: Processor) -> Turn:
-        """Store a complete answer and return its turn."""
+        """Store the complete answer and return its turn."""
         time = replace(message.time, completed=self.engine.now())
         turn = Turn(info=replace(message, time=time), parts=tuple(processor.parts.values()))
         self.writer.change(PutMessage(turn.info))
@@ -166,7 +166,7 @@ class Run(msgspec.Struct):
         return turn
 
     def put(self, turn: Turn) -> None:
-        """Add a turn to the history, from which the next request is made, or replace it there."""
+        """Add a turn to the history, or replace it there."""
         if turn.info.id not in self.ids.withdrawn:
             self.history.put(turn)
 
@@ -198,7 +198,7 @@ class Run(msgspec.Struct):
         )
 
     def settle(self) -> None:
-        """Store the cost and the tokens that are not stored yet, if there are any."""
+        """Store the cost and the tokens that are not stored yet."""
         if self.owed != Spent():
             self.change()
 

@@ -1,4 +1,4 @@
-"""Runs: one task at a time runs a session, and no prompt is left unanswered."""
+"""The running sessions: each has one task, and no prompt stays unanswered."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -45,7 +45,7 @@ First = Callable[[Run], Awaitable[None]]
 
 
 class Runs:
-    """The sessions of one App that run now; it owns their tasks."""
+    """The running sessions of one App, with their tasks."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -69,7 +69,7 @@ class Runs:
         return run.status if run is not None else Busy()
 
     async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
-        """Return the last answer after this prompt, and all that wait with it, are answered.
+        """Answer the prompt and all that wait with it; return the last answer.
 
         The prompt is stored before anything else can refuse it. With `no_reply` the stored
         message itself is the answer. A failure of the model is in the answer's `error`.
@@ -141,7 +141,7 @@ class Runs:
         return await self.beside.run(session_id, working())
 
     async def carry_out(self, session_id: str, order: UserCall) -> Turn:
-        """Make a user's call, and return the answer with it; prompts wait for its end.
+        """Make a user's call and return the turn of its answer; prompts wait for its end.
 
         :raises SessionBusyError: while the session runs.
         """
@@ -160,7 +160,7 @@ class Runs:
         return await self._outcome(ended if ended.done() else task, session_id)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Return whether a prompt is gone for good, because no model has read it."""
+        """Delete a prompt that no model has read yet; return whether it was deleted."""
         from pegboard.engine.input.withdrawal import Withdrawal
 
         ids, run = await self._session_ids(session_id), partial(self._runs.get, session_id)
@@ -169,7 +169,7 @@ class Runs:
 
     @asynccontextmanager
     async def at_rest(self, session_id: str) -> AsyncIterator[SessionIds]:
-        """Yield the session's ids while it does not run; prompts wait until the context is left.
+        """Yield the ids of an idle session; prompts wait until the context is left.
 
         :raises NotFoundError: when the id is unknown.
         :raises SessionBusyError: while the session runs, or is about to.
@@ -182,7 +182,7 @@ class Runs:
             yield ids
 
     def note(self, events: Sequence[Event]) -> None:
-        """Hand each run its session as it is stored now, after a change from outside."""
+        """Update the session record of each run after a change from outside."""
         updates = (each.properties for each in events)
         for session in (each.info for each in updates if isinstance(each, SessionUpdated)):
             if session.id in self._tasks:
@@ -252,7 +252,7 @@ class Runs:
         return session
 
     def _task(self, session: Session, first: First | None = None) -> "asyncio.Task[Turn | None]":
-        """Return the session's run, which is started with `first` if there is none."""
+        """Return the task of the session's run; start one with `first` if there is none."""
         task = self._tasks.get(session.id)
         if task is None:
             if self._closed:
@@ -265,7 +265,7 @@ class Runs:
         return task
 
     def _on_end(self, session_id: str, task: "asyncio.Task[Turn | None]") -> None:
-        """Record the end of a run; one that was aborted before it began has not cleaned up."""
+        """Clean up after a run, also after one that was aborted before it began."""
         if not task.cancelled():
             task.exception()
         elif self._tasks.get(session_id) is task:
@@ -298,7 +298,7 @@ class Runs:
         return await end_tasks(*self.beside.of(session_id), *([run] if run is not None else ()))
 
     async def aclose(self) -> None:
-        """Stop all runs and preparations, wait for them, and begin no other run."""
+        """Stop all runs and preparations, wait for them, and start no new ones."""
         self._closed = True
         await end_tasks(*self._tasks.values(), *self.beside.all())
 
@@ -363,7 +363,7 @@ class Runs:
 
     @asynccontextmanager
     async def _opened(self, session_id: str, *, fence: Fence | None) -> AsyncIterator[Run]:
-        """Yield a run of the stored session; without a fence it is not the session's own."""
+        """Yield a run of the stored session; without a fence the run is not the session's own."""
         ids = await self._session_ids(session_id)
         session = await self._storage.session(session_id)
         ancestors = await ancestors_of(self._storage, session)

@@ -1,4 +1,4 @@
-"""Sessions: creating, changing and claiming them, views for plugins, and background work."""
+"""Sessions: their creation, changes and claims, their views for plugins, their background tasks."""
 
 import asyncio
 from asyncio import Lock
@@ -30,7 +30,7 @@ ABORT_LIMIT_S = 10.0
 
 
 class SessionIds(msgspec.Struct, weakref=True):
-    """Ids of one session: each is greater than every id in it, also than those of clients.
+    """Makes the ids of one session; each is greater than every id in it, those of clients included.
 
     `changing` is the lock of whoever reads the session, changes it and stores it, and of a run that
     is being opened. `withdrawn` are messages that no run may take up any more.
@@ -53,7 +53,7 @@ class SessionIds(msgspec.Struct, weakref=True):
         return self.last_part
 
     def note(self, turn: Turn) -> None:
-        """Take account of the ids of a turn that was made elsewhere, such as by a client."""
+        """Account for the ids of a turn that was made elsewhere, such as by a client."""
         last = max((part.id for part in turn.parts), default=None)
         self.catch_up(LastIds(message=turn.info.id, part=last))
 
@@ -77,7 +77,7 @@ async def new_session(
     id: str | None,  # noqa: A002 - the field's name
     **fields: Any,  # noqa: ANN401 - those of `unstored_session`
 ) -> Session:
-    """Store a new session, perhaps under an id of the caller's; one of that id is left as it is.
+    """Store a new session, or return the one that has the given id unchanged.
 
     :raises InvalidInputError: when the id is not one of a session, or its session is another
         project's.
@@ -112,7 +112,7 @@ def unstored_session(
     agent: str | None = None,
     permission: Sequence[Rule] = (),
 ) -> Session:
-    """Return a new session that is not stored; without a title, its first prompt gives it one."""
+    """Build a new session without storing it; without a title, its first prompt gives one."""
     now = engine.now()
     session_id = engine.ids.new("session")
     workspace = engine.workspace
@@ -140,7 +140,7 @@ def _instant(at_ms: int) -> str:
 
 
 async def change_session(storage: Storage, *changes: Change, fence: Fence | None = None) -> Session:
-    """Store these changes, one of which is the session's own, and return the session.
+    """Store the changes, one of which is the session's own, and return the session.
 
     :raises NotFoundError: when it is gone.
     """
@@ -185,7 +185,7 @@ async def settled(storage: Storage, session_id: str) -> Session:
 
 
 def _drops(turns: Sequence[Turn], session_id: str, point: Revert) -> list[Change]:
-    """Return the deletions: the messages from the point on, or parts and what follows them."""
+    """Return the deletions of a revert: the messages from the point on, or parts and followers."""
     changes: list[Change] = []
     behind = False
     for turn in turns:
@@ -252,7 +252,7 @@ async def ancestors_of(storage: Storage, session: Session) -> tuple[Session, ...
 
 
 def imposed_rulesets(engine: Engine, ancestors: Iterable[Session]) -> tuple[Ruleset, ...]:
-    """Return the rules that these sessions impose on one below them.
+    """Return the rules that the ancestors impose on a subagent's session.
 
     :raises NotFoundError: when an ancestor's agent is gone, and its rules with it.
     """
@@ -265,7 +265,7 @@ def imposed_rulesets(engine: Engine, ancestors: Iterable[Session]) -> tuple[Rule
 
 
 def unstored_view(engine: Engine, agent: Agent) -> SessionView:
-    """Return a session that does not exist, as its first prompt would see it."""
+    """Return the view of a session that is not stored, as its first prompt would get it."""
     return make_view(engine, unstored_session(engine), agent, _NO_MODEL)
 
 
@@ -273,7 +273,7 @@ _Value = TypeVar("_Value")
 
 
 class Preparations:
-    """The tasks beside the runs, by session; an abort cancels them, as it does the run."""
+    """The tasks beside the runs, by session; an abort cancels them as well."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, set[asyncio.Task[Any]]] = {}

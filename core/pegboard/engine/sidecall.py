@@ -24,7 +24,7 @@ from pegboard.storage.changes import ChangeSession
 
 
 class SideCall:
-    """A question for a session, and its answer as far as it has come."""
+    """A question to a model outside the conversation, and its answer so far."""
 
     def __init__(self, engine: Engine, session_id: str, question: ModelQuestion) -> None:
         self._engine = engine
@@ -35,7 +35,7 @@ class SideCall:
         self._payers: tuple[str, ...] = ()
 
     async def answer(self, budget: Budget | None) -> str:
-        """Return the answer; `budget` is that of the session's run, None while it rests."""
+        """Ask and return the answer; `budget` is that of the session's run, None without a run."""
         engine, agent = self._engine, self._question.agent
         session = await engine.storage.session(self._session_id)
         choice = agent.model or model_for(engine, session, None, agent.name)
@@ -72,7 +72,7 @@ class SideCall:
             self._finish = event
 
     async def _end(self, view: SessionView) -> str:
-        """Return the answer as plugins leave it, after `on_answer` has received it."""
+        """Return the answer as plugins change it, after `on_answer` has received it."""
         [question] = view.turns
         said = "".join(self._pieces)
         part = TextPart(
@@ -102,14 +102,14 @@ async def _not_run(_: ToolCall) -> None:
 
 
 async def plain_request(engine: Engine, view: SessionView, question: Turn) -> ModelRequest:
-    """Build a request of one text outside of the conversation: the agent's prompt, no tools."""
+    """Build a request outside of the conversation: the agent's prompt, one text, no tools."""
     turns = await seen_by_model(engine, view, (question,))
     request = await bare_request(engine, view, History(()).messages(view.model, turns))
     return await engine.hooks.fold(modelhooks.chat_params, session=view, request=request)
 
 
 def question_of(engine: Engine, view: SessionView, text: str) -> Turn:
-    """Return a text for a model as hooks receive it: a prompt that is not stored."""
+    """Return a text as the unstored prompt that hooks receive."""
     info = UserMessage(
         id=engine.ids.new("message"),
         session_id=view.id,

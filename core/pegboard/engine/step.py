@@ -1,4 +1,4 @@
-"""One request to the model, with the tool calls of its answer, as one message."""
+"""One step: a request to the model and the tool calls of its answer, stored as one message."""
 
 import asyncio
 import time
@@ -62,7 +62,7 @@ Outcome = Literal["ended", "overflow"]
 
 
 class Step:
-    """One message of the model while it is made; the constructor publishes the empty message.
+    """One step and its message; the constructor publishes the empty message.
 
     With `summary` the message is a summary of the session and not an answer in it.
     """
@@ -128,7 +128,7 @@ class Step:
     async def _ask_one(
         self, request: ModelRequest, tried: set[str], *, may_overflow: bool
     ) -> Outcome | None:
-        """Ask this model, and retry as long as that may help; None when another is to be asked.
+        """Ask this model, and retry while that may help; return None when another is to be asked.
 
         After a call there is no retry within the step, since no tool may run twice: the next
         step is the next attempt.
@@ -164,7 +164,7 @@ class Step:
         return RetryAttempts(self._run.engine.config, made=self._run.progress.cuts)
 
     async def _fall_back(self, error: ProviderError, tried: set[str], *, hopeless: bool) -> bool:
-        """Ask without what is refused, or if `hopeless` the next model; False if neither."""
+        """Retry without the refused part or, if `hopeless`, with the next model; False if none."""
         from pegboard.engine.retry import leave_out, next_model
 
         run, before = self._run, self._view.model
@@ -223,7 +223,7 @@ class Step:
         return None
 
     def _blaming(self, request: ModelRequest) -> AbstractContextManager[None]:
-        """Return a block for the provider's code, whose failed connections are an answer."""
+        """Return a block for the provider's code; a failed connection in it counts as an answer."""
         engine, name = self._run.engine, request.model.provider_id
         what = f"the provider {name}"
         return engine.hooks.blaming(engine.providers[name], what, passing=(OSError,))
@@ -327,7 +327,7 @@ class Step:
         await self._store(failure, finish=reason, metadata=metadata)
 
     def _pay(self, request: ModelRequest) -> None:
-        """Charge an attempt that was answered, also a failed one, to the message and session."""
+        """Charge an answered attempt, even a failed one, to the message and the session."""
         if self._heard or self._shown:
             spent = spent_on(request, self._heard.usage if self._heard else None, self._written)
             self._spent, self._tokens = self._spent.plus(spent), spent.tokens

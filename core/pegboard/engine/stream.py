@@ -1,4 +1,4 @@
-"""The events of one step, in the order of time, and the tools that run meanwhile.
+"""The stream of one step: its events in order of time, and the tools that run meanwhile.
 
 A tool starts as soon as its call is complete, while the model still writes; the step ends when the
 answer and every tool have ended.
@@ -75,7 +75,7 @@ async def within_bounds(
     refuse: Callable[[ToolInputStart, str], None],
     blaming: AbstractContextManager[None],
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the answer up to the first call that is too long, or one too many.
+    """Yield the answer up to the first call that is too long, or exceeds the number of calls.
 
     The answer ends there, as one with calls. Each incomplete call goes to `refuse`, with the
     reason. `blaming` is around the provider's code only.
@@ -101,7 +101,7 @@ class _Calls:
         self._complete: set[str] = set()
 
     def excess(self, event: StreamEvent) -> str:
-        """Return why the answer ends at this event, empty as long as it goes on."""
+        """Return why the answer must end at this event; "" to go on."""
         size = 0
         if isinstance(event, ToolInputDelta):
             size = self._sizes[event.id] = self._sizes.get(event.id, 0) + _bytes_of(event.text)

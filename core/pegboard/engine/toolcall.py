@@ -1,4 +1,4 @@
-"""One tool call: repair, validate, doom loop, hooks, time limit, run, cut."""
+"""One tool call: repair, validation, loop check, hooks, time limit, run, truncation."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ STOPPED = "The call was stopped before it ended."
 
 
 class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A call to be made: the tool and its arguments.
+    """A call to make: the tool and its arguments.
 
     One that is `ordered` is a user's: the tool's own permission is not asked, and the call may
     repeat itself. `model` is the one that its subagents have in place of their own.
@@ -85,7 +85,7 @@ class Caller:
         self.denied = False
 
     async def __call__(self, call: ToolCall, plan: CallPlan | None = None) -> None:
-        """Run a call, by a plan if no model has written it; its outcome goes to the processor."""
+        """Run a call, with a plan if no model wrote it; its result goes to the processor."""
         nested = partial(self._nested_call, call.id)
         await self._answer(call, plan or self._repaired(call), call_tool=nested)
 
@@ -95,7 +95,7 @@ class Caller:
         self._processor.tool_failed(call.id, reason)
 
     async def _nested_call(self, by: str, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """Make a call for the call `by`; it cannot make further ones."""
+        """Make a nested call on behalf of `by`; a nested call cannot make further ones."""
         self.made.discard(by)  # it counts as made if one of its calls does
         call_id = self._run.engine.ids.new("tool")
         arguments = json.dumps(dict(args), ensure_ascii=False)
@@ -146,7 +146,7 @@ class Caller:
         return self._processor.tool_state(call.id)
 
     async def _explained(self, call: PendingCall, error: str) -> str:
-        """Return the error of a call as plugins let the model read it."""
+        """Return the error of a call as plugins change it for the model."""
         return await self._run.engine.hooks.fold(
             toolhooks.tool_execute_failed, session=self._view, call=call, error=error
         )
@@ -198,7 +198,7 @@ class Caller:
         return CallPlan(tool=tool, input=args)
 
     def _absence(self, name: str) -> dict[str, Any]:
-        """Return why the tool is absent: the setting that turns it on, or its need of the user."""
+        """Return why the tool is absent: the setting that enables it, or that it needs a user."""
         engine = self._run.engine
         if (tool := engine.tools.get(name)) is not None:
             return {"needs_user": True} if tool.needs_user else {}
@@ -324,12 +324,12 @@ async def _values(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def cut_hint(tools: Iterable[Tool]) -> str:
-    """Describe what a model can do with the file of a cut output, by the tools that it has."""
+    """Describe how a model can read the file of a truncated output with the tools that it has."""
     return " ".join((*filter(None, (tool.on_cut for tool in tools)), NOT_WHOLE))
 
 
 def _words(error: BaseException) -> str:
-    """Return the text of an error, if `str` does not fail; of a task group, those of its errors."""
+    """Return the text of an error, also if `str` fails; of a task group, those of its errors."""
     if isinstance(error, BaseExceptionGroup):
         named = (f"{type(each).__name__}: {_words(each)}" for each in error.exceptions[:MOST_NAMED])
         return "; ".join(named)
@@ -340,7 +340,7 @@ def _words(error: BaseException) -> str:
 
 
 def _reported_state(error: BaseException | None) -> tuple[str, ...]:
-    """Return the state that a cancelled tool reports as the text of its own `CancelledError`."""
+    """Return the state that a cancelled tool put into its own `CancelledError`."""
     own = isinstance(error, asyncio.CancelledError) and error.__cause__ is not None
     return (str(error),) if own and error is not None and error.args else ()
 

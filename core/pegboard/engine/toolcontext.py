@@ -39,7 +39,7 @@ CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
 class CallContext(CallFacts):
-    """One call's `ToolContext`; `call_tool` makes calls of the `offered` tools, None: it may not.
+    """The `ToolContext` of one call; with `offered` None the call cannot call other tools.
 
     `requirements` are what the call may do only once it is allowed. `exempt` is the permission of a
     tool that the user has called, which is not asked for, None for a call of a model's; `model` is
@@ -85,7 +85,7 @@ class CallContext(CallFacts):
 
     @contextmanager
     def cancellable(self) -> Iterator[None]:
-        """Run the tool's work; a thread that outlives it sees that it is cancelled."""
+        """Run the tool's work; tell a thread that outlives the block that it is cancelled."""
         try:
             yield
         except asyncio.CancelledError:
@@ -95,7 +95,7 @@ class CallContext(CallFacts):
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Wait for the user, whose changes of files are not the call's."""
+        """Wait for the user, whose own changes of files do not count as the call's."""
         with self.writing.paused() if self.writing else nullcontext(), self.clock.timing():
             yield
 
@@ -161,7 +161,7 @@ class CallContext(CallFacts):
                 await settle(self._engine, self.session, request, self._run.writer)
 
     async def ask_again(self, args: Mapping[str, Any], times: int) -> None:
-        """Ask whether the call may run although its result was the same so many times."""
+        """Ask whether the call may run although it returned the same result `times` times."""
         try:
             patterns, facts = (self._tool.id,), {"tool": self._tool.id, "input": dict(args)}
             await self.require("doom_loop", patterns, always=patterns, metadata=facts)
@@ -182,13 +182,13 @@ class CallContext(CallFacts):
     def progress(
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Show how far the tool is."""
+        """Show the progress of the tool."""
         head = None if title is None else clean_title(title)
         facts = None if metadata is None else clean_facts(metadata)
         self._threads.soon(lambda: self._processor.tool_progress(self.call_id, head, facts))
 
     def wait(self, work: Awaitable[_Value]) -> _Value:
-        """Return what a method of the context returns, in a plain function."""
+        """Wait, in a plain function, for a method of the context."""
         return self._threads.wait(work)
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
@@ -202,7 +202,7 @@ class CallContext(CallFacts):
         on_output: Callable[[str], None] | None = None,
         reads: Sequence[Path] = (),
     ) -> ProcessResult:
-        """Return how the process ended; with its group it never outlives the call."""
+        """Run a process and return its end; its process group never outlives the call."""
         where, variables = cwd or self.directory, {**await self.process_env(), **(env or {})}
         outputs = self._engine.outputs(self.session.id)
         seen = (*reads, outputs)
@@ -220,12 +220,12 @@ class CallContext(CallFacts):
 
     @property
     def in_sandbox(self) -> Enclosed:
-        """The way into the user's sandbox, if there is one, and into the limits."""
+        """The entry to the limits, and to the sandbox if the user wants one."""
         self._say_level()
         return self._engine.enclosed
 
     def _say_level(self) -> None:
-        """Add to the call's part how tightly its processes are enclosed."""
+        """Note in the call's part how tightly its processes are enclosed."""
         enclosure = self._engine.enclosure
         if enclosure is not None:
             hosts = {"sandbox_hosts": len(enclosure.hosts)} if enclosure.hosts else {}
@@ -242,7 +242,7 @@ class CallContext(CallFacts):
         await self._run.writer.barrier()
 
     async def record_edit(self, path: Path) -> None:
-        """Say that the call changed this file."""
+        """Record that the call changed this file."""
         self._check_effect(path)
         if self.writing is not None:
             self.writing.tell(path)
@@ -275,7 +275,7 @@ class CallContext(CallFacts):
         timeout_s: float = 3600.0,
         on_start: Callable[[str], None] | None = None,
     ) -> SubagentResult:
-        """Run a subagent in a new session, or in the named one, and return its answer."""
+        """Run a subagent in a new session, or in the one named, and return its answer."""
         found = self._engine.agents.get(agent)
         if found is None or (found.mode == "primary" and self._exempt is None):
             names = ", ".join(a.name for a in self.session.agents if a.mode != "primary")

@@ -1,4 +1,4 @@
-"""Results of tools within bounds: encodable text, and of a long one a preview and a file."""
+"""Results of tools within bounds: valid text, long output replaced by a preview and a file."""
 
 import asyncio
 import os
@@ -69,7 +69,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _TextEnd(msgspec.Struct, frozen=True):
-    """One end of a text: the kept piece, its whole lines, and the limit that stopped it."""
+    """One end of a truncated text: the kept piece, its whole lines, and the limit that was met."""
 
     text: str
     lines: int
@@ -168,7 +168,7 @@ async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") 
 
 
 async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str = "") -> ToolResult:
-    """Return the result with `cut` as its output, and the whole in a file of `output_dir`.
+    """Return the result with `cut` as its output, and the full text in a file of `output_dir`.
 
     The notice tells how much is missing, and names the file; `hint` says how to continue from
     there. The metadata have `truncated`, and `outputPath` if it was cut; a tool that has stored the
@@ -219,7 +219,7 @@ def remove_old_outputs(folder: Path, *, before: float, most_bytes: int = KEPT_BY
 
 
 def is_output(path: Path, folder: Path) -> bool:
-    """Return whether it is the path of an output in the folder of all outputs."""
+    """Return whether the path is that of an output in the folder of all outputs."""
     return folder in (path.parent, path.parent.parent) and path.name.startswith(_BEGINNINGS)
 
 
@@ -272,7 +272,7 @@ LEFT_OUT = "leftOut"
 
 
 async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> ToolResult:
-    """Return the result in a form that can be stored and sent; a note names what was left out.
+    """Return the result with only what can be stored and sent; a note names what was left out.
 
     :raises ToolError: when its fields do not have the types of the contract.
     """
@@ -315,7 +315,7 @@ def clean_title(title: str) -> str:
 
 
 def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the metadata that are JSON and fit together; the names of others under `leftOut`."""
+    """Return the metadata that are JSON and fit the size; `leftOut` names the others."""
     room = FACTS_BYTES
     if 0 <= _json_size(facts) <= room:
         return dict(facts)
@@ -350,7 +350,7 @@ def _checked(value: Any, kind: Any, field: str) -> Any:  # noqa: ANN401 - a tool
 
 
 def _fitting(files: Iterable[object]) -> tuple[tuple[Attachment, ...], list[str]]:
-    """Return the files that providers take, and notes about the others."""
+    """Return the attachments that providers accept, and notes about the others."""
     kept, missing = [], []
     room = MEDIA_LIMIT_BYTES
     for given in files:

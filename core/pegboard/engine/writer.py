@@ -23,7 +23,7 @@ STORE_SHARE = 0.1
 
 
 class _AddedText(msgspec.Struct):
-    """Text that was added to a part, and the length of what is stored; in characters."""
+    """Text that was added to a part, and the length of the stored text, in characters."""
 
     part: Part
     pieces: list[str] = msgspec.field(default_factory=list)
@@ -103,7 +103,7 @@ class Writer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def change(self, *changes: Change) -> None:
-        """Store these changes, in this order, within a frame."""
+        """Store these changes, in this order, with the next frame."""
         self._items.extend(changes)
         for change in changes:
             if isinstance(change, DropPart):
@@ -165,7 +165,7 @@ class Writer:
         await (self.mark() if mark.cancelled() else mark)
 
     async def store(self) -> bool:
-        """Return whether all changes so far are stored; on failure the turn reports the reason.
+        """Wait until all changes so far are stored; return whether they are.
 
         The wait ends with the turn at the latest, whose end stores the rest.
         """
@@ -176,7 +176,7 @@ class Writer:
         return done.done() and not done.cancelled() and done.exception() is None
 
     def mark(self) -> asyncio.Future[None]:
-        """Store all earlier changes now; the future is done once they are stored."""
+        """Commit all earlier changes now; the future is done once they are stored."""
         done = asyncio.get_running_loop().create_future()
         self._items.append(done)
         self._urgent.set()
@@ -273,7 +273,7 @@ def _events_of(items: Sequence[_Item]) -> Iterable[Properties]:
 
 
 def _changes(items: Sequence[_Item]) -> Iterable[Change]:
-    """Yield the changes, with unstored events at their place between them."""
+    """Yield the changes, with unstored events in their place between them."""
     for item in items:
         if isinstance(item, Change):
             yield item

@@ -101,7 +101,7 @@ class _LineSigns:
 
     @property
     def may_be_other(self) -> bool:
-        """Whether what is UTF-8 in it can be so by chance."""
+        """Whether the text's UTF-8 letters may be there by chance."""
         return self._valid <= self._count * _CHANCE_SHARE and self._longest_valid <= _CHANCE_BYTES
 
     @property
@@ -150,7 +150,7 @@ def _guessed(sample: bytes) -> Sequence[str]:
 
 
 def _telling(kind: str, sample: bytes, encoding: str) -> int:
-    """Return the number of letters that are where words have them; 0 if too many are not."""
+    """Return the number of letters that fit into words; 0 if too many do not."""
     text = _start(sample, encoding)
     letters = {letter for letter in text if letter > "\x7f" and letter.isalpha()}
     if _ODD.search(text) or (kind == "latin" and not any(map(letters.issubset, _ALPHABETS))):
@@ -168,7 +168,7 @@ def _telling(kind: str, sample: bytes, encoding: str) -> int:
 
 
 def _is_small(word: str) -> bool:
-    """Return whether it has small letters.
+    """Return whether a word has small letters.
 
     Marks of one encoding are capital letters of another.
     """

@@ -71,7 +71,7 @@ def _hunks(old: list[str], new: list[str], shared: int, tail: int) -> Iterator[s
 
 
 def _changes(old: list[str], new: list[str], lead: int) -> Iterator[Opcode]:
-    """Yield the changes from the one list to the other; both begin after `lead` equal lines."""
+    """Yield the changes from one list to the other; both begin after `lead` equal lines."""
     if max(len(old), len(new)) > MOST_COMPARED_LINES:
         yield "replace", lead, lead + len(old), lead, lead + len(new)
         return

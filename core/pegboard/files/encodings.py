@@ -48,7 +48,7 @@ def content_encoding(content: bytes, *, whole: bool = True) -> str:
 
 
 def file_encoding(file: BinaryIO) -> str:
-    """Python's name of an open file's encoding, which `decode_text` would tell of its content.
+    """Return Python's name of an open file's encoding, as `decode_text` would choose it.
 
     Empty for a file of more than one encoding, or of none that we know. Of a file of more than
     `DECIDED_BYTES` the first MiB tells. The file is read piece by piece, and left anywhere.
@@ -60,7 +60,7 @@ def file_encoding(file: BinaryIO) -> str:
 
 
 def _pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
-    """Yield pieces of the file from its start; a line that is not very long is never split."""
+    """Yield pieces of the file from its start; only a very long line is split."""
     file.seek(0)
     while limit > 0 and (piece := file.read(min(limit, _PIECE_BYTES))):
         piece += file.readline(_LINE_BYTES)

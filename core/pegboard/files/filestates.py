@@ -1,4 +1,4 @@
-"""States of files: what the steps of a run are followed with."""
+"""The protocol of snapshots that follow the steps of a run."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -10,18 +10,18 @@ from pegboard.snapshots import RestoreWay, Snapshots, Writing
 
 
 class States(Snapshots, Protocol):
-    """Snapshots that `StepSnapshots` can be made of: it says when, and whose work a change is.
+    """Snapshots for `StepSnapshots`, which says when to take them and whose work a change is.
 
     A method that is not `async` returns at once, but for `Writing.intend`.
     """
 
     @property
     def current(self) -> str | None:
-        """The newest state, if nothing can have been written since; else None."""
+        """The newest state if nothing can have been written since, else None."""
         ...
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """Return the session and its ancestors: a subagent's changes are its callers' work, too."""
+        """Return the session and its ancestors; a subagent's changes count as its callers' work."""
         ...
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> AbstractContextManager[Writing]:
@@ -45,7 +45,7 @@ class States(Snapshots, Protocol):
         ...
 
     async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
-        """Return the changes of files that only copies have; call it before `take`."""
+        """Return the changes of files that only copies hold; call it before `take`."""
         ...
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:

@@ -1,4 +1,4 @@
-"""Patterns for the names of files, as ripgrep and git write them, as regular expressions.
+"""Patterns for names of files, as ripgrep and git write them, as regular expressions.
 
 They come from projects that nobody knows, so that none may take long to be compared: what is
 between two stars takes the nearest place, and braces are written out.

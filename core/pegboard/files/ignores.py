@@ -1,4 +1,4 @@
-"""Files that say which names searches leave out, such as `.gitignore`, as ripgrep reads them.
+"""Ignore files such as `.gitignore`, with names that searches leave out, read as ripgrep does.
 
 A rule is about an entry of a folder and not about what is below it: who does not enter a folder
 that is left out sees nothing of it. Unlike git's, a rule may have `{a,b}`.
@@ -17,7 +17,7 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class _IgnoreRule(msgspec.Struct, frozen=True):
-    """A pattern whose matches are left out, or are not; `whole` matches the path, not the name."""
+    """A pattern that leaves matches out or keeps them; `whole` matches the path, not the name."""
 
     expression: re.Pattern[str]
     whole: bool
@@ -37,7 +37,7 @@ class IgnoreRules:
         self._path = _any([rule.expression for rule in self._latest if rule.whole])
 
     def verdict(self, path: str, *, is_folder: bool) -> bool | None:
-        """Return whether it is left out, None if no rule matches; the last match decides."""
+        """Return whether the path is left out, None if no rule matches; the last match decides."""
         if not path.isascii():
             path = os.fsencode(path).decode("latin-1")  # as a letter is a byte in the rules
         name = path[path.rfind("/") + 1 :]
@@ -54,7 +54,7 @@ class IgnoreRules:
 
 
 def _any(expressions: Sequence[re.Pattern[str]]) -> re.Pattern[str] | None:
-    """Most paths fit no rule, which one expression tells at once."""
+    """Join expressions into one; most paths match none, which one match then shows."""
     choices = "|".join(f"(?:{each.pattern})" for each in expressions)
     return re.compile(choices, re.DOTALL) if choices else None
 

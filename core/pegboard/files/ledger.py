@@ -1,4 +1,4 @@
-"""The file ledger: which states of files a session has read, and one writer per file."""
+"""The file ledger: the states of files that a session has read, and one writer per file."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ class _Gate:
 
 
 class LocalLedger:
-    """`FileLedger` for the files of this machine."""
+    """The `FileLedger` of this machine's files."""
 
     def __init__(self) -> None:
         self._stamps: dict[str, dict[str, _Stamp]] = {}
@@ -107,7 +107,7 @@ class LocalLedger:
 
 
 class SessionFiles:
-    """`FileAccess` for the tools of one session."""
+    """The `FileAccess` of one session's tools."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class SessionFiles:
         self._kept = kept
 
     def note_read(self, path: Path) -> None:
-        """Remember that this session has seen the file as it is now.
+        """Note that this session has read the file in its current state.
 
         Note first and read then: a change between the two is noticed, not overlooked.
         """
@@ -179,7 +179,7 @@ class SessionFiles:
         return others
 
     async def will_change(self, path: Path) -> None:
-        """Say that the call is about to move or remove the file, or to change it by itself.
+        """Announce that the call is about to move or remove the file, or to change it by itself.
 
         What snapshots would not have of it is copied. `replace` says it of its own.
         """
@@ -207,7 +207,7 @@ def _recalled(turns: Iterable[Turn]) -> dict[str, _Stamp]:
 
 
 def _stamp_of(text: object) -> _Stamp | None:
-    """Parse a stamp of `_Stamp.text`; return None for another string, as of an import."""
+    """Parse a stamp that `_Stamp.text` made; return None for any other string."""
     found = _STAMP.fullmatch(text) if isinstance(text, str) else None
     if found is None:
         return None

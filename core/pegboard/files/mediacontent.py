@@ -1,4 +1,4 @@
-"""Facts of pictures and PDFs, read from their bytes: type, size, pages, and whether they are whole.
+"""Facts of pictures and PDFs, read from their bytes: type, size, pages, and completeness.
 
 Our own, because a library that decodes pictures is a dependency of megabytes, and the headers
 are enough to know what a provider refuses.
@@ -41,7 +41,7 @@ class MediaContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def media_mime(start: bytes) -> str:
-    """Return the type of a picture or PDF that begins so, "" for other content."""
+    """Return the type of a picture or PDF from its first bytes, "" for other content."""
     if start.startswith(_PNG):
         return "image/png"
     if start.startswith(b"\xff\xd8\xff"):
@@ -148,6 +148,6 @@ def _pdf(content: bytes) -> MediaContent:
 
 
 def _pages(objects: bytes) -> int:
-    """Return the pages of the whole tree, which is the greatest count in it."""
+    """Return the number of pages: the greatest count in the page tree."""
     counts = [int(first or second) for first, second in _COUNT.findall(objects)]
     return max(counts, default=0)

@@ -1,4 +1,4 @@
-"""MIME types whose content a model gets as text."""
+"""MIME types whose content is given to a model as text."""
 
 import re
 
@@ -9,5 +9,5 @@ _TEXTS = re.compile(
 
 
 def is_text(mime: str) -> bool:
-    """Return whether a model is given content of this type as text."""
+    """Return whether content of this type is given to a model as text."""
     return _TEXTS.fullmatch(mime.partition(";")[0].strip().lower()) is not None

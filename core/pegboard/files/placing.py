@@ -1,4 +1,4 @@
-"""Files opened, written, moved and removed step by step: no link in their way leads elsewhere."""
+"""Files opened, written, moved and removed folder by folder, so that no link leads elsewhere."""
 
 import errno
 import os
@@ -18,7 +18,7 @@ _STEP = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os
 
 
 def drop_stale(folder: Path) -> None:
-    """Remove the temporary files in a folder that a process which was killed has left there."""
+    """Remove the temporary files that a killed process has left in a folder."""
     limit_s = time.time() - STALE_S
     with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
@@ -34,7 +34,7 @@ def temporary_beside(path: Path) -> Path:
 
 
 def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open the file at a path without links, such as one of `require_path`.
+    """Open the file at a path without links, such as one that `require_path` returned.
 
     :raises OSError: when it cannot be opened, or when a part of the path is a link.
     """
@@ -62,7 +62,7 @@ def folder_of(path: Path, *, make: bool = False) -> Iterator[int]:
 
 
 def _entered(folder: int, name: str, *, make: bool) -> int:
-    """Open a folder in the open one, and close that one on success."""
+    """Open a folder inside the open one, and close the outer one on success."""
     if make:
         try:
             os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -119,7 +119,7 @@ def remove_resolved(path: Path) -> None:
 
 
 def replace_resolved(path: Path, content: bytes) -> int:
-    """Replace a file's content atomically; how many other names it had, which keep the old one.
+    """Replace a file's content atomically; return its other names, which keep the old content.
 
     Mode, owner and extended attributes stay where the system lets us; missing folders are made.
 
@@ -168,7 +168,7 @@ def _write_new(name: str, content: bytes, *, folder: int, old: str | None) -> No
 
 
 def copy_traits(old: str, file: int, *, folder: int | None = None) -> None:
-    """Give an open file the owner, permissions and attributes of another, as far as possible."""
+    """Copy owner, permissions and attributes of a file to an open one, as far as possible."""
     facts = os.stat(old, dir_fd=folder, follow_symlinks=False)
     if (facts.st_uid, facts.st_gid) != (os.geteuid(), os.getegid()):
         with suppress(PermissionError):

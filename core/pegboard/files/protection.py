@@ -1,4 +1,4 @@
-"""Protected paths: files that programs run or obey by themselves, as one table with its sources.
+"""Protected paths: files that programs run or obey by themselves, in one table with sources.
 
 A file is in the table if a program acts on it without being told to: when an editor, a shell or
 another agent opens the folder, when git commits, when an interpreter or a package manager starts,
@@ -134,7 +134,7 @@ TABLE = (
 
 
 def autorun_reason(path: str) -> str | None:
-    """Return why a program acts by itself on this file of a project, None if none does."""
+    """Return why a program acts by itself on this file of a project, None if no program does."""
     wanted = path.lower()  # some disks ignore case
     if not _any().search(wanted):
         return None
@@ -284,7 +284,7 @@ def home_secrets(home: Path) -> tuple[Path, ...]:
 
 
 def _repository(path: Path, worktree: Path, changed: Set[Path]) -> Path | None:
-    """Return the folder without a `.git` that git takes for a repository when `path` is in it.
+    """Return the folder without `.git` around `path` that git would take for a repository.
 
     Source: is_git_directory in git's setup.c: a HEAD, and objects with refs or a commondir.
     """

@@ -1,4 +1,4 @@
-"""A process of a search, which is ended as soon as its output is enough."""
+"""The process of a search, ended as soon as there is enough output."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Files that are likely to hold secrets, known by their names, and who may read them unasked."""
+"""Files that probably hold secrets, by their names, and the rules about reading them."""
 
 import re
 from collections.abc import Sequence
@@ -56,7 +56,7 @@ _SERVER_TOKEN = re.compile(r"/pegboard/server-\d+\.json$")
 
 
 def secret_path(path: Path) -> bool:
-    """Return whether a file of this name is likely to hold a key, a token or a password."""
+    """Return whether a file with this name probably holds a key, a token or a password."""
     if _PROCESS_SECRETS.fullmatch(str(path)) or _SERVER_TOKEN.search(str(path)):
         return True
     name = _original(path.name.lower())
@@ -99,5 +99,5 @@ def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None
 
 
 def may_name(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
-    """Return whether a listing shows this file: secret files that need asking are left out."""
+    """Return whether a listing shows this file; secret files that need a question are left out."""
     return not secret_path(Path(path)) or may_read(rulesets, path, home=home)

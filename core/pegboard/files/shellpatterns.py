@@ -73,7 +73,7 @@ def shell_expression(pattern: str) -> re.Pattern[str]:
 
 
 def _set(pattern: str, start: int) -> tuple[str, int] | None:
-    """Return the expression of the set that begins there and its end; None if it is open."""
+    """Return the expression of the set that begins at `start`, and its end; None if it is open."""
     at = start + 1
     inverts = pattern[at : at + 1] in tuple("!^")
     at += inverts
@@ -98,7 +98,7 @@ def _set(pattern: str, start: int) -> tuple[str, int] | None:
 
 
 def _letter(pattern: str, at: int) -> tuple[str, int]:
-    """Return the letter of a set at this place, and its end; "" at the end of the set."""
+    """Return the letter of a set at `at`, and its end; "" at the end of the set."""
     found = _NAMED.match(pattern, at)
     if found is not None and found[1] != ":":
         return (found[2] if len(found[2]) == 1 else ""), found.end()
@@ -145,7 +145,7 @@ def shell_names(pattern: str, name: str) -> bool:
 
 
 def folder_entries(folder: str) -> list[tuple[str, bool]]:
-    """Return the names in a folder, with whether each is a folder and no link; none on an error."""
+    """Return the names in a folder, and whether each is a folder and no link; [] on an error."""
     try:
         with os.scandir(folder) as entries:
             return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]

@@ -52,7 +52,7 @@ class _Step(msgspec.Struct):
 
 
 class StepSnapshots:
-    """The snapshots of one run, which are taken of `states`: its `Trail`."""
+    """The step snapshots of one run, taken from `states`: its `Trail`."""
 
     def __init__(self, states: "States", run: Followed) -> None:
         self._run = run
@@ -68,13 +68,13 @@ class StepSnapshots:
         self._prompts: dict[str, str] = {}
 
     def snapshot_of(self, prompt_id: str) -> str | None:
-        """Return the current tree if it is known without a snapshot, None after a new prompt."""
+        """Return the current tree if no snapshot is needed to know it, None after a new prompt."""
         if self._working or self._step is None or self._step.message.parent_id != prompt_id:
             return None
         return self._states.current
 
     def begin(self, message: AssistantMessage, parts: StepParts) -> None:
-        """Start the snapshot of a step, parallel to its request."""
+        """Start the snapshot of a step while its request runs."""
         self._prompts[message.id] = message.parent_id
         known = self.snapshot_of(message.parent_id)
         earlier, self._step = self._step, _Step(message, parts, known)
@@ -119,7 +119,7 @@ class StepSnapshots:
                 await asyncio.wait((self._task,))  # git has a time limit of its own
 
     async def close(self) -> None:
-        """Store the changes of the last step, if there may be any; the run's end waits for it."""
+        """Store the changes of the last step, if any; the run's end waits for this."""
         task, step = self._task, self._step
         if task is None or step is None:
             return
@@ -208,7 +208,7 @@ class StepSnapshots:
             return
 
     async def _settle(self, step: _Step, tree: str) -> None:
-        """Make the patch parts of a step, given the tree at its end."""
+        """Make the patch parts of a step from the tree at its end."""
         self._wrote = False
         states = self._states
         copied = await states.copied(self._run.session.id)
@@ -285,12 +285,12 @@ PATCH_LIMIT_CHARS = 1 << 18
 
 
 def total(patches: Iterable[PatchPart]) -> dict[Path, RestoreWay]:
-    """Each file's change from before the first patch to after the last one."""
+    """Return each file's change from before the first patch to after the last one."""
     return {Path(name_of(file)): way for file, way in total_by_name(patches).items()}
 
 
 def changed_files(turns: Iterable[Turn]) -> frozenset[Path]:
-    """Return the paths of the files that a session has changed, as links lead to them.
+    """Return the paths of the files that a session has changed, with links resolved.
 
     They are those of its steps' patches, its subagents' changes included, and those of the edits
     of a step that still runs. Both are recorded resolved, so the disk is not asked.

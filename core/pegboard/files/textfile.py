@@ -1,4 +1,4 @@
-"""Text files: the letters of their bytes, and the bytes of letters that go into one.
+"""Text files: their bytes decoded, and new text encoded in the same way.
 
 A file that exists keeps its encoding, its byte order mark and its line ends. A new one gets those
 that EditorConfig asks for.
@@ -44,7 +44,7 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
     encoding: str
 
     def encode(self, text: str, *, name: str) -> bytes:
-        """Another text as the bytes of this file; `name` is what an error calls it.
+        """Return the bytes of another text in this file's encoding; errors call it `name`.
 
         :raises ToolError: for letters that the file's encoding does not have, or of which
             nobody knows how they would be written in it.

@@ -29,7 +29,7 @@ def plain(text: str) -> str:
 
 
 def in_letters_of(there: str, old: str, new: str) -> str:
-    """Return `new` with the letters of the file where it repeats `old`.
+    """Return `new` with the file's own letters where it repeats `old`.
 
     `there` is what stands in the file in the place of `old`: as many lines, each the same but for
     typography and outer white space. A line for which that does not hold is taken from `new`.

@@ -87,7 +87,7 @@ def printable_name(name: str) -> str:
 
 
 def ripgrep(folder: Path, *, root: Path) -> tuple[str, ...] | None:
-    """Return the program `rg` with options by which it finds the files of `walk_files`.
+    """Return the program `rg` with options that make it find the files of `walk_files`.
 
     It is searched on the PATH, and where the extra `ripgrep` puts it; None if it is missing,
     or only in the project `root`. Reads a few names.
@@ -103,7 +103,7 @@ def ripgrep(folder: Path, *, root: Path) -> tuple[str, ...] | None:
 
 
 def ripgrep_names(patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return options by which `rg` leaves out most files that match none of the patterns.
+    """Return options with which `rg` leaves out most files that match none of the patterns.
 
     It looks at their last parts, if those are simple ones; the rest is to be left out afterwards.
     """
@@ -157,7 +157,7 @@ def _above(folder: str) -> _Rules:
 
 
 def _inside(rules: _Rules, folder: str, names: Container[str] | None = None) -> _Rules:
-    """Add the rules of a folder for its entries; known `names` save looking for files."""
+    """Add the ignore rules of a folder for its entries; known `names` save looking for files."""
     found = {name: _read(folder, name) for name in _FILES if names is None or name in names}
     has_git = ".git" in names if names is not None else os.path.lexists(f"{folder}.git")
     if not (has_git or any(found.values())):

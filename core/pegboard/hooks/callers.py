@@ -1,4 +1,4 @@
-"""The callers of hooks, one for each kind: a call is typed by the hook's own specification.
+"""The callers of hooks, one per kind of hook, typed by each hook's own specification.
 
 `await hooks.fold(modelhooks.text_complete, session=..., part=..., text=...)` asks every plugin.
 
@@ -36,10 +36,10 @@ _ASKING = "tool_definition", "chat_system_transform", "chat_messages_transform",
 
 
 class Closable(Protocol):
-    """A resource that is open until it is closed."""
+    """A resource that its owner must close."""
 
     async def aclose(self) -> None:
-        """Close it."""
+        """Close the resource."""
         ...
 
 
@@ -71,7 +71,7 @@ class Hooks:
         self._bringers: dict[int, tuple[object, str]] = {}
 
     def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:
-        """Call these from here on; what is under way goes on."""
+        """Call these implementations from now on; running calls go on."""
         self._implementations = implementations
         self._asked: dict[str, tuple[Implementation, ...]] = {}
         self._wrappers: dict[str, tuple[Implementation, ...]] = {}
@@ -85,7 +85,7 @@ class Hooks:
             )
 
     def only(self, keys: Collection[str]) -> "Hooks":
-        """Callers of the plugins with these keys alone, for what others were asked already."""
+        """Return callers for the plugins with these keys alone; the others were asked already."""
         some = copy(self)
         some.replace(
             {
@@ -236,7 +236,7 @@ class Hooks:
 
     @asynccontextmanager
     async def around(self, activity: Activity) -> AsyncIterator[Activity]:
-        """Run a block inside the contexts of plugins; its failure becomes the activity's error."""
+        """Run a block inside the plugins' contexts; its failure becomes the activity's error."""
         with ExitStack() as stack:
             for each in await self.collect(toolhooks.around_call, activity=activity):
                 stack.enter_context(inside(each.value, partial(self._not_around, each.plugin)))
@@ -250,7 +250,7 @@ class Hooks:
         self.tell(plugin, "around_call", f"plugin {plugin}: around a call: {line_of(error)}")
 
     def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
-        """Queue the news for every plugin that listens; it never blocks."""
+        """Queue a notification for every plugin that implements the hook; this never blocks."""
         for each in self._asked.get(spec.__name__, ()):
             if not self._isolation.absence(each):
                 ask = partial(self._isolation.ask, each, named, check_of(spec))
@@ -265,14 +265,14 @@ class Hooks:
     async def notify_last(
         self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs
     ) -> None:
-        """Let all plugins hear what still waits for them, then this, within their limits."""
+        """Deliver all queued notifications and then this one, within the plugins' limits."""
         async with asyncio.TaskGroup() as group:
             for listener in self._listeners.values():
                 group.create_task(listener.drain())
         await self.answers(spec, *_, **named)
 
     def quarantined(self, key: str) -> tuple[str, ...]:
-        """Return the hooks of the plugin with this key that failed three times in a row."""
+        """Return the plugin's hooks that failed three times in a row; `key` is the plugin's."""
         timings = (each for each in self.timings() if each.plugin == key)
         return tuple(each.hook for each in timings if each.quarantined)
 
@@ -288,11 +288,11 @@ class Hooks:
         return tuple(each.plugin for each in found)
 
     def timings(self) -> tuple[Timing, ...]:
-        """Return the cost of each implementation so far; `plugin` is a plugin's key."""
+        """Return the time that each implementation has taken so far; `plugin` is a plugin's key."""
         return tuple(self._isolation.timings.values())
 
     def know(self, answers: Sequence[Answer[_T]]) -> None:
-        """Blame each of these for what it has brought."""
+        """Attribute later failures of these answers to the plugins that gave them."""
         self._bringers.update((id(each.value), (each.value, each.plugin)) for each in answers)
 
     def blaming(
@@ -306,7 +306,7 @@ class Hooks:
         return blaming(plugin, what, passing=passing)
 
     def tell(self, plugin: str, hook: str, message: str) -> None:
-        """Tell of something about a plugin as of its failures."""
+        """Report a message about a plugin where its failures are reported."""
         self._isolation.tell(plugin, hook, message)
 
     async def close(self, brought: Closable, what: str) -> None:
@@ -318,16 +318,16 @@ class Hooks:
             self.tell(error.plugin, "aclose", str(error))
 
     def calling(self, tool: str) -> AbstractContextManager[None]:
-        """While this lasts, what the current task does is done by the tool of this id."""
+        """Attribute the current task's work to the tool with this id, for the length of a block."""
         name = self.owners[tool].name if tool in self.owners else tool
         return self._isolation.stalls.running(Holder(name, f"tool {tool}"))
 
     def loading(self, plugin: str, what: str = "import") -> AbstractContextManager[None]:
-        """While this lasts, what the current task does is done by a plugin that is loaded."""
+        """Attribute the current task's work to a plugin that is being loaded, in a block."""
         return self._isolation.loading(Holder(plugin, what))
 
     async def aclose(self) -> None:
-        """End what plugins still do; called after `shutdown`.
+        """End the work that plugins still do; called after `shutdown`.
 
         A thread that hangs is left behind, as a daemon.
         """
@@ -342,7 +342,7 @@ def _insist(each: Implementation, reply: Reply) -> None:
 
 
 def _signed(each: Implementation, verdict: Verdict | None, session: object) -> Verdict | None:
-    """Add the plugin's name to its opinion, before the source that the plugin names itself.
+    """Prefix the reason of a plugin's opinion with the plugin's name.
 
     An opinion that follows a rule of the session has that rule's source. The reason, which the
     user and the model read, names a plugin that does not come with Pegboard.

@@ -34,7 +34,7 @@ _T = TypeVar("_T")
 
 @cache
 def check_of(spec: Callable[..., object]) -> Check:
-    """Return the check of a hook's answers: their annotated type, then the hook's own check."""
+    """Return the check of a hook's answers: by the annotated type, then by the hook's own check."""
     answer, own = get_type_hints(spec)["return"], mark_of(spec).check
     wanted = [kind for kind in get_args(answer) if kind is not NoneType]
     typed = _check_for(wanted[0] if len(wanted) == 1 else answer)
@@ -96,7 +96,7 @@ def _called(answer: object, _: object) -> object:
 
 
 def _sound(answer: object, before: object, kind: type) -> object:
-    """Check a value down to its last field, without the fields that are the same objects as before.
+    """Check a value and all its fields, except the fields that are the same objects as before.
 
     A fold's plugin changes little of a value, and a request has a long history.
     """
@@ -118,7 +118,7 @@ def _sound(answer: object, before: object, kind: type) -> object:
 
 
 def _is_copy(value: object, before: object) -> bool:
-    """Return whether a dict has the same objects as before, as one that a plugin was handed."""
+    """Return whether a dict has the same objects as before, as a copy for a plugin has."""
     if type(value) is not dict or type(before) is not dict or [*value] != [*before]:
         return False
     return all(map(is_, value.values(), before.values()))
@@ -204,7 +204,7 @@ def _named(kind: object, word: str = "of") -> str:
 
 
 def _example(kind: object) -> str:
-    """Return how a small struct is made, with the fields that it needs; "" for all else."""
+    """Return code that makes a small struct, with its required fields; "" for other types."""
     if kind is Tool:
         return "a function with @tool"
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):

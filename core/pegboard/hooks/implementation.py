@@ -1,6 +1,6 @@
-"""One plugin's function for one hook: its place in the order, and what its calls have cost.
+"""One plugin's function for one hook: its place in the order, and the time of its calls.
 
-One plugin's queue of notifications, so that a slow plugin delays no other plugin.
+Each plugin has a queue of notifications of its own, so that a slow plugin delays no other one.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def in_place(self) -> bool:
-        """True if the caller's task runs the function, which then ends when it is cancelled."""
+        """True if the caller's task runs the function, so that cancelling the task ends it."""
         return self.awaits and self.origin == "builtin"
 
     @cached_property
@@ -76,7 +76,7 @@ def ordered(found: Sequence[Implementation]) -> tuple[Implementation, ...]:
 
 
 def circle(found: Sequence[Implementation]) -> tuple[str, ...]:
-    """Return the plugins that must each come before one another, empty if an order exists."""
+    """Return plugins whose order contradicts itself, in a circle; empty if an order exists."""
     return _resolved(found)[1]
 
 
@@ -108,7 +108,7 @@ def _is_bound(each: Implementation, left: Sequence[Implementation]) -> bool:
 def with_time(
     wrappers: Sequence[Implementation], inner: Sequence[Implementation]
 ) -> tuple[Implementation, ...]:
-    """Add to the time limit of each wrapper those of all implementations inside it."""
+    """Add the time limits of all implementations inside a wrapper to the wrapper's own."""
     inside_s = sum(each.timeout_s for each in inner)
     found = []
     for each in reversed(wrappers):
@@ -118,7 +118,7 @@ def with_time(
 
 
 class Timing(msgspec.Struct):
-    """The time of one plugin's implementation of one hook; `plugin` is the plugin's key.
+    """The time that one plugin's implementation of a hook takes; `plugin` is the plugin's key.
 
     A `row` of failures is counted for each hook of a plugin: one that fails costs no other.
     """
@@ -133,11 +133,11 @@ class Timing(msgspec.Struct):
 
     @property
     def quarantined(self) -> bool:
-        """Whether this hook of the plugin is no longer called."""
+        """Whether this hook of the plugin is called no longer, after failures."""
         return self.row >= FAILURES
 
     def note(self, elapsed_ms: float, *, failed: bool) -> bool:
-        """Count a call; whether the hook of this plugin is quarantined because of it."""
+        """Count a call; return whether the plugin's hook is quarantined from now on."""
         self.calls += 1
         self.failures += failed
         self.total_ms += elapsed_ms
@@ -149,7 +149,7 @@ class Timing(msgspec.Struct):
 
 
 class Listener:
-    """The bounded queue of one plugin, and the task that empties it while there is something.
+    """The bounded queue of one plugin, and the task that empties it.
 
     `limit_s` is how long the end waits for what is still queued. What is lost is told to `on_loss`,
     which may be heard as an event, and so come back here.
@@ -163,7 +163,7 @@ class Listener:
         self._behind = False
 
     def post(self, call: Job) -> None:
-        """Queue a call; it never blocks. The first loss of a burst is reported."""
+        """Queue a call without blocking; report the first loss of a burst."""
         self._waiting.append(call)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -181,7 +181,7 @@ class Listener:
         self._task = None
 
     async def drain(self) -> None:
-        """Wait until the queue is empty, within the limit; what is left is lost."""
+        """Wait until the queue is empty, within the limit; what is left then is dropped."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=self._limit_s + MARGIN_S)
         if self._task is not None:
@@ -191,7 +191,7 @@ class Listener:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the task; what waits is lost."""
+        """End the task; drop the calls that wait."""
         self._waiting.clear()
         if (task := self._task) is not None:
             self._task = None

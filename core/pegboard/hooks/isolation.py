@@ -1,4 +1,4 @@
-"""One call of a plugin's function: within its limit, on values that it cannot change, watched.
+"""One call of a plugin's function: within its time limit, on read-only values, watched.
 
 A call that fails is reported with the plugin's name; after three in a row the hook is left alone.
 What other code of a plugin raises is told with its name, too.
@@ -51,7 +51,7 @@ class _HookOutcome(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A checked answer (None is no answer), or the text of a failure."""
+    """A checked answer (None for no answer), or the text of a failure."""
 
     value: Any = None
     failure: str = ""
@@ -75,7 +75,7 @@ class Isolation:
         self._begun: dict[Holder, set[asyncio.Task[Any]]] = {}
 
     def absence(self, each: Implementation) -> str:
-        """Return why the implementation is not called, "" if it is."""
+        """Return why the implementation is skipped, "" if it is called."""
         timing = self.timings.get((each.key, each.hook))
         return each.refusal or (QUARANTINED if timing is not None and timing.quarantined else "")
 
@@ -88,7 +88,7 @@ class Isolation:
         *,
         passing: tuple[type[Exception], ...] = (),
     ) -> Reply:
-        """Call the implementation and return the checked answer, or the reason of its failure.
+        """Call the implementation and return the checked answer, or the text of its failure.
 
         The answer would replace `before`. Errors of the types `passing` are an answer too, and are
         raised.
@@ -125,7 +125,7 @@ class Isolation:
         return known
 
     def _checked(self, answer: object, check: Check, before: object) -> tuple[object, str]:
-        """Return the answer, or the reason why it cannot be used."""
+        """Return the answer and "", or the reason why it is invalid."""
         if inspect.iscoroutine(answer):
             answer.close()
             return None, "answered with a coroutine that it did not await"
@@ -215,7 +215,7 @@ class Isolation:
         return await self._threads.run(lambda: _attempt_sync(each.function, named))
 
     async def aclose(self) -> None:
-        """End what still runs; a thread that hangs is left behind, as a daemon."""
+        """End the work that still runs; a thread that hangs is left behind, as a daemon."""
         running: set[asyncio.Task[Any]] = {*self._running}
         for holder, tasks in self._begun.items():
             if left := tasks - running:
@@ -231,7 +231,7 @@ class Isolation:
         self.stalls.close()
 
     def report(self, each: Implementation, text: str, *, quarantined: bool = False) -> None:
-        """Say what a plugin has done wrong."""
+        """Report a failure of a plugin."""
         if quarantined:
             text += f"; {FAILURES} times in a row: it is not called until the App is opened again"
             if each.guards:
@@ -244,7 +244,7 @@ class Isolation:
         )
 
     def _held(self, holder: Holder, text: str) -> None:
-        """Collect what the watch reports of a call until it ends, and report it in one line."""
+        """Collect what the watch reports of a call until the call ends, for one line."""
         if holder in self._stalled:
             self._stalled[holder] = text
         else:
@@ -255,12 +255,12 @@ class Isolation:
         self.tell(holder.plugin, holder.what.removeprefix("hook "), message)
 
     def tell(self, plugin: str, hook: str, message: str) -> None:
-        """Tell of a failure that does not count as one of a call."""
+        """Report a failure that does not count as one of a call."""
         self._on_failure(PluginFailed(plugin=plugin, hook=hook, message=message))
 
 
 class _Steps:
-    """An async function of a plugin in steps, and for how long they hold the event loop.
+    """An async function of a plugin that runs in steps, with the time each holds the event loop.
 
     `outcome` is None until the function has ended; `begin` makes the tasks that it begins.
     """
@@ -272,7 +272,7 @@ class _Steps:
         self._held_s = 0.0
 
     def go(self, step: Callable[[Any], object], given: object) -> object:
-        """Take one step; return what the function waits for then."""
+        """Take one step; return what the function then waits for."""
         loop, started = asyncio.get_running_loop(), perf_counter()
         factory = loop.get_task_factory()
         loop.set_task_factory(self._begin)
@@ -292,7 +292,7 @@ class _Steps:
 
     @types.coroutine
     def rest(self, awaited: object) -> Generator[object, object, _HookOutcome]:
-        """Take the steps behind one that waits for this."""
+        """Take the remaining steps after one that waits for `awaited`."""
         while self.outcome is None:
             step: Callable[[Any], object] = self.work.send
             given: object = None

@@ -1,4 +1,4 @@
-"""Read-only views of what plugins are handed, and plain values from what they answer.
+"""Read-only views of the values that plugins receive, and plain values from their answers.
 
 Structs cannot be changed, but the dicts and lists in them can. A plugin gets them as
 `ReadOnlyDict` and `ReadOnlyList`, which any reader and encoder takes for a dict and a list; so
@@ -29,7 +29,7 @@ def _refuse(*_arguments: object, **_named: object) -> NoReturn:
 
 
 class ReadOnlyDict(dict[Any, Any]):
-    """A dict that refuses to be changed; `dict(it)` is a copy whose own keys can be."""
+    """A dict that cannot be changed; `dict(it)` is a copy that can."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __ior__ = _refuse
@@ -40,7 +40,7 @@ class ReadOnlyDict(dict[Any, Any]):
 
 
 class ReadOnlyList(list[Any]):
-    """A list that refuses to be changed; `list(it)` is a copy that can be."""
+    """A list that cannot be changed; `list(it)` is a copy that can."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
@@ -55,7 +55,7 @@ _AS_THEY_ARE = _SCALARS | {ReadOnlyDict, ReadOnlyList}
 
 
 class ReadOnlyViews:
-    """Makes views and takes them back.
+    """Makes read-only views of values, and returns the values of views.
 
     A turn, or what else is handed out often, has one view for as long as it lives, and is the very
     same object if that comes back.
@@ -122,7 +122,7 @@ class ReadOnlyViews:
 
 @cache
 def _form(kind: type) -> type:
-    """Return what the values of a type are, as far as views go."""
+    """Return how views treat the values of a type."""
     forms = (form for form in (Mapping, list, tuple, msgspec.Struct) if issubclass(kind, form))
     return next(forms, object)
 

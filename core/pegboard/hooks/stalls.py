@@ -1,4 +1,4 @@
-"""Plugin code that blocks the event loop: a thread notices it, and each case is reported once.
+"""Plugin code that blocks the event loop: a thread notices it, and reports each case once.
 
 While hooks or tools run the loop says four times a second that it turns; nothing is awake when
 none does.
@@ -34,7 +34,7 @@ _CORE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """The plugin that runs, and its running part, such as "hook event" or "tool bash"."""
+    """The plugin whose code runs, and its running part, such as "hook event" or "tool bash"."""
 
     plugin: str
     what: str
@@ -58,13 +58,13 @@ class Stalls:
         self._closed = threading.Event()
 
     def running(self, holder: Holder) -> AbstractContextManager[None]:
-        """Return a block in which what the current task does is the holder's."""
+        """Return a block in which the current task's work is attributed to the holder."""
         task = asyncio.current_task()
         assert task is not None
         return _RunningCall(self, task, holder)
 
     def begin(self, task: asyncio.Task[object], holder: Holder) -> Holder | None:
-        """Attribute what the task does next to the holder; return the holder before, or None."""
+        """Attribute the task's next work to the holder; return the holder before, or None."""
         before = self._running.get(task)
         self._running[task] = holder
         if self._timer is None and not self._closed.is_set():
@@ -72,7 +72,7 @@ class Stalls:
         return before
 
     def end(self, task: asyncio.Task[object], before: Holder | None = None) -> None:
-        """Attribute what the task does from here on to the earlier holder, or to none."""
+        """Attribute the task's work from now on to the earlier holder, or to none."""
         if before is None:
             del self._running[task]
         else:

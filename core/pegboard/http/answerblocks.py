@@ -1,4 +1,4 @@
-"""The texts, thoughts and inputs of calls that an answer is made of, each as its events."""
+"""The texts, thoughts and call inputs of a model's answer, each as a series of events."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -94,7 +94,7 @@ class AnswerBlocks:
         self._begun = 0
 
     def write(self, kind: Literal["text", "reasoning"], text: str) -> Iterator[StreamEvent]:
-        """More of this kind, in a block of its own if another kind is open."""
+        """Yield the events of more text of this kind; end an open block of another kind first."""
         if self._open is None or self._open.kind != kind:
             yield from self.close()
             self._begun += 1

@@ -93,7 +93,7 @@ class AnswerCalls:
             yield ToolCall(call.id, call.name, call.text or "{}")
 
     def _of_stray(self, given: str, name: str) -> _OpenCall | None:
-        """Return the call that a piece at an unknown index continues, None if that is unclear."""
+        """Return the call that a piece at an unknown index continues; None if that is unclear."""
         if name or not self._calls:
             return None
         last = self._calls[-1]
@@ -101,7 +101,7 @@ class AnswerCalls:
         return same or (None if given or last.is_whole else last)
 
     def _is_another(self, call: _OpenCall, given: str, name: str, text: str) -> bool:
-        """Return whether a piece at the index of this call begins a further one.
+        """Return whether a piece at the index of this call begins a new call.
 
         Some servers repeat id and name with every piece, others send the name behind the arguments.
         """

@@ -163,7 +163,7 @@ def _resets(headers: Mapping[str, str], now: datetime, *, only_spent: bool) -> I
 
 
 def _span_s(text: str, now: datetime) -> float | None:
-    """Seconds of `20`, `1m30s`, `6ms`, an instant since the epoch, or one by RFC 3339."""
+    """Return the seconds of `20`, `1m30s`, `6ms`, a time since the epoch, or one by RFC 3339."""
     number = _number(text)
     if number is not None and number > _EPOCH_S:
         instant_s = number / 1000 if number > _EPOCH_MS else number

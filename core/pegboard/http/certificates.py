@@ -1,4 +1,4 @@
-"""The certificates that servers are checked with, and the issuer of one that is refused."""
+"""The certificates that servers are checked with, and the issuer of a refused one."""
 
 import ssl
 from collections.abc import Iterator, Mapping

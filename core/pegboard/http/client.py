@@ -30,7 +30,7 @@ class Origin(msgspec.Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """Host and port as they stand in a URL, the port left out when it is the usual one."""
+        """Host and port as in a URL; the port is left out when it is the default."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -76,7 +76,7 @@ class Client:
         return connection
 
     def release(self, url: str, connection: Connection) -> None:
-        """Give a connection back whose answer is no longer read; the last bytes may still come."""
+        """Return a connection for reuse after an answer that is no longer read to its end."""
         connection.leave()
         self._idle.append((self._origin(urlsplit(url)), connection))
         for _, surplus in self._idle[:-IDLE_LIMIT]:
@@ -130,7 +130,7 @@ class Client:
 
 
 async def _socket(origin: Origin, tls: ssl.SSLContext | None = None) -> Connection:
-    """Connect to the proxy if there is one, else to the server."""
+    """Connect to the proxy if one applies, else to the server."""
     loop, proxy = asyncio.get_running_loop(), origin.proxy
     if proxy is None:
         _, connection = await loop.create_connection(
@@ -148,7 +148,7 @@ async def _socket(origin: Origin, tls: ssl.SSLContext | None = None) -> Connecti
 
 
 async def _secure(origin: Origin, tls: ssl.SSLContext) -> Connection:
-    """Connect with TLS, through a tunnel where there is a proxy."""
+    """Connect with TLS, through a tunnel if a proxy applies."""
     if origin.proxy is None:
         return await _socket(origin, tls)
     connection = await _socket(origin)

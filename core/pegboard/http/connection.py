@@ -57,7 +57,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def transport(self) -> asyncio.Transport:
-        """The transport to write to; it is replaced when TLS starts inside a tunnel."""
+        """The transport for writing; replaced when TLS starts inside a tunnel."""
         assert self._transport
         return self._transport
 
@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
         return content
 
     def leave(self) -> None:
-        """No more of this answer is wanted; the socket may serve again once it has passed."""
+        """Read no more of this answer; the socket is reusable once the rest has arrived."""
         self._draining, self._drained = True, 0
         self._pieces.clear()
         if not self._complete and self._transport:
@@ -111,17 +111,17 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def tunnel(self, transport: asyncio.Transport) -> None:
-        """Go on over TLS, inside what a proxy has connected."""
+        """Continue over TLS, inside the tunnel of a proxy."""
         self._transport = transport
         self._complete = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the socket; asyncio calls this."""
+        """Store the socket; called by asyncio."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Parse received bytes; asyncio calls this."""
+        """Parse received bytes; called by asyncio."""
         if self._parser is None or self._complete:
             self.abort()  # nobody asked: what comes cannot be told from a later answer
             return
@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def on_message_complete(self) -> None:
-        """Note the end of the answer, or of a 1xx before it."""
+        """Note the end of the answer, or of a 1xx answer before it."""
         if not self._head_is_there:
             self.headers = {}
             return

@@ -56,7 +56,7 @@ def forgiven(frame: bytes) -> str:
 
 
 class SurrogatePairs:
-    """Frames whose strings were cut inside a letter of two UTF-16 units, put together again.
+    """Joins letters of two UTF-16 units that a server has split between two frames.
 
     A frame with a string that ends in the first half waits for the next one; where that has a
     string that begins with the second half, the whole letter is in the latter.
@@ -80,14 +80,14 @@ class SurrogatePairs:
             yield frame
 
     def rest(self) -> Iterator[bytes]:
-        """Give the frame that waits, when none follows."""
+        """Yield the frame that still waits, when no other follows."""
         if self._waiting:
             yield self._waiting
             self._waiting = b""
 
 
 def _number(text: str) -> float | str:
-    """Parse a number; return its text if it is too great."""
+    """Parse a number; return its text if it is too large."""
     number = float(text)
     if not isfinite(number):
         return text
@@ -108,14 +108,14 @@ def count_in(counts: Mapping[str, Any], name: str) -> int:
 
 
 def valid_id(given: str, pattern: re.Pattern[str], length: int) -> str:
-    """Return the id of a call, or a stable one made from it if a provider refuses it."""
+    """Return the id of a call, or a stable substitute if a provider would refuse it."""
     return (
         given if pattern.fullmatch(given) else hashlib.sha256(given.encode()).hexdigest()[:length]
     )
 
 
 def media_kind(media: Media) -> str:
-    """image, pdf, audio, video, or the first half of another type."""
+    """Return image, pdf, audio, video, or the first half of another type."""
     return "pdf" if media.mime == "application/pdf" else media.mime.partition("/")[0]
 
 

@@ -1,4 +1,4 @@
-"""The body of an error as a sentence and as words that programs go by, of whatever shape it is."""
+"""The body of an error response of any shape: a sentence for users, and words for programs."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _SENTENCES = (
 
 
 def read_body(body: str, own: Callable[[Any], ErrorBody] | None = None) -> ErrorBody:
-    """Return what a body says: JSON, an HTML page by its title, or a text."""
+    """Read a body: JSON, an HTML page by its title, or a text."""
     if re.match(_HTML, body, re.IGNORECASE):
         title = re.search(_TITLE, body, re.IGNORECASE)
         page = f"an HTML page titled {title[1].strip()!r}" if title else "an HTML page"
@@ -58,7 +58,7 @@ def _read(value: object, own: Callable[[Any], ErrorBody] | None) -> ErrorBody:
 
 
 def texts_of(body: str, found: ErrorBody) -> str:
-    """Return the strings of an error, one a line, without the request that some servers repeat."""
+    """Return the strings in an error, one per line, without the request that servers repeat."""
     try:
         strings = [*_strings(json.loads(body))]
     except (ValueError, RecursionError):
@@ -67,7 +67,7 @@ def texts_of(body: str, found: ErrorBody) -> str:
 
 
 def excerpt(text: str) -> str:
-    """Return a text on one line, cut to a length that can be shown."""
+    """Return a text on one line, cut to a length for display."""
     text = " ".join(text.split())
     return text if len(text) <= EXCERPT_CHARS else f"{text[:EXCERPT_CHARS]}…"
 

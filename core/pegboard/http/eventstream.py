@@ -1,4 +1,4 @@
-"""The body of an answer as the data of its events or lines, decompressed, with a limit on silence.
+"""An answer's body as the data of its events or lines, decompressed, with a limit on silence.
 
 Server-sent events as in WHATWG HTML, 9.2: bytes in any pieces to the data of each event. Lines of
 JSON as in https://github.com/ndjson/ndjson-spec, and RFC 7464, whose marks are left out.
@@ -39,7 +39,7 @@ class LineTooLongError(ValueError):
 
 
 class LineParser:
-    """The lines of one stream, in order; empty ones are left out."""
+    """Splits one stream into lines, in order; empty lines are left out."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -77,7 +77,7 @@ class LineParser:
 
 
 class EventParser:
-    """The `data` of the events of one stream, in order; comments and other fields are left out.
+    """Parses one stream into the `data` of its events; comments and other fields are left out.
 
     `feed` takes the bytes as they come, `rest` gives the event that the stream's end has
     completed: servers tend to leave out the last blank line.
@@ -112,7 +112,7 @@ class EventParser:
         return self._data([block])
 
     def _unix_lines(self, content: bytes) -> bytes:
-        """Line ends as LF; a CR at the end waits, because an LF may belong to it."""
+        """Convert line ends to LF; keep a CR at the end back, because an LF may belong to it."""
         content = self._pending_cr + content
         self._pending_cr = b""
         if b"\r" not in content:
@@ -136,7 +136,7 @@ class EventParser:
 
 
 class EventStream:
-    """The data of the events or lines of one answer; of one that is not streamed, the whole body.
+    """The data of the events or lines of one answer; without streaming, the whole body.
 
     `complete` is whether the server has marked the end, `head` the beginning of the body.
     """

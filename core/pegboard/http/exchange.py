@@ -1,4 +1,4 @@
-"""One request to a model over HTTP: its body, its answer, and the meaning of each failure."""
+"""One request to a model over HTTP: its body, its answer, and the reasons for failures."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
@@ -53,7 +53,7 @@ _HEADERS = {
 
 
 class Exchange:
-    """The requests to one endpoint, over sockets that are kept for the next."""
+    """The requests to one endpoint, over sockets that are kept open for the next request."""
 
     def __init__(self, endpoint: Endpoint, environ: Mapping[str, str], keys: Keys) -> None:
         self._endpoint = endpoint
@@ -288,7 +288,7 @@ class _HTTPAnswer:
         return frames
 
     def _broken_off(self, stream: EventStream) -> ProviderError:
-        """Return the error for a body that ends before the answer, by its beginning."""
+        """Return the error for a body that ends too early, by the body's beginning."""
         head = stream.head.decode("utf-8", "replace").strip()
         if not head:
             return self.refusals.broken("the server sent an empty answer")
@@ -302,7 +302,7 @@ class _HTTPAnswer:
                 yield from self.read(whole, stream)
 
     def read(self, frame: bytes, stream: EventStream) -> Iterable[StreamEvent]:
-        """Yield the events of a frame; none for a frame after the answer's end."""
+        """Yield the events of a frame; nothing for a frame after the answer's end."""
         over = self.reader.finished
         try:
             for event in self.reader.read(frame):
@@ -320,7 +320,7 @@ class _HTTPAnswer:
 
 
 async def _until_done(task: "asyncio.Task[Any]") -> AsyncGenerator[Heartbeat, None]:
-    """Give a sign of life every few seconds until the task has ended; leaving cancels it."""
+    """Yield a sign of life every few seconds until the task has ended; leaving cancels the task."""
     try:
         while not (await asyncio.wait({task}, timeout=LIFE_S))[0]:
             yield Heartbeat()
@@ -331,7 +331,7 @@ async def _until_done(task: "asyncio.Task[Any]") -> AsyncGenerator[Heartbeat, No
 
 
 def _shape(content_type: str, framing: Framing) -> Shape:
-    """Return how the body is parted: by its type of content, else as the wire format says."""
+    """Return how the body is split: by its content type, else as the wire format says."""
     if "event-stream" in content_type:
         return "events"
     if framing == "lines" or any(mark in content_type for mark in _LINES):

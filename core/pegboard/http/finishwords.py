@@ -38,7 +38,7 @@ Zhipu (`sensitive`, `network_error`), DeepSeek (`insufficient_system_resource`),
 
 
 def finish_of(word: object) -> tuple[FinishReason, str]:
-    """Return the finish reason for a server's word, and a note on it for the user, or "".
+    """Return the finish reason for a server's word, and a note on it for the user or "".
 
     An answer that ends with an error may be asked for again. One that ends for a reason that is
     not known is taken as it is, with a warning.

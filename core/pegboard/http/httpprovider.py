@@ -1,4 +1,4 @@
-"""A provider behind HTTP: the server that answers, and the wire format that it is spoken to in.
+"""A provider over HTTP: a server and its wire format.
 
 A plugin writes the wire format, which is how a kind of server is asked and how its answers are
 read: a request as bytes, and the frames of an answer as events. The rest is here and in `exchange`:

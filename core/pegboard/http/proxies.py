@@ -26,7 +26,7 @@ class Proxy(msgspec.Struct, frozen=True):
 
     @property
     def headers(self) -> list[str]:
-        """The header line with the login, if there is one."""
+        """The header line with the login; empty without one."""
         if not self.login:
             return []
         return [f"proxy-authorization: Basic {base64.b64encode(self.login.encode()).decode()}"]

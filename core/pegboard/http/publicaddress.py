@@ -13,7 +13,7 @@ _NOT_PUBLIC = (
 
 
 def is_public_address(address: str) -> bool:
-    """Return whether an IP address, and the one inside it, is on the public internet."""
+    """Return whether an IP address, and any address embedded in it, is public."""
     try:
         parsed = ip_address(address.partition("%")[0])
     except ValueError:
@@ -28,7 +28,7 @@ def is_public_address(address: str) -> bool:
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address that is embedded in this one, or None."""
+    """Return the IPv4 address embedded in an IPv6 address, or None."""
     if any(address in network for network in _NAT64):
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     if address.teredo:

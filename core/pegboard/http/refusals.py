@@ -55,7 +55,7 @@ _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
 
 
 class Refusals:
-    """The errors of one endpoint; `meanings` explain its own error codes.
+    """Makes the errors of one endpoint; `meanings` explain its own error codes.
 
     `tools` are those of the request, one of whose schemas an error may name. `read_error` reads
     errors of a shape of its own. The error for a refused key ends with `key_advice`.
@@ -114,7 +114,7 @@ class Refusals:
     def _refused_schema(
         self, message: str, texts: str, facts: dict[str, Any]
     ) -> ToolSchemaError | None:
-        """Return the error for tools of the request whose schemas the texts call wrong."""
+        """Return the error for tools of the request whose schemas the texts call invalid."""
         from pegboard.http.toolrefusal import refused_keyword, refused_tools  # where one may be
 
         tools = refused_tools(texts, self._tools, body=facts["body"])
@@ -208,7 +208,7 @@ class Refusals:
         return without_values(text, self._secrets)
 
     def _passes(self, status: int, texts: str, *, waits: bool) -> bool | None:
-        """Return whether the texts say that it passes, None where the status alone tells.
+        """Return whether the texts say that the failure passes, None where only the status tells.
 
         `waits` is whether they name a time to wait.
         """

@@ -1,4 +1,4 @@
-"""The pictures and PDFs of a request: made what a provider takes, or replaced by a note."""
+"""The pictures and PDFs of a request: adapted to the provider, or replaced by a note."""
 
 import base64
 import binascii
@@ -21,7 +21,7 @@ _CUT = "its content ends too early or is damaged"
 
 
 class SentMedia:
-    """The media of the requests to one provider, and which of them it has taken or refused."""
+    """The media of the requests to one provider, and which of them it has accepted or refused."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
@@ -51,7 +51,7 @@ class SentMedia:
         return _with_media(request, changed) if found else request
 
     def without(self, request: ModelRequest, error: ProviderError) -> ModelRequest | None:
-        """Return the request without the media that an error may be about, None if it is not.
+        """Return the request without the media that an error may be about; None for other errors.
 
         These are the media that the provider has not taken before, or all if it took each.
         """
@@ -148,7 +148,7 @@ def _fitting(media: Media, limits: MediaLimits) -> Media | str:
 
 
 def _reason(facts: MediaContent, limits: MediaLimits, size: int) -> str:
-    """Return why the provider would refuse the content, "" if it takes it."""
+    """Return why the provider would refuse the content, "" if it would not."""
     most = limits.pdf_bytes if facts.mime == "application/pdf" else limits.image_bytes
     if most and size > most:
         return f"it has {size:,} bytes in base64, and the provider takes {most:,}"

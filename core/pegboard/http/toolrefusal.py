@@ -1,4 +1,4 @@
-"""The tools whose schemas a provider refuses, as the words of its error name them."""
+"""The tools whose schemas a provider refuses, found in the words of its error."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ _WORDS = ("not", "if", "contains", "pattern", "format", "default", "type", "requ
 def refused_tools(
     texts: str, tools: Sequence[ToolDefinition], *, body: str = ""
 ) -> tuple[str, ...]:
-    """Return the names of the tools whose schema an error calls wrong.
+    """Return the names of the tools whose schema an error calls invalid.
 
     An error names a tool by its name or by its place in the request. `texts` are the strings in
     the error, `body` is the whole of it as JSON; `tools` are those of the request, in its order.

@@ -1,4 +1,4 @@
-"""A wire format: how a kind of server is asked, and how its answers and errors are read."""
+"""A wire format: how requests to a kind of server are written, and its answers read."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol
@@ -34,7 +34,7 @@ class KeyCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A server; a struct, as it stands on the start path.
+    """A server's address and facts; a struct, since it is made at every start.
 
     `env` are the variables that may hold the key; without them none is needed. `key_check` is how
     `pegboard auth login` tests one, None where there is no call for that. `url_env` may hold
@@ -78,7 +78,7 @@ class Post(msgspec.Struct, frozen=True):
 
 
 class ErrorFrameError(Exception):
-    """A frame reports that the answer has failed; `error` is its content in any form."""
+    """A frame says that the answer has failed; `error` is its content in any form."""
 
     def __init__(self, error: object) -> None:
         super().__init__(str(error))

@@ -1,4 +1,4 @@
-"""Names and functions that go, and say so where they are used."""
+"""Deprecated names and functions, which warn where they are used."""
 
 import functools
 import warnings
@@ -10,7 +10,7 @@ _T = TypeVar("_T")
 
 
 class PegboardDeprecationWarning(DeprecationWarning):
-    """A use of what a later release no longer has."""
+    """The use of a name that a later release removes."""
 
 
 def warn_of(name: str, goes_in: str, instead: str, *, level: int = 3) -> None:

@@ -1,4 +1,4 @@
-"""Lists of hosts: what one allows, and what two have in common; and which host is this machine."""
+"""Lists of hosts: which hosts one allows, the hosts common to two, and this machine's names."""
 
 import re
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ _HIGHEST_PORT = 65535
 
 
 class HostPattern(msgspec.Struct, frozen=True):
-    """A host, or with `below` all below it at any depth; `port` is None for 80 and 443."""
+    """A host, or with `below` all its subdomains at any depth; `port` None means 80 and 443."""
 
     host: str
     below: bool = False
@@ -39,7 +39,7 @@ class HostPattern(msgspec.Struct, frozen=True):
         return f"{'*.' if self.below else ''}{host}{port}"
 
     def allows(self, host: str, port: int) -> bool:
-        """Return whether the host, in the form of `known_host`, is meant at this port."""
+        """Return whether the pattern covers the host, in the form of `known_host`, at this port."""
         if port != self.port if self.port else port not in WEB_PORTS:
             return False
         return host.endswith(f".{self.host}") if self.below else host == self.host
@@ -153,7 +153,7 @@ def tightened(said: Network, limit: Network) -> Network:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether the host is this machine as only it can reach it.
+    """Return whether the host is this machine's loopback.
 
     That is `localhost`, 127.0.0.0/8 and `::1`; a name that needs to be looked up is not.
     """

@@ -1,4 +1,4 @@
-"""HTTP for plugins: a client and its answers, as types of our own over httpx."""
+"""HTTP for plugins: a client and its answers, as Pegboard's own types over httpx."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HttpResponse:
-    """The answer to a request; `content` and what is made of it are there once it is read."""
+    """The answer to a request; `content`, `text` and `json` need the answer to be read first."""
 
     def __init__(self, answer: "httpx.Response") -> None:
         self._answer = answer
@@ -24,7 +24,7 @@ class HttpResponse:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers; their names are found in any case."""
+        """The headers; their names ignore case."""
         return self._answer.headers
 
     @property
@@ -55,7 +55,7 @@ class HttpResponse:
             raise ServerError(text, status=self.status)
 
     async def lines(self) -> AsyncIterator[str]:
-        """Yield the lines of a streamed body as they come.
+        """Yield the lines of a streamed body as they arrive.
 
         :raises ServerUnreachableError: when the connection breaks off.
         """

@@ -1,4 +1,4 @@
-"""Files that several processes of one user change: by one at a time, and never by halves."""
+"""Files that several processes of one user change: one at a time, and each time completely."""
 
 import fcntl
 import os

@@ -99,7 +99,7 @@ def secret_values(env: Mapping[str, str], names: Iterable[str] = ()) -> tuple[st
 
 
 def redact(text: str, values: Iterable[str] = ()) -> str:
-    """Return the string without these values, and without what looks like a secret.
+    """Return the string without these values, and without texts that look like secrets.
 
     It hides too much rather than too little: `token=` and `--password` hide what follows them.
     """

@@ -1,4 +1,4 @@
-"""Worker threads for blocking code of others, and work that ends whole.
+"""Worker threads for blocking foreign code, and work that cancellation does not interrupt.
 
 A hung thread delays neither the loop nor the exit.
 """
@@ -22,7 +22,7 @@ _Jobs = SimpleQueue[Callable[[], None] | None]
 
 
 class _ThreadOutcome(AbstractContextManager["_ThreadOutcome"]):
-    """The outcome of a function in a thread: its answer, or the error that the caller raises.
+    """The outcome of a function in a thread: its result, or the error for the caller.
 
     No future can carry each error: `StopIteration` is refused, an exit ends the loop.
     """
@@ -41,7 +41,7 @@ class _ThreadOutcome(AbstractContextManager["_ThreadOutcome"]):
 
 
 class Threads:
-    """Daemon threads that are used again; a call that is given up keeps its thread until it ends.
+    """Daemon threads for reuse; an abandoned call keeps its thread until the call ends.
 
     The interpreter joins the threads of `asyncio.to_thread` when it exits, so one hung plugin
     would hold the process for ever; daemon threads are left behind.
@@ -94,7 +94,7 @@ class Threads:
             self._idle.append(jobs)
 
     def close(self) -> None:
-        """End the idle threads; one that works ends when its call does."""
+        """End the idle threads; a busy thread ends after its call."""
         self._closed = True
         while self._idle:
             self._idle.pop().put(None)
@@ -115,7 +115,7 @@ async def run_in_thread(function: Callable[[], _T], *, name: str) -> _T:
 
 
 class LoopCalls:
-    """The way from worker threads to the loop in which this is made."""
+    """Calls from worker threads to the event loop in which this object is made."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -123,7 +123,7 @@ class LoopCalls:
         self._cancelled = False
 
     def wait(self, work: Awaitable[_T]) -> _T:
-        """Return what the loop's work returns; the thread waits, as long as it takes.
+        """Run work in the loop and return its result; the thread waits without a limit.
 
         :raises RuntimeError: in the loop's own thread.
         :raises AbortedError: when the waits were cancelled.
@@ -156,7 +156,7 @@ class LoopCalls:
 
     @property
     def is_inside(self) -> bool:
-        """Whether this is the loop's own thread."""
+        """Whether the caller is in the loop's own thread."""
         return asyncio._get_running_loop() is self._loop  # noqa: SLF001 - the public one raises
 
     def cancel(self) -> None:
@@ -186,7 +186,7 @@ async def shield(work: Coroutine[Any, Any, _T]) -> _T:
 
 @asynccontextmanager
 async def closing(source: AsyncIterator[object]) -> AsyncIterator[None]:
-    """Close another code's iterator at the end of the block, if it can be closed."""
+    """Close a foreign iterator at the end of the block, if it has `aclose`."""
     try:
         yield
     finally:

@@ -1,1 +1,1 @@
-"""Plugins from their sources to the register: found, loaded, checked and reported."""
+"""From the sources of plugins to the register: finding, loading, checking and reporting them."""

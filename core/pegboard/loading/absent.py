@@ -1,4 +1,4 @@
-"""The hooks of a plugin that could not be imported, as far as its source shows them."""
+"""The hooks of a plugin that could not be imported, found in its source."""
 
 import importlib.machinery
 import importlib.util
@@ -28,7 +28,7 @@ _ANY = {toolhooks.permission_ask.__name__: False, modelhooks.chat_messages_trans
 
 
 def hooks_of_source(each: Registrant, imports: Imports) -> tuple[Specs, bool]:
-    """Return the hooks that the source names, `required` if it says so, and whether all was read.
+    """Return the hooks in the source, `required` if it says so, and whether all of it was read.
 
     The source is not run, so a hook that a comment names counts, too: a plugin that is not
     understood, or cannot be read, is taken for the guard that it may be.
@@ -51,7 +51,7 @@ def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
 
 
 def _named(content: bytes, *, is_source: bool) -> Iterator[tuple[str, bool]]:
-    """Yield the hooks that a file names, and whether they are required; a compiled one may be."""
+    """Yield the hooks that a file names, and whether they are required; a guess if compiled."""
     hooks = core_specs().keys() - _NO_GUARDS
     if not is_source:
         required = b"required" in content
@@ -72,7 +72,7 @@ def _absent(*, required: bool) -> Callable[..., object]:
 
 
 def _sources(each: Registrant, imports: Imports) -> Iterator[tuple[bytes | None, bool]]:
-    """Yield the files' content, None if unreadable, and whether it is source code."""
+    """Yield each file's content, None if unreadable, and whether it is source code."""
     if each.file is not None:
         yield each.file.content, True
         if each.file.path.name == "__init__.py":

@@ -1,4 +1,4 @@
-"""Plugins before they are imported: where they come from, and who forbids which."""
+"""Plugins before they are imported: their sources, and who forbids them."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The sources of an App's plugins, and the facts that decide about them.
+    """The sources of an App's plugins, and the facts that decide which of them load.
 
     `extra` are objects that are plugins, too, the newest of all. Those that are not `fitting` are
     left out. `locate` says where a dotted key of the configuration stands. `on_failure` hears of
@@ -54,7 +54,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     on_failure: Callable[[PluginFailed], None]
 
     def candidates(self, imports: Imports) -> list[Registrant]:
-        """Return all that can be loaded; files import one another by these `imports`."""
+        """Return all plugins that can be loaded; files import one another through `imports`."""
         tables = self.config.plugins
         found = [
             *self._distributions(),
@@ -69,7 +69,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     def project(
         self, decision: Decision, imports: Imports, others: Sequence[Registrant]
     ) -> list[Registrant]:
-        """Return the plugins of the project's files by the decision, without the `others`."""
+        """Return the plugins of the project's files that the decision allows, without `others`."""
         builtin = {each.name for each in others if each.origin == "builtin"}
         found = _from_project(decision, imports, others)
         return [self._settled(each, builtin) for each in found]
@@ -163,7 +163,7 @@ def _from_project(
 
 
 def _with_neighbours(files: Sequence[CodeFile], imports: Imports) -> list[Registrant]:
-    """Return the user's files as plugins, which can import their neighbours."""
+    """Return the user's files as plugins that can import the files next to them."""
     imports.add(with_neighbours(files))
     return [_from_file(file, "user", imports) for file in files]
 

@@ -1,4 +1,4 @@
-"""Discovery of plugins: installed distributions, and files that are run from their bytes.
+"""Discovery of plugins: installed distributions, and files whose bytes are run.
 
 The metadata of a distribution names the versions of Pegboard that it is for.
 """
@@ -76,7 +76,7 @@ ProblemKind = Literal[
 
 
 class PluginProblem(msgspec.Struct, frozen=True):
-    """Something about a plugin that its user should know; `text` is one line.
+    """A problem of a plugin that its user should know; `text` is one line.
 
     `replaced` is a notice: a later origin's tool stands for an earlier one's. `options` are wrong
     settings of a plugin, or settings of none, and `order` is about what plugins say of one another.
@@ -91,7 +91,7 @@ class PluginProblem(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """The text, behind the plugin's name where it does not contain it."""
+        """The text, with the plugin's name in front unless it contains the name."""
         return self.text if self.plugin in self.text else f"{self.plugin}: {self.text}"
 
 
@@ -116,7 +116,7 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
 
 
 def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | PluginProblem:
-    """Return the result of foreign code, or its error, for a plugin without a name yet.
+    """Return the result of foreign code, or its error as a problem without a plugin's name.
 
     `where` is put before the reason, with the line of `file` in which it is. The code has
     `IMPORT_LIMIT_S`, where the process can set a timer.
@@ -133,7 +133,7 @@ def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | 
 
 
 class _ImportLimitError(BaseException):
-    """The end of an import that takes too long; no `except Exception` of the code catches it."""
+    """The end of an import that takes too long; a subclass of BaseException, to pass `except`."""
 
 
 @contextmanager
@@ -276,7 +276,7 @@ def _read_once(entry: str, _changed_ns: int) -> tuple[tuple[str, str, str, str],
 
 
 def _distributions(entry: str) -> Iterator[tuple[str, str, str, str]]:
-    """Of each distribution of a path entry: name, version, text of its entry points, headers."""
+    """Yield each distribution's name, version, text of entry points and header file."""
     folder = Path(entry)
     if not folder.is_dir():
         if folder.exists():
@@ -354,7 +354,7 @@ _COMPARED: Mapping[str, Callable[[_Release, _Release], bool]] = {
 
 
 def unmet(metadata: Path, version: str) -> str:
-    """Return the requirement on Pegboard that this version does not meet, as `>=99`, or "".
+    """Return the requirement on Pegboard that `version` does not meet, as `>=99`, or "".
 
     It is in the headers of `METADATA` or `PKG-INFO`. Requirements of extras do not count, and
     letters after the numbers of a version are ignored.

@@ -1,4 +1,4 @@
-"""Files of code that import one another: from their bytes, and from nowhere else."""
+"""Files of code that import one another, from their bytes alone."""
 
 import builtins
 import os
@@ -13,7 +13,7 @@ _PACKAGE = "__init__.py"
 
 
 class Imports:
-    """The modules that files make for one App, each with a unique name.
+    """The modules of one App's code files, each with a unique name.
 
     A file imports what is installed first, and then, as `helper` or `.helper`, what is beside it:
     of files that are known here alone, as their bytes were read. No cached byte code is read or
@@ -49,7 +49,7 @@ class Imports:
         return module
 
     def below(self, folder: Path, name: str) -> ModuleType | None:
-        """Return the module or package with this name in a folder, None if no known file is it."""
+        """Return the module or package with this name in a folder, None if no known file has it."""
         for path in (folder / f"{name}.py", folder / name / _PACKAGE):
             if path in self._files:
                 return self.load(self._files[path])
@@ -67,14 +67,14 @@ class Imports:
                 yield file.content
 
     def forget(self, files: Iterable[CodeFile]) -> None:
-        """Know these files no longer, so that their next bytes count."""
+        """Remove these files, so that their next bytes count."""
         for file in files:
             self._files.pop(file.path, None)
             if file.path in self._modules:
                 self._forget(file.path)
 
     def close(self) -> None:
-        """Let go of all modules, so that they can be freed."""
+        """Release all modules, so that they can be freed."""
         for path in tuple(self._modules):
             self._forget(path)
 

@@ -26,7 +26,7 @@ from pegboard.trust.decisions import Decision
 
 
 class PluginChange(NamedTuple):
-    """The project's plugins before and after a reload, and what is wrong with them."""
+    """The project's plugins before and after a reload, and the problems of the new ones."""
 
     old: tuple[Registrant, ...]
     new: tuple[Registrant, ...]
@@ -34,7 +34,7 @@ class PluginChange(NamedTuple):
 
 
 class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One plugin as a user sees it.
+    """One plugin as a user sees it in lists.
 
     `table` is the name of its settings, `location` its file, or its import name, `distribution`
     what has installed it. `blocked` ones were not imported: `error` says by whose word. `load_ms`
@@ -65,7 +65,7 @@ RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
 
 
 class Register:
-    """The plugins of one App; `load` has them, and `tools` are there after `collect_tools`."""
+    """The plugins of one App: `load` imports them, `collect_tools` fills `tools`."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -128,7 +128,7 @@ class Register:
         await self._admit(found, imports, ())
 
     def find(self) -> tuple[PluginInfo, ...]:
-        """Return the plugins that `load` would import, oldest first, without importing them.
+        """Return the plugins that `load` would import, oldest first, without importing any.
 
         Their hooks, tools and options are not known.
         """
@@ -167,7 +167,7 @@ class Register:
         others: Sequence[Registrant],
         before: Sequence[Registrant] = (),
     ) -> None:
-        """Import and register the plugins that were found, and keep the others that there are.
+        """Import and register the found plugins, and keep the loaded `others`.
 
         Those of `before` replace their successors that cannot be imported.
         """
@@ -220,7 +220,7 @@ class Register:
         return offers
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Replace the plugin's tools from here on; return what is wrong with them, a line each.
+        """Replace the plugin's tools from now on; return the problems, a line each.
 
         They pass the checks of tools that a plugin registers.
 
@@ -291,7 +291,7 @@ class Register:
         return replace(config, permission=(*rules[:end], *fitting, *rules[end:]))
 
     def _cautions(self, failed: Sequence[str]) -> Iterator[Answer[Rule]]:
-        """For the tools of plugins whose own rules are not known: that they are asked about."""
+        """Yield rules that ask for the tools of failed plugins, whose own rules are unknown."""
         for each in self._plugins:
             names = {self.tools[name].permission for name in each.tools if each.key in failed}
             for name in sorted(names - RESERVED):
@@ -299,7 +299,7 @@ class Register:
                 yield Answer(each.name, each.origin, rule, each.key)
 
     async def aclose(self) -> None:
-        """End what plugins still do and let go of modules that were made from files."""
+        """End the work of plugins and release the modules that were made from files."""
         await self.hooks.aclose()
         await self.belongings.aclose()
         for each in self._imports:
@@ -314,7 +314,7 @@ class Register:
 
 
 def _predecessor(each: Registrant, before: Sequence[Registrant]) -> Registrant | None:
-    """Return the plugin that the same file was before, if it was loaded."""
+    """Return the loaded plugin that was made from the same file before, if any."""
     same = (old for old in before if (old.name, old.location) == (each.name, each.location))
     return next((old for old in same if old.plugin is not None), None)
 
@@ -326,7 +326,7 @@ def _offer(by: Registrant, tool: Tool) -> Offer:
 def _enroll(
     plugins: Sequence[Registrant], registry: Registry, imports: Imports, hooks: Hooks
 ) -> None:
-    """Register what they have, once all have brought their own hooks."""
+    """Register the implementations of plugins, after the hooks that all of them specify."""
     for each in plugins:
         if each.plugin is not None:
             with hooks.loading(each.name, f"hook {BRINGING}"):
@@ -340,7 +340,7 @@ def _enroll(
 
 
 def _stand_in(each: Registrant, registry: Registry, imports: Imports) -> None:
-    """Let the hooks of a plugin that could not be loaded refuse what it would have guarded."""
+    """Let the guard hooks of a plugin that could not be loaded refuse."""
     from pegboard.loading.absent import hooks_of_source  # nobody else pays for it
 
     if functions := dict(marked(each.unfit)):
@@ -351,7 +351,7 @@ def _stand_in(each: Registrant, registry: Registry, imports: Imports) -> None:
 
 
 def _flaw(answer: Answer[Rule], owner: str) -> str:
-    """Return why the plugin may not have this rule, "" if it may; `owner` has its tool."""
+    """Return why the plugin may not have this rule, "" if it may; `owner` registered the tool."""
     name = answer.value.permission
     text = f"its rule about the permission {name} is left out"
     if set("*?") & set(name):

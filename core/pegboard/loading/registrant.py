@@ -52,18 +52,18 @@ class Belongings:
         self._http: PluginHttp | None = None
 
     def values(self) -> tuple[str, ...]:
-        """Return all secrets of plugins, for what must not show them."""
+        """All secrets of plugins, which no output may show."""
         named = (value for name, value in self._env.items() if name.startswith(_VARIABLE))
         found = {*named, *(self.store.values() if self.store else ()), *self._hidden} - {""}
         return tuple(sorted(found, key=len, reverse=True))
 
     def secret(self, plugin: str, name: str) -> str | None:
-        """Of the environment, else what is kept."""
+        """Return a secret from the environment, else the stored one."""
         given = self._env.get(variable_of(plugin, name))
         return given or (self.store.secret(plugin, name) if self.store else None)
 
     def hide(self, values: Iterable[str]) -> None:
-        """Treat these values as secrets, too: options of plugins can be secret."""
+        """Treat these values as secrets too, since options of plugins can be secret."""
         self._hidden.update(values)
 
     @property
@@ -82,7 +82,7 @@ class Belongings:
 
 
 class Handle:
-    """One plugin's share of them; `Plugin` is what it is to plugins."""
+    """One plugin's folders, log and secrets; the plugin sees it as `Plugin`."""
 
     def __init__(self, name: str, belongings: Belongings, options: object) -> None:
         self.name = name
@@ -120,7 +120,7 @@ class Handle:
         return self._belongings.http
 
     def secret(self, name: str) -> str | None:
-        """Of the environment, else the stored one."""
+        """Return a secret from the environment, else the stored one."""
         return self._belongings.secret(self.name, name)
 
     def _folder(self, root: Path) -> Path:
@@ -130,7 +130,7 @@ class Handle:
 
 
 class Registrant(msgspec.Struct, kw_only=True, eq=False):
-    """A plugin; `file` is the file that it is made from, if any.
+    """A plugin; `file` is the file that it is made from, None for an installed one.
 
     `table` is the name of its settings: its own name, or with its distribution or origin and a
     slash before it where a built-in plugin has that name, or the user has written it so. `key`
@@ -167,11 +167,11 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def full_name(self) -> str:
-        """The name that is unique among plugins of its name: `house-plugins/guard`."""
+        """The name with the distribution, unique among plugins: `house-plugins/guard`."""
         return f"{self.distribution or self.origin}/{self.name}"
 
     def enter(self, others: "Sequence[Registrant]") -> PluginProblem | None:
-        """Import the plugin unless it may not be or cannot be; what is wrong with it."""
+        """Import the plugin if it is allowed; return the problem if that fails."""
         self.error = self.forbidden
         if self.forbidden:
             return None
@@ -202,7 +202,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         belongings: Belongings,
         namesakes: Sequence[str] = (),
     ) -> list[PluginProblem]:
-        """Give the plugin its options; leave it out, with the reason, if they are wrong.
+        """Check the plugin's options and store them; leave the plugin out if they are invalid.
 
         `namesakes` are the names of settings of all plugins that are called like this one.
         """
@@ -232,14 +232,14 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         return replace(problem, plugin=self.name)
 
     def _twin(self, others: "Sequence[Registrant]") -> "Registrant | None":
-        """Return the plugin of this name that another installed distribution has brought."""
+        """Return the plugin with this name from another installed distribution."""
         if self.origin != "installed":
             return None
         same = (each for each in others if (each.origin, each.name) == (self.origin, self.name))
         return next((each for each in same if each.plugin), None)
 
     def _unheard(self, table: Mapping[str, object], namesakes: Sequence[str]) -> "tuple[Flaw, ...]":
-        """Return the options that no plugin reads: each built-in plugin declares its options."""
+        """Return the options that the plugin does not declare, as flaws."""
         if self.origin != "builtin":
             return ()
         others = [f'[plugins."{each}"]' for each in namesakes if each != self.table]
@@ -269,7 +269,7 @@ class Flaw(msgspec.Struct, frozen=True):
 
 
 class Judged(NamedTuple):
-    """The options as the class that the plugin declares, and what is wrong with them.
+    """The options as the class that the plugin declares, and the flaws in them.
 
     `value` is unusable if something is wrong. `secrets` are the options that are masked; "" stands
     for all of them.
@@ -350,7 +350,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def _has_secret(hint: object, inside: frozenset[type]) -> bool:
-    """Return whether a type is one for secrets, or has one in it."""
+    """Return whether a type is for secrets, or contains such a type."""
     if isinstance(hint, type) and hint.__name__ in ("SecretStr", "SecretBytes"):
         return True
     if any(_is_mark(each) for each in getattr(hint, "__metadata__", ())):

@@ -70,7 +70,7 @@ def _stub(function: Callable[..., object]) -> Callable[..., object]:
 
 
 class Registry:
-    """The plugins of one App, oldest first, and what is wrong with their hooks."""
+    """The plugins of one App, oldest first, and the problems with their hooks."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -149,7 +149,7 @@ class Registry:
         *,
         known: bool = True,
     ) -> None:
-        """Let those of the hooks that guard something refuse, as their plugin is not loaded.
+        """Make the guard hooks among `functions` refuse, because their plugin is not loaded.
 
         Where what it has is not `known`, nothing runs without it, and one line says so.
         """
@@ -180,7 +180,7 @@ class Registry:
         return hook if hook in self._specs else nearest[0] if nearest else hook
 
     def _guards(self, hook: str, function: Callable[..., object]) -> bool:
-        """Return whether what the hook is asked about must not go on without it."""
+        """Return whether the operation that calls the hook must stop without the function."""
         kind = mark_of(self._specs[hook]).kind if hook in self._specs else None
         is_required_fold = kind == "fold" and said_by(function).required
         return kind == "strictest" or is_required_fold or hook == _RULES
@@ -211,7 +211,7 @@ class Registry:
         return {hook: each for hook, each in found.items() if each}
 
     def _with_what_it_requires(self, each: Implementation) -> Implementation | None:
-        """Return the implementation; None, or one that refuses, if a required plugin is missing."""
+        """Return the implementation; if a required plugin is missing, a refusing one or None."""
         names = {registrant.name for registrant in self._plugins.values()}
         missing = [name for name in said_by(each.function).requires if name not in names]
         if not missing or each.refusal:
@@ -287,7 +287,7 @@ def _off(registrant: Registrant) -> str:
 
 
 def _known(function: Callable[..., object], spec: Callable[..., object]) -> tuple[str, ...]:
-    """Return the arguments that the implementation may have; a wrapper has one more."""
+    """Return the arguments that an implementation may take; a wrapper may take one more."""
     arguments = _arguments_of(spec)
     return (CALL, *arguments) if said_by(function).wrapper else arguments
 

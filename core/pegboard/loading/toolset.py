@@ -70,7 +70,7 @@ def emptiness(each: Registrant) -> PluginProblem | None:
 
 
 def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[PluginProblem]]:
-    """Choose the tools that count by id, and return problems with the others.
+    """Choose one tool per id, and return the problems with the others.
 
     Within an origin the first tool of an id counts, later ones clash. A tool that replaces one of
     another origin takes over its service.

@@ -1,1 +1,1 @@
-"""The opening of an App, and the reload of its parts when a project's code changes."""
+"""The opening of an App, and the reload of a project's code when it changes."""

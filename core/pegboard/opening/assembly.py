@@ -1,4 +1,4 @@
-"""The assembling of an App: its engine with the database open and what plugins register."""
+"""The assembly of an App: its engine, with the database open and the plugins' objects."""
 
 import asyncio
 import os
@@ -136,7 +136,7 @@ async def close(engine: Engine, reload: Reload) -> None:
 
 
 async def _enclosure(engine: Engine) -> "Enclosure | None":
-    """Return where processes are enclosed, None where the user has not asked for it."""
+    """Return the enclosure of processes, None where the user has not asked for one."""
     if engine.config.sandbox == "off":
         return None
     from pegboard.enclosing import Site  # nobody else pays for it
@@ -173,7 +173,7 @@ async def _opener(
 
 
 async def _budget(register: Register, config: Config) -> OpenBudget:
-    """Return the budget of a plugin; without a plugin there are no limits.
+    """Return the function of a plugin that opens budgets; without a plugin, one without limits.
 
     :raises ConfigError: when the user has set limits and no plugin keeps them.
     """

@@ -1,4 +1,4 @@
-"""A resource that is opened by awaiting it, or by entering it as a block."""
+"""A resource that is opened by awaiting it or by entering it as a block."""
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager

@@ -1,4 +1,4 @@
-"""The options of an App: configuration, trust, plugins, and the database that they open."""
+"""The options of an App: configuration, trust, plugins and database."""
 
 import os
 from collections import deque
@@ -75,7 +75,7 @@ class AppTools:
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """The options with the project and the surroundings that they are about, and who hears of it.
+    """The options with the project they apply to, and the receivers of reports.
 
     `failures` are the newest ones of plugins.
     """
@@ -92,7 +92,7 @@ class Opening(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, directory: Path, options: AppOptions) -> "Opening":
-        """Of an App for this directory.
+        """Return the opening of an App for this directory.
 
         :raises InvalidInputError: when it is not a directory.
         """
@@ -144,7 +144,7 @@ class Opening(msgspec.Struct, frozen=True):
         return self.decide(files, decision.named, answer=self.options.trust)
 
     async def named_files(self, register: Register) -> tuple[Path, ...]:
-        """Return the project's files that plugins of others want trusted, as far as they exist."""
+        """Return the existing project files that other plugins want trusted."""
         answers = await register.hooks.collect(apphooks.trusted_files, workspace=self.workspace)
         root = self.workspace.worktree.resolve()
         found = [each.value.resolve() for each in answers if each.origin != "project"]

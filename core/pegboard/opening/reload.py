@@ -1,4 +1,4 @@
-"""The named parts of plugins, a database among them; and a project's code, loaded again.
+"""The objects that plugins give by name, and the reload of a project's changed code.
 
 A project's code is looked at before each prompt while its App is open.
 
@@ -31,7 +31,7 @@ from pegboard.trust.decisions import Decision
 
 @dataclass(slots=True, kw_only=True)
 class Reload:
-    """Has the engine hold what plugins bring, those of the project's files as they are trusted.
+    """Keeps the engine's plugin objects current, those of the project's files as they are trusted.
 
     `said` is the configuration without plugins' rules, `written` are the user's own. `seen` is the
     newest decision. What was said for the App alone holds: with True for what was there when it was
@@ -57,7 +57,7 @@ class Reload:
         self._loaded = self.engine.decision
 
     async def collect(self) -> None:
-        """Ask the plugins for what has a name.
+        """Collect the named objects of all plugins.
 
         :raises RequiredHookError: when a wrapper of providers that is required fails.
         :raises ConfigError: for settings of an agent that cannot be used.
@@ -67,7 +67,7 @@ class Reload:
         self._have(await self._wrapped(self._answers))
 
     async def _renew(self, change: PluginChange) -> Iterable[str]:
-        """Use what the project's plugins bring now; return what cannot count yet, a line each."""
+        """Use the new objects of the project's plugins; return the unusable ones, a line each."""
         lines = list(_unheard(change))
         await self._collect_plain()
         gone = {each.key for each in change.old}
@@ -150,14 +150,14 @@ class Reload:
 
     @property
     def untrusted(self) -> tuple[Path, ...]:
-        """The files whose present content the user has not trusted."""
+        """The files whose current content the user has not trusted."""
         if self.seen.trusted:
             return ()
         old = self._loaded.files if self._loaded.trusted else {}
         return tuple(path for path, content in self.seen.files.items() if old.get(path) != content)
 
     async def look(self) -> None:
-        """Load the code that the user has trusted since; report once what is not yet trusted."""
+        """Load the code that the user has trusted since; report untrusted changes once."""
         if self.opening.options.trust is False:
             return
         async with self._looking:
@@ -226,7 +226,7 @@ def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
 
 
 def _unheard(change: PluginChange) -> Iterator[str]:
-    """Yield what of the changed plugins starts or ends only when the project is opened again."""
+    """Yield the parts of the changed plugins that only reopening the project starts or ends."""
     opening = {name for name, spec in core_specs().items() if mark_of(spec).when == "open"}
     for seen, others, what in (
         (change.new, change.old, "counts once"),

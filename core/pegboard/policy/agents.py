@@ -1,4 +1,4 @@
-"""Agents: those of plugins as the configuration changes them, and the rulesets of each."""
+"""Agents: those of plugins with the configuration's changes, and their rulesets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -77,7 +77,7 @@ def _new(name: str, closed: Iterable[str]) -> Agent:
 
 
 def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
-    """Deny a subagent the tools that need the user, unless its own rules name them."""
+    """Deny a subagent the tools that need a user, unless its own rules name them."""
     if agent.mode != "subagent":
         return agent
     rules = tuple(
@@ -204,7 +204,7 @@ def exposure_of(tool: Tool, config: Config, agent: str) -> tuple[Exposure | None
 
 
 def last_fitting(patterns: Iterable[str], tool: Tool) -> str | None:
-    """Return the last pattern that fits a tool's id or permission, None if none does."""
+    """Return the last pattern that matches a tool's id or permission, None if none does."""
     fitting = None
     for pattern in patterns:
         if matches_pattern(pattern, tool.id) or matches_pattern(pattern, tool.permission):

@@ -27,7 +27,7 @@ class Clock:
 
     @classmethod
     def current(cls) -> "Clock":
-        """Return the clock of the work that this task does, or a new one outside of such work.
+        """Return the clock of the work that the current task does, or a new one outside of work.
 
         It is the clock of the tool call, hook or subagent that calls, and stops while the user is
         asked, so `async with Clock.current().limit(30)` limits the work and not the user.
@@ -40,15 +40,15 @@ class Clock:
         return at - self._stood_s
 
     def timing(self) -> AbstractContextManager[None]:
-        """Return a block that this clock times, with its tasks; the outer work's clock stops."""
+        """Return a block that this clock times, child tasks included; the outer clock stops."""
         return _Timing(self)
 
     def awaited(self) -> AbstractContextManager[None]:
-        """Return a block in which the current work waits for the work of this clock."""
+        """Return a block in which the caller's work waits for the work of this clock."""
         return _Waiting(self, _CURRENT.get())
 
     def awaited_by(self, waiting: "Clock | None") -> AbstractContextManager[None]:
-        """Return a block in which another clock's work waits for this one's; never for itself."""
+        """Return a block in which another clock's work waits for this one's, if they differ."""
         return _Waiting(self, waiting)
 
     @asynccontextmanager
@@ -101,7 +101,7 @@ class Clock:
             waiting.stop()
 
     def remove_waiting(self, waiting: "Clock") -> None:
-        """Take one `add_waiting` back."""
+        """Undo one `add_waiting`."""
         self._waiting.remove(waiting)
         if self._stops:
             waiting.go_on()
@@ -117,7 +117,7 @@ class Clock:
                 each.stop()
 
     def go_on(self) -> None:
-        """Take one `stop` back."""
+        """Undo one `stop`."""
         self._stops -= 1
         if not self._stops:
             self._stood_s += asyncio.get_running_loop().time() - self._stopped_at
@@ -181,7 +181,7 @@ class _Timing:
 
 
 class Slots:
-    """A semaphore: a number of slots, for which others wait in their order.
+    """A semaphore whose waiters get a free slot in the order of their arrival.
 
     The wait has no limit of its own. The clock of the waiting work stops while somebody is asked
     about work that has a slot.

@@ -1,7 +1,4 @@
-"""The permission requests that wait for an answer, and what an answer settles.
-
-The questions to the user that wait for an answer.
-"""
+"""The permission requests and the questions to the user that wait for an answer."""
 
 import asyncio
 import json
@@ -65,7 +62,7 @@ Note = Callable[[PermissionAnswer, Callable[[], None]], Coroutine[Any, Any, None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A request that waits; `allowed` says whether other answers allow it by now.
+    """A waiting request; `allowed` says whether other answers allow it by now.
 
     `kept` is done once the answer is: with why it could not be, or None.
     """
@@ -76,7 +73,7 @@ class Waiting:
     allowed: Callable[[], Awaitable[bool]] | None
 
     async def settle(self, note: Note) -> None:
-        """Take the answer to its effect."""
+        """Apply the answer."""
         try:
             await note(self.answer.result(), self._keep)
         except Exception as error:
@@ -144,11 +141,11 @@ class PendingRequests:
         return await self.answer(request_id, PermissionAnswer(reply=reply, message=message))
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny one request, because no user is there to answer it; it raises what `answer` does."""
+        """Deny one request because no user is there to answer; raise what `answer` raises."""
         await self.answer(request_id, PermissionAnswer(reply="reject", by="nobody"))
 
     async def answer(self, request_id: str, answer: PermissionAnswer) -> PermissionRequest:
-        """Answer a request, and return it once the answer is kept, as far as it goes.
+        """Answer a request; return it once the answer is stored, as far as it must be.
 
         A `reject` rejects all requests of its session, and its message goes to all of them.
 
@@ -168,7 +165,7 @@ class PendingRequests:
         return request
 
     async def recheck(self) -> tuple[PermissionRequest, ...]:
-        """Answer the requests, of any session, that are allowed by now with `always`; these."""
+        """Answer the requests of any session that are allowed by now with `always`; return them."""
         self.rechecks += 1
         settled = []
         for each in tuple(self._open.values()):
@@ -195,7 +192,7 @@ class PendingRequests:
 
 
 def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """Return the text for a model whose request cannot be answered."""
+    """Return the text for a model whose request no user can answer."""
     patterns = request.patterns or _ANYTHING
     wanted = json.dumps(", ".join(patterns)[:_SHOWN_CHARACTERS], ensure_ascii=False)
     why = f" ({because.reason})" if because and because.reason else ""
@@ -276,7 +273,7 @@ class Questions:
             self._open.pop(request.id, None)
 
     def answer(self, request_id: str, answers: Answers) -> QuestionRequest:
-        """Answer a request, each question by some labels or by none, and return it.
+        """Answer a request, with any number of labels per question, and return it.
 
         :raises NotFoundError: when no request of this id waits.
         :raises InvalidInputError: when there is not one answer for each question.

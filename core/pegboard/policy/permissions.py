@@ -89,7 +89,7 @@ def literally(text: str) -> str:
 
 
 def _below_home(pattern: str) -> str | None:
-    """Return the rest of a pattern after `~` or `$HOME` at its start, None for other patterns."""
+    """Return the rest of a pattern after `~` or `$HOME`, None for other patterns."""
     for sign in ("~", "$HOME"):
         if pattern == sign or pattern.startswith(f"{sign}/"):
             return pattern.removeprefix(sign)

@@ -1,4 +1,4 @@
-"""Names for plugins that run programs, or enclose them."""
+"""The public names for plugins that run or enclose programs."""
 
 from pegboard import late_names
 

@@ -37,7 +37,7 @@ class _Running:
 
 
 class ToolProcesses:
-    """The processes of one App's tools: within bounds, in the background, none after its end."""
+    """The processes of one App's tools, within limits; none outlives the App."""
 
     def __init__(self, limits: ProcessLimits) -> None:
         self._bounds = Bounds(limits)
@@ -117,7 +117,7 @@ class ToolProcesses:
 
 
 class SessionBackground:
-    """`BackgroundAccess` for the tools of one session."""
+    """The `BackgroundAccess` of one session's tools."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class SessionBackground:
         self._started = 0
 
     def listed(self) -> tuple[BackgroundProcess, ...]:
-        """Return all processes, the oldest first; of ended ones the last fifty."""
+        """Return all running processes, the oldest first, and the last fifty that have ended."""
         return tuple(each.process for each in self._running.values())
 
     async def start(
@@ -182,7 +182,7 @@ class SessionBackground:
         return running.process
 
     async def stop(self, process_id: str) -> BackgroundProcess:
-        """End the process and all that it started, with SIGTERM first; its final state.
+        """End the process and all that it started, with SIGTERM first; return its final state.
 
         :raises ToolError: when the session has no such process.
         """
@@ -193,7 +193,7 @@ class SessionBackground:
         return running.process
 
     async def aclose(self) -> None:
-        """End all processes, begin no other, and wait until they have ended."""
+        """End all processes, start no new ones, and wait until they have ended."""
         self._closed = True
         tasks = {each.task for each in self._running.values()}
         for task in tasks:

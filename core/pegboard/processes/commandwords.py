@@ -1,4 +1,4 @@
-"""The programs that a command line may run, for policies: in doubt it says yes."""
+"""The programs that a command line may run, for policies; in doubt the answer is yes."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A process family: a process with all its descendants, their memory, and their end."""
+"""A process family: a process with all its descendants, their memory, and how to end them."""
 
 import os
 import re
@@ -163,7 +163,7 @@ def refuse_within_tool(command: str) -> None:
 
 
 def _send(pids: Collection[int], number: int) -> None:
-    """Send a signal to parents before their children, at whose end a shell would go on."""
+    """Send a signal to parents before their children, since a shell goes on after a child's end."""
     parents = {pid: status.parent for pid in pids if (status := _status(pid))}
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
@@ -215,7 +215,7 @@ def program_seal(prefix: str) -> int:
 
 
 def _seal(pid: int) -> int:
-    """Return the seal of a process, 0 for none."""
+    """Return the seal of a process, 0 for a process without one."""
     try:
         found = re.search(rb"^Max file locks +(\d+)", _read(f"/proc/{pid}/limits"), re.MULTILINE)
     except OSError:

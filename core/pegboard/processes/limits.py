@@ -1,4 +1,4 @@
-"""Limits on the processes of one tool call: processes, memory, files, and their enforcement.
+"""Limits on one tool call's processes: number, memory, open files, and their enforcement.
 
 A limit that the kernel enforces is set by a shell before it becomes the program, or by a control
 group. The others are limits on a whole family of processes, which is watched ten times a second or
@@ -51,27 +51,27 @@ LONGEST_BYTES = (128 << 10) - 1
 
 
 class Groups:
-    """The control groups of one App, each for at most `tasks` threads, if they can be made."""
+    """The control groups of one App, each for at most `tasks` threads, where they can be made."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
         self._left: list[Path] = []
 
     def new(self) -> "ControlGroup | None":
-        """Make a new empty group; return None where that is impossible."""
+        """Make an empty group; return None where that is impossible."""
         if self._parent is None:
             return None
         self.sweep()
         return _made(self._parent, self._tasks)
 
     def remove(self, group: "ControlGroup") -> None:
-        """Remove a group; one that the kernel still holds is removed with a later one."""
+        """Remove a group; one that is still busy is removed later with another."""
         self._left.append(group.folder)
         self.sweep()
 
     @cached_property
     def _parent(self) -> Path | None:
-        """The folder of our own group, if groups can be made there that count threads."""
+        """Return the folder of our own group if groups that count threads can be made in it."""
         for folder in _own_groups():
             group = _made(folder, self._tasks)
             if group is not None:
@@ -86,7 +86,7 @@ class Groups:
 
 
 class ControlGroup:
-    """One group; a process that writes `0` to `door` is in it, with all that it starts."""
+    """A control group; a process that writes `0` to `door` enters it with all that it starts."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -137,7 +137,7 @@ def _removed(folder: Path) -> bool:
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The state of the machine: its threads, and its free memory in bytes."""
+    """The machine's state: its threads, and its free memory in bytes."""
 
     threads: int
     free: int
@@ -228,7 +228,7 @@ class Bounds:
         return " ".join(parts)
 
     def _most_of_the_user(self) -> str:
-        """Return the most threads that the user may have: the present ones, and our share.
+        """Return the thread limit for the user: the present threads and the allowed new ones.
 
         The kernel counts all threads of the user. Empty where it enforces no limit: root has none,
         and not every system counts.
@@ -245,7 +245,7 @@ class Bounds:
 
 
 def without_limits(output: bytes) -> bytes:
-    """Return a bash's message about an error of syntax as it is for the line alone."""
+    """Remove the traces of the limits from a bash message about a syntax error."""
     return output.replace(f"`{_BEFORE}".encode(), b"`", 1)
 
 
@@ -257,7 +257,7 @@ def _sealed(seal: int) -> str:
 
 
 class FamilyWatch:
-    """The look at one family of processes, from before its start; it keeps count limits whole."""
+    """The watch over one family's processes, from before its start, for limits on counts."""
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ class FamilyWatch:
         self.tick_s = ALONE_TICK_S if alone else TICK_S
 
     def exceeded(self) -> str:
-        """Describe the exceeded limit for the user, "" while there is none.
+        """Describe the exceeded limit for the user, "" while no limit is exceeded.
 
         It costs two reads of the kernel's counts while the machine has lost fewer threads, and less
         than half of the memory, than the family may take. Else, and every `LOOK_S` in any case, it
@@ -304,7 +304,7 @@ class FamilyWatch:
 
 
 def machine() -> Machine:
-    """Read the kernel's counts; zeros if it has none."""
+    """Read the machine's state from the kernel; zeros where it has no counts."""
     threads = re.search(rb"/(\d+)", _read("/proc/loadavg"))
     free = re.search(rb"MemAvailable:\s+(\d+)", _read("/proc/meminfo"))
     return Machine(int(threads[1]) if threads else 0, int(free[1]) << 10 if free else 0)
@@ -326,7 +326,7 @@ def _anonymous(pids: Iterable[int]) -> int:
 
 
 def _own(pids: Iterable[int]) -> int:
-    """Sum it with shared pages counted once; slow, because the kernel walks through all pages."""
+    """Sum the memory of processes with shared pages counted once; slow, for the kernel."""
     found = (re.search(rb"Pss_Anon:\s+(\d+)", _read(f"/proc/{pid}/smaps_rollup")) for pid in pids)
     return sum(int(each[1]) << 10 for each in found if each)
 

@@ -77,17 +77,17 @@ class Output:
 
     @property
     def truncated(self) -> bool:
-        """Whether `text` is not all of it."""
+        """Whether `text` lacks a part of the output."""
         return self.total > self._limit
 
     @property
     def path(self) -> Path | None:
-        """The file with the whole, if there is one."""
+        """The file with the whole output, if there is one."""
         return self._path
 
     @property
     def text(self) -> str:
-        """The kept text, with a note in the place of what was left out."""
+        """The kept text, with a note in place of the omitted part."""
         return self._cut() if self.truncated else (self._head + self._tail).decode(errors="replace")
 
     def _cut(self) -> str:

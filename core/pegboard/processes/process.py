@@ -48,7 +48,7 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     spill_dir: Path | None = None,
     bounds: Bounds | None = None,
 ) -> ProcessResult:
-    """Run a process; neither it nor anything that it started outlives the call.
+    """Run a process; neither it nor its children outlive the call.
 
     It runs in a session of its own with closed input; stdout and stderr are one stream. Of
     more than `limit_bytes` the head and the tail are kept, and the whole (64 MiB at most) goes
@@ -95,7 +95,7 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
 
 
 class ProgramResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a program; `exit_code` is None when it had to be ended.
+    """The end of a program; `exit_code` is None when it had to be killed.
 
     `output` is what it printed; when it printed more than it may it was `flooded`, and the rest
     is lost. Of `errors`, which is standard error, there are 64 KiB at most.
@@ -201,7 +201,7 @@ async def _watch_limits(watch: FamilyWatch, family: Family) -> None:
 
 
 class _Watching(Protocol):
-    """The watch over a process while it runs."""
+    """The watch over a running process."""
 
     @property
     def tick_s(self) -> float: ...
@@ -210,7 +210,7 @@ class _Watching(Protocol):
 
 
 class _Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a process; `left`: some of its children had to be killed."""
+    """The end of a process; `left` says whether some of its children had to be killed."""
 
     exit_code: int | None
     timed_out: bool
@@ -250,7 +250,7 @@ async def _ended(
 async def _start(
     argv: Sequence[str], cwd: Path, env: Mapping[str, str], child: "_Child", family: Family
 ) -> asyncio.SubprocessTransport:
-    """Start a process with the mark of its family; a cancelled start leaves nothing of it."""
+    """Start a process with the mark of its family; a cancelled start leaves no process."""
     started: list[asyncio.SubprocessTransport] = []
 
     async def start() -> None:
@@ -281,7 +281,7 @@ async def _start(
 
 
 async def _whole(start: "asyncio.Task[None]") -> None:
-    """Wait until a start has come to its end, also when the caller is cancelled.
+    """Wait until a start has finished, also when the caller is cancelled.
 
     The end of the event loop cancels the start itself. asyncio then waits for pipes that are
     never connected, until the start is cancelled once more.
@@ -370,7 +370,7 @@ class _Child(asyncio.SubprocessProtocol):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the process has ended and asyncio has closed all of it."""
+        """Whether the process has ended and asyncio has closed its pipes."""
         return self.exited.done() and self.closed.done()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Programs that a project can bring: found, and run only if their content was trusted."""
+"""Programs that a project can bring: they run only if their content is trusted."""
 
 import hashlib
 import os
@@ -22,7 +22,7 @@ _FIRST_LINE_BYTES = 256
 
 
 class FoundProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """The path of a program, None if no program may run.
+    """The path of a program, None if no allowed program was found.
 
     `refused` says why a program of the project is skipped, and how to allow it; else "".
     """
@@ -70,7 +70,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         return FoundProgram(refused=refused)
 
     def digests(self, program: str) -> dict[str, str]:
-        """Return the digests of the project's files that run: the program, its interpreters.
+        """Return the digests of the project's files that would run: program and interpreters.
 
         Empty for a program outside of the project.
 
@@ -106,7 +106,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
                 yield path
 
     def _refusal(self, paths: Sequence[str]) -> str:
-        """Return why the first of these that is not trusted may not run; empty if all are."""
+        """Return why the first untrusted one of these paths may not run; "" if all are trusted."""
         for path in paths:
             try:
                 digests = self.digests(path)
@@ -121,7 +121,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def _interpreters(self, program: str) -> Iterator[str]:
-        """Yield the program, the one that its first line names, and so on."""
+        """Yield the program, then the interpreter that its first line names, and so on."""
         path: str | None = program
         while path is not None:
             yield path
@@ -143,7 +143,7 @@ def _name(path: str, root: Path) -> str:
 
 
 def _digest_of(path: str, root: Path) -> str:
-    """Return the digest of a project path's target, with its content if the project has it."""
+    """Return the digest of the file at the end of a path's links, if the project has it."""
     real = os.path.realpath(path)
     facts = os.stat(real)  # noqa: PTH116 - a text, resolved already
     if not Path(real).is_relative_to(root) or not stat.S_ISREG(facts.st_mode):

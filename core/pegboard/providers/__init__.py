@@ -59,7 +59,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """A tool's answer to the call `id`; `media` goes with it where the provider can."""
+    """A tool's result for the call `id`; `media` is sent along where the provider can."""
 
     id: str
     name: str
@@ -73,7 +73,7 @@ Content = Text | Reasoning | Media | Call | Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelMessage:
-    """One message of the history, in the shape that every provider can translate.
+    """One message of the history, in a form that every provider can translate.
 
     A `tool` message holds only results. The engine gives the very same object again in every
     later request of the session, so a provider keeps the encoded form in `encoded` under a key
@@ -221,7 +221,7 @@ class ToolInputEnd(msgspec.Struct, frozen=True):
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """A complete call; `input` is the JSON text as the model wrote it.
+    """A complete call; `input` is the JSON text that the model wrote.
 
     It comes only when the provider is sure that nothing was cut off. Its name is cut as that of
     `ToolInputStart`.
@@ -243,7 +243,7 @@ def _keep_beginning(call: ToolInputStart | ToolCall) -> None:
 
 
 def _check(event: msgspec.Struct, *values: object) -> None:
-    """Reject an event that cannot be stored where it is made: in the provider's code."""
+    """Reject an event that cannot be stored, so that the error arises in the provider's code."""
     try:
         check_json(values or event, f"this {type(event).__name__}")
     except InvalidInputError as error:
@@ -261,7 +261,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """The provider still waits for its server, which restarts the limit on silence.
+    """A sign that the provider still waits for its server; restarts the limit on silence.
 
     A provider that sends it limits the wait itself.
     """
@@ -335,5 +335,5 @@ class Provider(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close what is open; called once, when the App ends."""
+        """Close the provider's connections; called once, when the App ends."""
         ...

@@ -45,11 +45,11 @@ class FunctionProvider:
         self.__module__ = function.__module__
 
     def models(self) -> Sequence[Model]:
-        """Return the models that are named, else one of the provider's own name."""
+        """Return the named models, else one with the provider's own name."""
         return tuple(self._models.values())
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model of this id; if the function names no models, every id is one."""
+        """Return the model with this id; if the function names no models, every id is one."""
         unnamed = self._model(model_id) if self._takes_any else None
         return self._models.get(model_id, unnamed)
 
@@ -82,7 +82,7 @@ class FunctionProvider:
 
 
 class _Pieces:
-    """The state of one answer: the open block, if the function has begun one."""
+    """The state of one answer: its open block, if there is one."""
 
     def __init__(self) -> None:
         self.finished = False
@@ -121,7 +121,7 @@ class _Pieces:
         yield piece
 
     def ending(self) -> Iterator[StreamEvent]:
-        """Yield what is missing at the end of the answer."""
+        """Yield the events that complete the answer."""
         yield from self._closed()
         yield StreamFinish("tool-calls" if self._called else "stop")
 

@@ -1,4 +1,4 @@
-"""The order in which keys are looked for: the user's word, the environment, what is kept."""
+"""The order of places where keys are looked up: the user's choice, the environment, the store."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ class KeyStore(Protocol):
     """
 
     async def find(self, provider_id: str, config: Config) -> Key | None:
-        """Find a key as `Keys.find`, also one that the settings name by its label or a command."""
+        """Find a key as `Keys.find` does, also one that the settings name by label or command."""
         ...
 
     def source(self, provider_id: str, config: Config) -> str | None:
@@ -80,11 +80,11 @@ class Keys:
         self._variables: set[str] = set()
 
     def note(self, variables: Iterable[str]) -> None:
-        """Take these variables for those of keys, before a key is looked for."""
+        """Treat these variables as holding keys, before a key is looked up."""
         self._variables.update(variables)
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """Renew the stored sign-in of a provider with this function when it has expired."""
+        """Renew the provider's stored sign-in with this function when it has expired."""
         if self._store is not None:
             self._store.renew_with(provider_id, renew)
 
@@ -110,7 +110,7 @@ class Keys:
         return key
 
     def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
-        """Return where a key would come from, None if there is none; nothing is run or asked."""
+        """Return where a key would come from, None without one; runs and asks nothing."""
         if key := self._given(provider_id, env):
             return key.source
         return self._store.source(provider_id, self._config) if self._store else None
@@ -150,7 +150,7 @@ def _option(said: ProviderConfig) -> str:
 
 
 def unset_variables(value: object) -> tuple[str, ...]:
-    """Return the variables of the references that a value still has, as they are not set."""
+    """Return the variables that a value still refers to, because they are not set."""
     if not (isinstance(value, str) and "{env:" in value):
         return ()
     return tuple(name.strip() for name in re.findall(r"\{env:([^{}]+)\}", value))

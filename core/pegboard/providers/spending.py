@@ -1,4 +1,4 @@
-"""Tokens and money: the estimated length of a request, its cost, and the budget of a run."""
+"""Tokens and money: the estimated size of a request, its cost, and the budget of a run."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
@@ -77,7 +77,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, request: ModelRequest) -> "Need":
-        """Return the need of a request, by the length of its texts and of the longest answer."""
+        """Estimate the need of a request from the length of its texts and of the longest answer."""
         model = request.model
         read = request_tokens(request)
         read_usd = cost_of(Tokens(input=read), model.cost) or 0.0
@@ -96,7 +96,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spent(msgspec.Struct, frozen=True, kw_only=True):
-    """The usage of requests, as their providers reported it, and an estimate of the rest."""
+    """The usage of requests that providers reported, and an estimate for the others."""
 
     cost: float = 0.0
     tokens: Tokens = Tokens()
@@ -104,7 +104,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total_cost(self) -> float | None:
-        """US dollars; None if the cost of a request is not known."""
+        """The cost in US dollars; None if that of a request is not known."""
         return None if self.estimate and self.estimate.requests else self.cost
 
     def plus(self, other: "Spent") -> "Spent":
@@ -117,7 +117,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spent_on(request: ModelRequest, usage: Usage | None, written_chars: int) -> Spent:
-    """Return what a request used; without reported usage its length and the answer's count.
+    """Return the usage of a request; an estimate if the provider reported none.
 
     Usage of nothing but zeros counts as not reported, since each request has tokens.
     """
@@ -134,7 +134,7 @@ def spent_on(request: ModelRequest, usage: Usage | None, written_chars: int) -> 
 
 
 def _price(cost: ModelCost, read: int) -> ModelCost | CostTier:
-    """Return the prices for a request that reads this many tokens, cached ones included."""
+    """Return the prices for a request with this many input tokens, cached ones included."""
     tiers = [tier for tier in cost.tiers if read > tier.over_tokens]
     return max(tiers, key=lambda tier: tier.over_tokens, default=cost)
 
@@ -146,7 +146,7 @@ def total_tokens(tokens: Tokens) -> int:
 
 
 def message_tokens(messages: Iterable[ModelMessage], chars: int = CHARS_PER_TOKEN) -> int:
-    """About how many tokens messages have, with so many characters in each."""
+    """Estimate the tokens of messages, with `chars` characters per token."""
     return sum(_length(item, chars) for each in messages for item in each.content) // chars
 
 
@@ -169,7 +169,7 @@ def _tools_length(request: ModelRequest) -> int:
 
 
 def sizes_of(request: ModelRequest) -> str:
-    """Return the parts of a request in estimated tokens, and the ways to shorten it."""
+    """Return the token estimates of a request's parts, and ways to shorten it."""
     window = request.model.limit.input or request.model.limit.context
     system, tools = (
         _system_length(request) // CHARS_AT_LEAST,
@@ -248,7 +248,7 @@ class Budget:
 
 
 class OpenBudget(Protocol):
-    """Makes the budget of a run; `register_budget` gives it."""
+    """Opens the budget of a run; `register_budget` gives it."""
 
     def __call__(
         self,
@@ -271,7 +271,7 @@ def can_be_shortened(request: ModelRequest) -> bool:
 
 
 def within_window(request: ModelRequest) -> ModelRequest:
-    """Return the request with an answer no longer than what it leaves of the model's window."""
+    """Return the request with its answer limited to the space left in the model's window."""
     window, longest = request.model.limit.context, request.max_output_tokens
     if not window or not longest or longest <= window // 4:
         return request

@@ -1,1 +1,1 @@
-"""The domain's values: one frozen struct for each concept, used inside and on the wire."""
+"""The values of the domain: one frozen struct per concept, also used on the wire."""

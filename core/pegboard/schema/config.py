@@ -215,7 +215,7 @@ class ProcessLimits(Table, frozen=True, forbid_unknown_fields=True):
     memory_mb: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     def tighten(self, other: "ProcessLimits") -> "ProcessLimits":
-        """Take the lower one of each limit; a limit on memory is lower than none."""
+        """Take the lower of each limit; no limit is the highest."""
         return ProcessLimits(
             processes=_lower(self.processes, other.processes),
             open_files=_lower(self.open_files, other.open_files),
@@ -354,7 +354,7 @@ class Command(Wire, frozen=True):
 
     @property
     def is_document(self) -> bool:
-        """Whether its text was written for a model at large.
+        """Whether the text was written for any model, and contains no command to run.
 
         Nothing in it is a command to run.
         """

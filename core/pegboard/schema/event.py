@@ -40,7 +40,7 @@ class SessionUpdated(SessionEvent, frozen=True):
 
 
 class SessionDeleted(SessionEvent, frozen=True):
-    """A session and all that belongs to it is gone."""
+    """A session was deleted, with its subagents' sessions and all their data."""
 
     info: Session
 
@@ -91,7 +91,7 @@ class MessageRemoved(SessionEvent, frozen=True):
 
 
 class PartUpdated(SessionEvent, frozen=True):
-    """A part is new or different; it is always whole. `time` is in milliseconds.
+    """A part is new or changed; it is always complete. `time` is in milliseconds.
 
     Text that is added to it while the model writes comes as `PartDelta`, and the whole at its end.
     """
@@ -184,7 +184,7 @@ class PluginFailed(Wire, frozen=True):
 
 
 class Custom(Wire, frozen=True):
-    """An event of a plugin's own; `name` is its type."""
+    """A plugin's own event; `name` is its type."""
 
     name: str
     data: dict[str, Any]
@@ -247,7 +247,7 @@ class Event(Wire, frozen=True):
 
     @property
     def session_id(self) -> str | None:
-        """The session that the event is about, None for the project's own."""
+        """The session that the event is about, None for events of the project."""
         match self.properties:
             case PermissionAsked(request=asked) | QuestionAsked(request=asked):
                 return asked.session_id

@@ -41,7 +41,7 @@ class JsonFormat(Wire, frozen=True, tag_field="type", tag="json_schema"):
 
     @property
     def order(self) -> str:
-        """The order to the model to answer in this form."""
+        """The instruction to the model to answer in this form."""
         return (
             "Your final message is one JSON value and nothing else: no words before it, no fence. "
             f"It has to fit this JSON Schema:\n{msgspec.json.encode(self.schema).decode()}"
@@ -288,7 +288,7 @@ class Turn(Rest, frozen=True, weakref=True):
 
     @property
     def prompt_id(self) -> str:
-        """The id of the prompt: of this one, or of that which this answers."""
+        """The id of this prompt, or of the prompt that this answers."""
         return self.info.id if isinstance(self.info, UserMessage) else self.info.parent_id
 
     @property

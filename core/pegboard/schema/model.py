@@ -1,6 +1,6 @@
 """Models and providers, as clients list them.
 
-A model is the provider's list merged with the facts that Pegboard knows.
+A model is the provider's entry with the facts that Pegboard knows.
 """
 
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ class Capabilities(Rest, frozen=True):
 
 
 class CacheCost(Rest, frozen=True):
-    """US dollars per million cached tokens; None is not known, and counted like `input`."""
+    """Prices of cached tokens, in USD per million; None is unknown, and counts as `input`."""
 
     read: float | None = None
     write: float | None = None
@@ -144,7 +144,7 @@ def _limit(below: ModelLimit, over: ModelLimit) -> ModelLimit:
 
 
 def _known(value: object, names: Iterable[str]) -> dict[str, Any]:
-    """Return the fields of these names that are not None."""
+    """Return the fields with these names that are not None."""
     return {name: known for name in names if (known := getattr(value, name)) is not None}
 
 
@@ -190,7 +190,7 @@ _EFFORT = "reasoningEffort"
 
 
 def fill_model(model: Model, facts: ModelFacts) -> Model:
-    """Return the model, with known facts for those that its provider leaves open."""
+    """Return the model, with known facts where its provider gives none."""
     return with_facts(model, merge_facts(facts, over=_facts_of(model)))
 
 

@@ -20,7 +20,7 @@ class TimeSpan(Wire, frozen=True):
 
 
 class Pending(Rest, frozen=True, tag_field="status", tag="pending"):
-    """The model writes the call; `raw` is what has come of its arguments."""
+    """The model writes the call; `raw` is the text of its arguments so far."""
 
     input: dict[str, Any]
     raw: str
@@ -55,7 +55,7 @@ class Completed(Wire, frozen=True, tag_field="status", tag="completed"):
 
 
 class Failed(Wire, frozen=True, tag_field="status", tag="error"):
-    """The tool failed, was denied or was stopped; `error` is what the model reads."""
+    """The tool failed, was denied or was stopped; `error` is the text for the model."""
 
     input: dict[str, Any]
     error: str
@@ -75,7 +75,7 @@ class SourceText(Rest, frozen=True):
 
 
 class StoredPart(Wire, frozen=True):
-    """The fields of every part of a message: its id, and those of its session and its message."""
+    """The fields of every part of a message: the ids of the part, its session and its message."""
 
     id: str
     session_id: str
@@ -110,7 +110,7 @@ class FilePart(StoredPart, frozen=True, tag_field="type", tag="file"):
 
 
 class ToolPart(StoredPart, frozen=True, tag_field="type", tag="tool"):
-    """One tool call; `metadata` is the provider's own about the call."""
+    """One tool call; `metadata` is what the provider sends with it."""
 
     call_id: str
     tool: str
@@ -125,7 +125,7 @@ class StepStartPart(StoredPart, frozen=True, tag_field="type", tag="step-start")
 
 
 class StepFinishPart(StoredPart, frozen=True, tag_field="type", tag="step-finish"):
-    """A request to the model ended: why, and what it cost in US dollars, if that is known."""
+    """The end of a request to the model: its reason, and its cost in US dollars, if known."""
 
     reason: str
     cost: float | None
@@ -278,7 +278,7 @@ class SubtaskInput(Wire, frozen=True, tag_field="type", tag="subtask"):
 
 
 def mime_of(path: Path) -> str:
-    """Return the MIME type for a file part: its own if models accept it, else text."""
+    """Return the MIME type for a file part: the file's own if models accept it, else text."""
     import mimetypes  # its tables take 10 ms, and few prompts have files
 
     guessed = mimetypes.guess_type(path.name)[0] or ""

@@ -1,4 +1,4 @@
-"""Sessions, the permission rules that they have, and what people are asked in them."""
+"""Sessions, their permission rules, and the questions that users answer in them."""
 
 import re
 from typing import Any, Literal
@@ -37,7 +37,7 @@ USER_KEY = "user"
 
 
 class Approval(Rest, frozen=True):
-    """A rule that the user has made by an answer, for everything or for one agent alone.
+    """A rule that an answer of the user has made, for all agents or for one.
 
     `id` is its number in the database, `key` the id of the session or the project that it is
     for, or `USER_KEY`. `at` is in milliseconds since the epoch, 0 when nobody knows.
@@ -51,7 +51,7 @@ class Approval(Rest, frozen=True):
 
     @property
     def scope(self) -> Scope:
-        """How far it goes."""
+        """How far the approval reaches."""
         if self.key == USER_KEY:
             return "user"
         return "session" if self.key.startswith("ses_") else "project"
@@ -87,7 +87,7 @@ class PermissionRequest(Wire, frozen=True):
 
     @property
     def line(self) -> str:
-        """The command as it was written, where no pattern has all of it; empty for all others.
+        """The command line as written, where the patterns do not contain all of it; else "".
 
         Loops and variables of a shell line decide what its parts, the patterns, do.
         """
@@ -97,7 +97,7 @@ class PermissionRequest(Wire, frozen=True):
         return command
 
     def list_strings(self, key: str) -> tuple[str, ...]:
-        """Return the strings of a list in the metadata, such as `writes`; else none."""
+        """Return the strings of a list in the metadata, such as `writes`; () if there is none."""
         value = self.metadata.get(key)
         return (
             tuple(each for each in value if isinstance(each, str))
@@ -147,7 +147,7 @@ Answers = tuple[tuple[str, ...], ...]
 
 
 class QuestionOption(Rest, frozen=True):
-    """One way to answer: a label of a few words, and what it means."""
+    """One way to answer: a label of a few words, and its meaning."""
 
     label: str
     description: str = ""
@@ -201,7 +201,7 @@ class CacheTokens(Rest, frozen=True):
 
 
 class Tokens(Rest, frozen=True):
-    """Token counts; `input` is without the cached ones, `output` without the reasoning ones.
+    """Token counts; `input` excludes the cached ones, `output` the reasoning ones.
 
     `total` is all of them; the counts of one answer have it, those of a session do not.
     """
@@ -314,7 +314,7 @@ class Session(Wire, frozen=True):
 
     @property
     def known_cost(self) -> float | None:
-        """The cost; None where that of a request is not known."""
+        """The cost; None where that of some request is not known."""
         return None if self.estimate and self.estimate.requests else self.cost or 0.0
 
 

@@ -66,7 +66,7 @@ def check_json(value: object, what: str) -> None:
 
 
 def not_utf8(error: UnicodeEncodeError) -> str:
-    """Return which string is not UTF-8, and what the user can do about it."""
+    """Describe which string is not UTF-8, and what the user can do about it."""
     text = error.object[max(error.start - _AROUND, 0) : error.end + _AROUND]
     return f"{text!a} is not UTF-8; write it in UTF-8, or rename the file"
 
@@ -77,4 +77,4 @@ def to_json(value: object) -> Any:  # noqa: ANN401 - JSON leaves here
 
 
 class Rest(Wire, frozen=True, omit_defaults=False):
-    """Like `Wire` for values whose readers want every field there, defaults included."""
+    """Like `Wire`, for values whose readers want every field present, defaults included."""

@@ -52,7 +52,7 @@ _EXCERPT_LENGTH = 120
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """The right of one process to run a session; `epoch` counts the owners so far."""
+    """One process's right to run a session; `epoch` counts the owners so far."""
 
     session_id: str
     owner: str
@@ -114,7 +114,7 @@ It must not raise and must not block. It also gets commits whose waiting task wa
 
 
 class OpenStorage(Protocol):
-    """The function that opens a database; `register_storage` returns one for each URL scheme."""
+    """Opens a database at a URL; `register_storage` returns one for each URL scheme."""
 
     def __call__(
         self, url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
@@ -152,7 +152,7 @@ class Storage(Protocol):
         ...
 
     async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
-        """Write all changes, or none, and return their events, in order, once they are durable.
+        """Write all changes, or none; return their events, in order, once they are durable.
 
         Cancelling the wait does not cancel the writing. A change's event is numbered by its `seq`.
 
@@ -172,7 +172,7 @@ class Storage(Protocol):
     async def sessions(
         self, project_id: str | None = None, **filters: Unpack[SessionFilters]
     ) -> tuple[Session, ...]:
-        """Return the sessions of one project or of all, those updated last first."""
+        """Return the sessions of one project or of all, last updated first."""
         ...
 
     async def sessions_json(
@@ -251,7 +251,7 @@ class Storage(Protocol):
         ...
 
     async def last_ids(self, session_id: str) -> LastIds:
-        """Return the greatest ids that the session has, to make greater ones."""
+        """Return the greatest ids in the session, so that new ones can be greater."""
         ...
 
     async def sizes(self) -> tuple[SessionSize, ...]:
@@ -286,7 +286,7 @@ class Storage(Protocol):
         ...
 
     async def release(self, fence: Fence) -> None:
-        """Give the right back; do nothing when another process has it.
+        """Release the right; do nothing when another process has it.
 
         Calls and answers of the session that have no end in the database are marked as
         interrupted. Nothing is raised when the database cannot be written: the storage tries again

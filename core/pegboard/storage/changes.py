@@ -1,4 +1,4 @@
-"""Changes of the storage: each says what it writes, and which event it publishes.
+"""Changes of the storage: each class says what it writes, and which event it publishes.
 
 A change and its event are written in one transaction. `session_id` is the id of the session that
 a change belongs to, `properties` are those of its event. Structs come from msgspec for the same
@@ -107,7 +107,7 @@ _INSTANTS = ("archived", "compacting")
 
 
 def apply_change(session: Session, change: ChangeSession) -> Session:
-    """Return the session with the change; every storage calls this within its transaction."""
+    """Apply a change to a session record; every storage calls this within its transaction."""
     fields = _given(change, _REPLACED)
     if change.title is not UNSET and change.title_was in (UNSET, session.title):
         fields["title"] = change.title
@@ -249,7 +249,7 @@ class PutApproval(msgspec.Struct, frozen=True):
 
     @property
     def session_id(self) -> str | None:
-        """The id of the session, None for a project and for the user."""
+        """The session's id, None for a project and for the user."""
         return self.key if self.key.startswith("ses_") else None
 
 
@@ -291,18 +291,18 @@ class SettlePermissionRequest(msgspec.Struct, frozen=True):
 
 
 class PublishEvent(msgspec.Struct, frozen=True):
-    """Store an event without a row of its own."""
+    """Store an event that has no row of its own."""
 
     properties: Properties
 
     @property
     def session_id(self) -> str | None:
-        """The id of the session, None for an event of the project."""
+        """The session's id, None for an event of the project."""
         return Event(properties=self.properties).session_id
 
 
 class Tell(msgspec.Struct, frozen=True):
-    """Publish an event that is not stored, in its place among those of the other changes."""
+    """Publish an event without storing it, in its place among those of the other changes."""
 
     properties: Properties
 

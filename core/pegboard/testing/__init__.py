@@ -1,4 +1,4 @@
-"""The kit for authors of plugins: what their own tests need of Pegboard.
+"""The kit for authors of plugins: helpers, fixtures and checks for their own tests.
 
 - `scripted_app`, `play_turn`: a whole turn of an App of its own, with a model that a test has
   written down; pytest gives them as the fixtures `pegboard_app`, `run_turn` and `tool_call`.

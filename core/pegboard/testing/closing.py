@@ -7,7 +7,7 @@ ACCEPT_TURNS = 5
 
 
 async def stop_accepting(server: asyncio.Server) -> None:
-    """Close a server; each connection that it has accepted has its handler at the return.
+    """Close a server, and wait until each connection that it has accepted has its handler.
 
     asyncio leaves a connection open that it accepts in the turn in which its server is closed.
     """

@@ -63,7 +63,7 @@ async def _answer(hook: Callable[..., Any], **arguments: object) -> tuple[Any, .
 
 
 def check_tools(tools: Iterable[Tool], *, calls: bool = True) -> tuple[Finding, ...]:
-    """Return all findings about tools, none if the tools are as they should be.
+    """Return all findings about tools; none if they keep every rule.
 
     The rules: id, description, schema, name (of a parameter), parameter (it has no description),
     refuses (wrong arguments are let through), accepts (right ones are not), requires (its own

@@ -18,7 +18,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokenRuleError(Exception):
-    """A rule that does not hold; its text says how."""
+    """A rule does not hold; the text says how it is broken."""
 
 
 def must(holds: object, text: str) -> None:
@@ -34,7 +34,7 @@ Rule = Callable[[], Awaitable[None]]
 
 
 async def broken(subject: str, rules: Mapping[str, Rule]) -> tuple[Finding, ...]:
-    """Return the broken rules; one that raises, or takes more than 20 s, is broken too."""
+    """Return the broken rules; a check that raises, or takes more than 20 s, counts as broken."""
     found = [
         Finding(subject=subject, rule=name, text=text)
         for name, rule in rules.items()

@@ -1,4 +1,4 @@
-"""The fixtures that pytest has when Pegboard is installed; unused they load nothing else.
+"""The pytest fixtures that come with Pegboard; until one is used, nothing else is imported.
 
 Each test has folders of its own, below its `tmp_path`, and no network is used.
 """
@@ -53,7 +53,7 @@ def run_turn(tmp_path: Path) -> "Callable[..., TurnRecord]":
 
 @pytest.fixture
 def tool_call(run_turn: "Callable[..., TurnRecord]") -> "Callable[..., CallRecord]":
-    """One call in a turn, as a `CallRecord`: `tool_call(select, {"table": "ships"})`.
+    """Make one call in a turn, as a `CallRecord`: `tool_call(select, {"table": "ships"})`.
 
     The tool is one itself, or the name of one; then the plugins that are needed follow.
     """

@@ -1,4 +1,4 @@
-"""Calls of hooks as the engine makes them, with plain and with odd values."""
+"""Calls of hooks as the engine makes them, with ordinary and with unusual values."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -85,7 +85,7 @@ def calls(
     project: Path,
     places: UserFolders,
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the arguments of calls of a hook, plain ones first; `hooks` calls the plugin's own.
+    """Yield the arguments of calls of a hook, ordinary ones first; `hooks` calls the plugin.
 
     Values follow from the types of the arguments, so a new hook needs nothing here.
     """
@@ -107,7 +107,7 @@ def calls(
 
 
 def _values(kind: Any, known: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:  # noqa: ANN401 - a type
-    """Return values of a type; of a struct that is not known, one with the fields it requires."""
+    """Return values of a type; for an unknown struct, one with its required fields."""
     if kind in known:
         return known[kind]
     if get_origin(kind) is tuple:
@@ -125,7 +125,7 @@ def specifications() -> Mapping[str, Any]:
 
 
 def _values_in_a_session(view: SessionView) -> dict[Any, Sequence[Any]]:
-    """Return values by type, the texts of one call the same in all of its arguments."""
+    """Return values by type; one call uses the same texts in all of its arguments."""
     turns = tuple(map(_turn, _TEXTS))
     context = SimpleNamespace(
         session=view,
@@ -166,7 +166,7 @@ def _values_in_a_session(view: SessionView) -> dict[Any, Sequence[Any]]:
 
 
 def _events() -> Iterator[Event]:
-    """Yield one event of each type, with as few fields as it may have, and one of a plugin's."""
+    """Yield one event of each type, with its required fields only, and one of a plugin's own."""
     for kind in TYPES:
         yield Event(properties=minimal(kind))
     yield Event(properties=Custom(name="a.custom.event", data={"a": 1}))

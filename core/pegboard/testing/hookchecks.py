@@ -1,4 +1,4 @@
-"""Checks that a plugin's hooks do not fail, stall or cost more than they must."""
+"""Checks that a plugin's hooks do not fail, block or take too long."""
 
 import asyncio
 import json
@@ -50,7 +50,7 @@ async def check_hooks(
     options: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return all findings about a plugin's hooks, none if they are as they should be.
+    """Return all findings about a plugin's hooks; none if they keep every rule.
 
     Each hook of the core that the plugin has is called with plain and with odd values, the hook
     `event` with every event that there is; `startup` and `shutdown`, which want an App, are not
@@ -95,7 +95,7 @@ class _Hook:
             await self._hooks.aclose()
 
     async def _answers(self) -> None:
-        """Check that every call is answered in time, with what the specification asks for."""
+        """Check that every call returns in time, with a value of the specified type."""
         slowest, letters = 0.0, 0
         for arguments in self._calls():
             taken_s, size = await self._taken_s(arguments), len(repr(arguments))
@@ -106,7 +106,7 @@ class _Hook:
         must(slowest < SLOW_S, f"a call takes {slowest:.1f} s {given}, and at most {SLOW_S} s")
 
     async def _taken_s(self, arguments: Mapping[str, Any]) -> float:
-        """Return what a call takes; where it seems slow, the best of some attempts."""
+        """Return the duration of a call; where it seems slow, the best of some attempts."""
         taken_s = SLOW_S
         for _ in range(ATTEMPTS):
             if taken_s >= SLOW_S and not self._failures:

@@ -1,4 +1,4 @@
-"""One plugin, registered as an App does it: with its options, its folders and no other plugin."""
+"""One plugin, registered as in an App: with its options and folders, but no other plugin."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -41,7 +41,7 @@ def config_of(settings: Settings) -> Config:
 
 
 def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
-    """Return an object as a plugin next to the built-in ones, with the name of its settings."""
+    """Return an object as a plugin next to the built-in ones, with its settings table."""
     builtin = {each.name for each in entry_points() if each.distribution == OWN}
     found = embedded(plugin, tables)
     found.table = table_of(found, tables, builtin)
@@ -49,7 +49,7 @@ def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
 
 
 class LonePlugin:
-    """The plugin as its hooks see it; `flaws` are those of its hooks and options.
+    """A plugin alone, as its hooks see it; `flaws` are the faults of its hooks and options.
 
     `name` is what findings call it: the name of its entry point, if it has one, as in an App.
     `config` has the `options` in it.
@@ -92,7 +92,7 @@ class LonePlugin:
         return bool(self._implementations.get(hook))
 
     def hooks(self, on_failure: Callable[[PluginFailed], None]) -> Hooks:
-        """Return callers of its hooks."""
+        """Return callers of the plugin's hooks."""
         return Hooks(self._implementations, on_failure=on_failure)
 
 

@@ -19,17 +19,17 @@ class Outcome:
 
     @property
     def text(self) -> str:
-        """All of its text."""
+        """The whole text of the answer."""
         return "".join(each.text for each in self.events if isinstance(each, TextDelta))
 
     @property
     def calls(self) -> list[ToolCall]:
-        """Its calls, in order."""
+        """The calls of the answer, in order."""
         return [each for each in self.events if isinstance(each, ToolCall)]
 
     @property
     def finish(self) -> StreamFinish | None:
-        """How it ended, None if it broke off."""
+        """The last event of the answer, None if the answer broke off."""
         found = [each for each in self.events if isinstance(each, StreamFinish)]
         return found[-1] if found else None
 
@@ -45,7 +45,7 @@ def fails(
     wait_s: float | None = None,
     hides: str = "",
 ) -> Check:
-    """Return a check that the request fails with such an error and advice on retries."""
+    """Return a check that the request fails with this error and this advice on retries."""
 
     def check(outcome: Outcome) -> None:
         error = outcome.error
@@ -65,7 +65,7 @@ def fails(
 def answers(
     text: str | None = None, *, calls: Sequence[str] | None = (), reason: str | None = None
 ) -> Check:
-    """Return a check that the answer is complete, with this text and these calls; None is any."""
+    """Return a check that the answer is complete, with this text and these calls; None for any."""
 
     def check(outcome: Outcome) -> None:
         must(outcome.error is None, f"{type(outcome.error).__name__}: {outcome.error}")

@@ -28,7 +28,7 @@ _ACTS = frozenset(
 
 
 def permission_flaws(tool: Tool, *, calls: bool) -> Iterator[str]:
-    """Yield what is wrong with the requests of a tool.
+    """Yield the faults in the permission requests of a tool.
 
     Its `requires` is called with sample arguments, in a folder of its own. If it requires something
     `later` and `calls` says so, the tool is called too, with a context that permits nothing.
@@ -68,7 +68,7 @@ async def _flaws(tool: Tool, *, calls: bool) -> list[str]:
 
 
 class Probe:
-    """A `ToolContext` that grants what `requires` requires and permits its tool nothing more."""
+    """A `ToolContext` that grants the requests of `requires` and permits nothing else."""
 
     agent, message_id, call_id = "tester", "msg_test", "call_test"
     trusted, cancelled = True, False
@@ -94,7 +94,7 @@ class Probe:
         self._laid = {*self.directory.rglob("*")}
 
     async def flaw(self, arguments: Mapping[str, Any], *, calls: bool) -> str:
-        """Return the fault in the requests of a call, "" if there is none or the call fails."""
+        """Return the fault in the requests of a call; "" if there is none or the call fails."""
         if await broken(self._tool.id, {"requires": partial(self._require_all, arguments)}):
             return ""
         if self._tool.permission not in self._asked:
@@ -117,7 +117,7 @@ class Probe:
     async def require(
         self, permission: str, _: Sequence[str], *, later: bool = False, **__: object
     ) -> None:
-        """Note the request; what comes `later` is denied when it comes."""
+        """Record the request; a request with `later` is denied when the call makes it."""
         self._asked.add(permission)
         if later:
             self._open.add(permission)

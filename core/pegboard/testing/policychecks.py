@@ -1,4 +1,4 @@
-"""Checks that a policy lets no forbidden call through, and does not trouble its user."""
+"""Checks that a policy lets no forbidden call pass, and asks its user no needless question."""
 
 import asyncio
 import threading
@@ -39,7 +39,7 @@ async def check_policy(
     options: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return all findings about a plugin's `permission_ask`, none if it is as it should be.
+    """Return all findings about a plugin's `permission_ask`; none if it keeps every rule.
 
     It is asked about requests of many kinds, and about yours. `config`, `options` and `secrets`
     are as in `tools_of`.
@@ -70,7 +70,7 @@ def _flaws(alone: LonePlugin) -> tuple[str, ...]:
 
 
 class _Policy:
-    """The plugin as it is asked; `failures` are those since `ask` began."""
+    """Calls the plugin's hook; `failures` are those since `ask` began."""
 
     def __init__(self, alone: LonePlugin) -> None:
         self.view = session_view(alone.config, Path("/project"))

@@ -1,4 +1,4 @@
-"""The faults of a provider's server, each over a real socket, with the outcome that it must have.
+"""The faults of a provider's server, each over a real socket, with the required outcome.
 
 The table is the same for every HTTP provider; each wire format provides its own frames.
 """
@@ -36,7 +36,7 @@ head of an answer, and does not retry by itself."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One row: the play of the server, and the outcome that it must have."""
+    """One row: the server's behaviour, and the outcome that the provider must reach."""
 
     name: str
     play: Play
@@ -46,7 +46,7 @@ class Fault:
 async def check_provider_faults(
     make: Make, wire: ServerFrames, *, model: str, framing: Framing = "events"
 ) -> tuple[Finding, ...]:
-    """Return what the provider does wrong with failing and unusual servers, `()` if nothing.
+    """Return what the provider does wrong with failing and unusual servers; () if nothing.
 
     `model` is an id that it resolves. `framing` says what the frames of `wire` are: server-sent
     events, or lines of JSON.
@@ -127,7 +127,7 @@ def _refusals(wire: ServerFrames) -> Iterator[Fault]:
 
 
 def _breaks(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
-    """Yield answers that do not reach their end."""
+    """Yield answers that break off."""
     again = fails(retry=True)
     half = wire.start() + wire.text("Hel")
     begun = wire.start() + wire.cut_call("call_1", "look", '{"filePath": "a')

@@ -1,4 +1,4 @@
-"""Checks that a provider does not trouble the engine: its facts, the order of its events."""
+"""Checks that a provider keeps its protocol: its facts, and the order of its events."""
 
 import inspect
 import re
@@ -39,7 +39,7 @@ _ENDS = {TextEnd: "text", ReasoningEnd: "reasoning", ToolInputEnd: "call"}
 async def check_provider(
     provider: Provider, *requests: ModelRequest, models: Sequence[str] = ()
 ) -> tuple[Finding, ...]:
-    """Return all findings about a provider, none if it is as it should be.
+    """Return all findings about a provider; none if it keeps every rule.
 
     Each request is sent, and its answer checked. Without any request the first known model is
     asked to say hello, so have a server of the test's own behind it. `models` are ids that
@@ -178,7 +178,7 @@ def _block_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
 
 
 def _call_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
-    """Yield the flaws of calls: each is complete, occurs once, and equals its pieces."""
+    """Yield the faults of calls: each call must be complete, unique, and equal to its pieces."""
     written: dict[str, str] = {}
     open_, called = set[str](), set[str]()
     for event in events:

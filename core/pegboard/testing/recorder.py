@@ -1,4 +1,4 @@
-"""Events as they come, recorded for a test."""
+"""A recorder of events for tests."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Publisher(Protocol):
 
 
 class EventRecorder:
-    """The events that are published while its block runs, in `events`.
+    """Records the events that are published while its block runs, in `events`.
 
     ::
 

@@ -18,7 +18,7 @@ class _NoSampleError(Exception):
 
 
 def samples(schema: Mapping[str, Any]) -> Iterator[dict[str, Json]]:
-    """Yield objects that fit the schema: all arguments, the required ones, and each alternative.
+    """Yield objects that fit the schema: with all arguments, the required ones, each alternative.
 
     Only objects that jsonschema finds valid are given, so a schema with a pattern may have none.
     """

@@ -24,7 +24,7 @@ _CALL = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
 async def check_sandbox(
     sandbox: Sandbox, folder: Path, *, level: Enclosing = "workspace"
 ) -> tuple[Finding, ...]:
-    """Return all findings about a sandbox, none if it enforces its policy on real processes.
+    """Return all findings about a sandbox; none if it enforces its policy on real processes.
 
     `folder` is an empty folder of the test's, best not below /tmp, of which sandboxes often have
     one of their own. Where the sandbox says that it cannot hold the policy on this machine, that
@@ -50,7 +50,7 @@ async def check_sandbox(
 
 
 class _SandboxSite:
-    """A worktree, what lies around it, and the policy between them."""
+    """A worktree, the folders around it, and the policy that separates them."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, level: Enclosing) -> None:
         self.sandbox = sandbox
@@ -89,7 +89,7 @@ class _SandboxSite:
         )
 
     async def shell(self, script: str) -> tuple[int, str]:
-        """Run a shell script in the sandbox; return how it ended and what it printed."""
+        """Run a shell script in the sandbox; return its exit code and its output."""
         return await self.run(("/bin/sh", "-c", script))
 
     async def run(
@@ -150,7 +150,7 @@ async def _protected(site: _SandboxSite) -> None:
 
 
 def _is_made(path: Path) -> bool:
-    """Return whether the path has content; an empty stand-in of the sandbox has none."""
+    """Return whether the path has content; a sandbox may put an empty stand-in there."""
     return path.is_file() and path.stat().st_size > 0
 
 

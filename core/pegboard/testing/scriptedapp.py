@@ -63,12 +63,12 @@ class ScriptedApp:
     session_id: str
 
     async def turn(self, prompt: str | Sequence[PartInput] = "go") -> TurnRecord:
-        """Return the turn that a prompt begins, once it has ended."""
+        """Run the turn of a prompt to its end, and return its record."""
         parts = (TextInput(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
         return await self._play(self.app.prompt(self.session_id, Prompt(parts=parts)))
 
     async def command(self, name: str, arguments: str = "") -> TurnRecord:
-        """Return the turn that the slash command `/name arguments` begins, once it has ended.
+        """Run the turn of the slash command `/name arguments` to its end, and return its record.
 
         :raises NotFoundError: when there is no such command.
         """
@@ -131,7 +131,7 @@ async def scripted_app(  # noqa: PLR0913 - what a test can set, all keyword-only
     secrets: Mapping[str, str] | None = None,
     files: Mapping[str, str | bytes] | None = None,
 ) -> AsyncIterator[ScriptedApp]:
-    """Open an App with the built-in plugins and these, all of whose folders are below `folder`.
+    """Open an App with the built-in plugins and these, with all its folders below `folder`.
 
     A plugin may be a module, an object with hooks, or a tool. `script` is the list of the model's
     answers, one for each request: a text, a call as `(tool, arguments)`, a list of these, `CANCEL`,
@@ -194,7 +194,7 @@ async def play_turn(
 
 @dataclass(frozen=True)
 class _Brought:
-    """The plugin that a test brings: the model, and the tools that are given as such."""
+    """The plugin that a test adds: the model, and the tools that are given directly."""
 
     model: Provider
     tools: tuple[Tool, ...]

@@ -1,4 +1,4 @@
-"""A model whose answers a test has written down, in a small vocabulary.
+"""A model whose answers a test writes down, in a small vocabulary.
 
 A script is a list; each item is the model's answer to one request:
 
@@ -60,7 +60,7 @@ Cancel = Callable[[str, Sequence[str]], Awaitable[None]]
 
 
 class ScriptedModel:
-    """Provider `test` with the one model `test/model`; `requests` are those that it has got.
+    """Provider `test` with the one model `test/model`; `requests` has the received requests.
 
     A request for which the script has no answer left fails, and says so.
     """
@@ -75,11 +75,11 @@ class ScriptedModel:
         self._cancel = cancel
 
     def models(self) -> tuple[Model, ...]:
-        """Return the one model."""
+        """Return the model."""
         return (MODEL,)
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the one model, None for another id."""
+        """Return the model, None for another id."""
         return MODEL if model_id == MODEL.id else None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:

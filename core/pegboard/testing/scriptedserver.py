@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that plays what a test has written, faults of the socket included."""
+"""A server on 127.0.0.1 that follows a test's script, including faults of the socket."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from pegboard.testing.closing import stop_accepting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The head of an answer; 200 and the server's content type when a play begins without one."""
+    """The head of an answer; without one, a play begins with 200 and the server's content type."""
 
     code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -19,7 +19,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A pause of so many seconds, or until the client leaves if it is None."""
+    """A pause of this many seconds; None lasts until the client leaves."""
 
     seconds: float | None = None
 
@@ -34,7 +34,7 @@ Play = Sequence[bytes | Status | Pause | Disconnect]
 
 
 class ScriptedServer:
-    """A server whose requests take one play after the other; the last one is repeated.
+    """A server that answers each request with the next play, and repeats the last one.
 
     `requests` are the bodies that came, `left` says that a client has gone before the end.
     """
@@ -49,12 +49,12 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """Its root, without a slash at the end."""
+        """The root URL, without a slash at the end."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def port(self) -> int:
-        """The port that it listens on."""
+        """The port on which the server listens."""
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 

@@ -78,7 +78,7 @@ class _Shared:
 
 
 async def _owners(shared: _Shared) -> None:
-    """Check that one process alone has the right to a session, and that others learn which."""
+    """Check that only one process holds the right to a session, and that others learn its owner."""
     site = shared.site
     session = await site.with_session()
     async with shared.other() as other:
@@ -98,7 +98,7 @@ async def _owners(shared: _Shared) -> None:
 
 
 async def _takeovers(shared: _Shared) -> None:
-    """Check that the right of a closed storage is free, and that its fence is refused."""
+    """Check that closing a storage frees its rights, and that its fences are then refused."""
     site = shared.site
     session = await site.with_session()
     async with shared.other() as other:
@@ -110,7 +110,7 @@ async def _takeovers(shared: _Shared) -> None:
 
 
 async def _updates(shared: _Shared) -> None:
-    """Check that changes of one session by several processes add up."""
+    """Check that changes of one session by several processes all count."""
     site = shared.site
     session = await site.with_session()
     change = ChangeSession(session_id=session.id, cost=1.0)
@@ -155,7 +155,7 @@ async def _publish(storage: Storage) -> list[int]:
 
 
 async def _kill(shared: _Shared) -> None:
-    """Check that a process that is killed loses its right, and nothing that it has stored."""
+    """Check that a killed process loses its right, but no stored change."""
     site = shared.site
     opener = f"{site.open.__module__}:{site.open.__qualname__}"  # type: ignore[attr-defined]  # a function
     command = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as own; own.write_on()"
@@ -193,7 +193,7 @@ async def _line(child: Process) -> str:
 
 
 async def _claim(storage: Storage, session_id: str) -> Fence:
-    """Return the right to the session of a dead process, as soon as its death is noticed."""
+    """Claim the session of a dead process, as soon as its death is noticed."""
     while True:  # each rule of a suite has a time limit
         try:
             return await storage.claim(session_id)
@@ -233,7 +233,7 @@ async def _write_on(open_storage: OpenStorage, url: str) -> None:
 
 
 def _turn(session_id: str, message_id: str) -> tuple[Change, ...]:
-    """Return an answer that goes on, with a text, a running call and a pending one."""
+    """Return an answer in progress, with a text, a running call and a pending one."""
     message = AssistantMessage(
         id=message_id,
         session_id=session_id,

@@ -1,4 +1,4 @@
-"""Checks that snapshots lose no file, and undo no change of another process."""
+"""Checks that snapshots lose no file, and revert no change of another process."""
 
 import shutil
 import tempfile
@@ -19,7 +19,7 @@ _BINARY = bytes(range(256))
 async def check_snapshots(
     open_snapshots: Callable[[Path], States], new_worktree: Callable[[], Path]
 ) -> tuple[Finding, ...]:
-    """Return all findings about a kind of snapshots, none if it keeps its promises.
+    """Return all findings about a kind of snapshots; none if it keeps its promises.
 
     `new_worktree` gives another empty folder each time, of a kind for which there are snapshots;
     `open_snapshots` opens those of such a folder, also a second time.
@@ -63,7 +63,7 @@ class _Site:
         self.snapshots = opened(root)
 
     async def track(self) -> str:
-        """Take a snapshot and return its state."""
+        """Take a snapshot and return the id of its state."""
         found = await self.snapshots.track(fresh=True)
         must(found, f"there is no state: {self.snapshots.refused or 'without a reason'}")
         assert found
@@ -117,7 +117,7 @@ async def _takes(sites: _Sites) -> None:
 
 
 async def _named_files(sites: _Sites) -> None:
-    """Check that a call that names its files has these recorded."""
+    """Check that the files that a call names are recorded as its changes."""
     async with sites() as site:
         await site.track()
         with site.snapshots.writing((_SESSION,), tells=True) as writing:
@@ -129,7 +129,7 @@ async def _named_files(sites: _Sites) -> None:
 
 
 async def _others(sites: _Sites) -> None:
-    """Check that changes of the user, or of another session, are not this session's."""
+    """Check that changes of the user, or of another session, do not count as this session's."""
     async with sites() as site:
         await site.track()
         (site.root / "user.txt").write_text("mine")
@@ -272,7 +272,7 @@ async def _collects(sites: _Sites) -> None:
 
 
 def _facts_of(paths: list[Path]) -> dict[str, object]:
-    """Return the content and mode of each file, by its name."""
+    """Return the content and mode of each file by name."""
     return {path.name: _facts(path) for path in paths}
 
 

@@ -1,4 +1,4 @@
-"""The time that code takes, without the time in which it only waits for a processor."""
+"""The duration of code, without the time in which it only waits for a processor."""
 
 import os
 import time
@@ -11,7 +11,7 @@ ATTEMPTS = 3
 
 
 class Stopwatch:
-    """A watch that runs from when it is made, and stands still while a thread is starved.
+    """A stopwatch that starts when it is made, and pauses while a thread gets no processor.
 
     The threads are those with these native ids, by default all of the process.
     """

@@ -41,7 +41,7 @@ from pegboard.testing.storagesite import (
 async def check_storage(
     open_storage: OpenStorage, new_url: Callable[[], str]
 ) -> tuple[Finding, ...]:
-    """Return all findings about a kind of database, none if it keeps what `Storage` promises.
+    """Return all findings about a kind of database; none if it keeps the promises of `Storage`.
 
     `open_storage` is the function that `register_storage` returns for the scheme; `new_url`
     returns the URL of another empty database each time.
@@ -168,7 +168,7 @@ async def _turns(sites: Sites) -> None:
 
 
 async def _texts(sites: Sites) -> None:
-    """Check that a streamed text is read with everything that was added to it."""
+    """Check that a streamed text is read with all that was added to it."""
     async with sites() as site:
         session = await site.with_session()
         turn = await site.with_turn(session, "one")
@@ -183,7 +183,7 @@ async def _texts(sites: Sites) -> None:
 
 
 async def _whole(sites: Sites) -> None:
-    """Check that all changes of a commit are written, or none and then no event."""
+    """Check that a commit writes all of its changes, or none and then no event."""
     async with sites() as site:
         session = await site.with_session()
         before = len(site.events)
@@ -232,7 +232,7 @@ async def _events(sites: Sites) -> None:
 
 
 async def _commits(sites: Sites) -> None:
-    """Check that `commit` returns the events that it publishes, in the order of its changes."""
+    """Check that `commit` returns the published events, in the order of its changes."""
     async with sites() as site:
         session, before = site.session(), len(site.events)
         change = ChangeSession(session_id=session.id, title="New")
@@ -310,7 +310,7 @@ async def _claims(sites: Sites) -> None:
 
 
 async def _fences(sites: Sites) -> None:
-    """Check that an owner that has lost the right to a session cannot write to it."""
+    """Check that a process that has lost the right to a session cannot write to it."""
     async with sites() as site:
         session = await site.with_session()
         fence = await site.storage.claim(session.id)
@@ -327,7 +327,7 @@ async def _fences(sites: Sites) -> None:
 
 
 async def _reopened(sites: Sites) -> None:
-    """Check that acknowledged changes are there, and rights free, when the database is reopened."""
+    """Check that a reopened database has all acknowledged changes, and free rights."""
     async with sites() as site:
         session = await site.with_session()
         turn = await site.with_turn(session, "a")

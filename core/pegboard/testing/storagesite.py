@@ -1,4 +1,4 @@
-"""A database in which the checks of a storage act, and the rows that they write."""
+"""The database for the checks of a storage, and the rows that they write."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -34,7 +34,7 @@ class StorageSite:
         self.storage: Storage
 
     async def reopen(self) -> Storage:
-        """Return the open database, also when it was closed before."""
+        """Return the open database, reopened if it was closed."""
         self.storage = await self.open(self.url, ids=self.ids, on_commit=self.events.extend)
         return self.storage
 
@@ -80,7 +80,7 @@ class StorageSite:
         return Turn(info=message, parts=parts)
 
     async def stored_events(self, after: int, *, last: int) -> tuple[Event, ...]:
-        """Return the stored events after one, as soon as the last is there.
+        """Return the stored events after a number, as soon as the last one is there.
 
         Events may show late where several processes write; see `Storage.events`.
         """
@@ -107,7 +107,7 @@ async def storage_site(open_storage: OpenStorage, url: str) -> AsyncIterator[Sto
 
 
 async def check_refusal(wanted: type[PegboardError], asked: Awaitable[object], what: str) -> None:
-    """Check that what was asked raises an error of this kind."""
+    """Check that an operation raises an error of this type."""
     try:
         await asked
     except wanted:

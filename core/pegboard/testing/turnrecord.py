@@ -1,4 +1,4 @@
-"""Records of a turn and of its tool calls, as a test looks at them."""
+"""Records of a turn and its tool calls, for tests."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallRecord:
-    """A tool call of a turn: what it was given, and how it ended.
+    """A tool call of a turn: its arguments and its result.
 
     `error` is what the model reads of a call that failed, "" of one that did not; `denied` says
     that no permission was given.
@@ -32,7 +32,7 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecord:
-    """A turn as a test looks at it.
+    """A turn, as a test inspects it.
 
     `text` is the model's last one, `error` what the turn ended with, also before the model was
     asked, "" if it ended well;

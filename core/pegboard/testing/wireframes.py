@@ -1,4 +1,4 @@
-"""The frames that a kind of server writes, for the tests of its clients."""
+"""The frames that a kind of server sends, for tests of its clients."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ BROKEN_FRAMES: Mapping[Framing, bytes] = {"events": b'data: {"broken\n\n', "line
 
 
 def meant(arguments: str) -> object:
-    """Parse a call's arguments, however they are spaced; return the text if it is not JSON."""
+    """Parse a call's arguments, whatever their spacing; return the text if it is not JSON."""
     try:
         return json.loads(arguments)
     except ValueError:
@@ -25,7 +25,7 @@ def meant(arguments: str) -> object:
 
 
 class ServerFrames(Protocol):
-    """The form in which a kind of server writes its answers, as bytes of the body.
+    """The frames of a kind of server's answers, as bytes of the body.
 
     A method that a format has no frames for gives `b""`; the faults that need them are left out.
     """
@@ -43,11 +43,11 @@ class ServerFrames(Protocol):
         ...
 
     def cut_call(self, call_id: str, name: str, arguments: str) -> bytes:
-        """Return the beginning of a call, with the beginning of its arguments."""
+        """Return the beginning of a call, up to the middle of its arguments."""
         ...
 
     def end(self, reason: End, *, usage: tuple[int, int] | None = (10, 5)) -> bytes:
-        """Return the end of an answer, with its usage: tokens read and written."""
+        """Return the end of an answer, with its usage: input and output tokens."""
         ...
 
     def error(self, refusal: Refusal, message: str) -> bytes:

@@ -1,1 +1,1 @@
-"""May this project's code run? What counts as code, and what its owner has allowed."""
+"""The trust in a project's code: what counts as code, and what its user has allowed."""

@@ -38,7 +38,7 @@ class _ForeignError(OSError):
 
 
 class Trusted(msgspec.Struct, frozen=True, kw_only=True):
-    """A trusted project: the digest of each file, and when they were allowed.
+    """A trusted project: the digest of each file, and the time of the permission.
 
     `allowed_at` is in milliseconds since the epoch. A file outside of the root has its whole
     path for a name.
@@ -49,7 +49,7 @@ class Trusted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of the store's file: the projects by their root."""
+    """The content of the store's file: the projects by root."""
 
     version: Literal[1] = 1
     projects: dict[str, Trusted]
@@ -91,13 +91,13 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """One text for just these files with this content; empty without files."""
+        """One text for exactly these files with this content; "" without files."""
         digests = "".join(f"{name}\0{digest}\n" for _, name, digest in _digests(self))
         return hashlib.sha256(os.fsencode(digests)).hexdigest() if digests else ""
 
 
 class TrustStore:
-    """The user's permissions, in one file of the state folder, with backup copies.
+    """The projects that the user trusts, in one file of the state folder, with copies of files.
 
     Reading never fails: a damaged store is set aside and counts as empty.
     """
@@ -149,7 +149,7 @@ class TrustStore:
         return _by_digest(decision)
 
     def allow(self, decision: Decision) -> None:
-        """Trust exactly the bytes of this decision; files that are gone are forgotten.
+        """Trust exactly the bytes of this decision; drop files that no longer exist.
 
         :raises TrustError: when the store cannot be written.
         """
@@ -174,7 +174,7 @@ class TrustStore:
             projects[str(root)] = _trusted({**known.files, **digests})
 
     def revoke(self, worktree: Path) -> bool:
-        """Trust the project no longer; False if it was not trusted.
+        """End the trust in a project; return False if it was not trusted.
 
         :raises TrustError: when the store cannot be written.
         """
@@ -186,7 +186,7 @@ class TrustStore:
         return dict(sorted(self._read().items()))
 
     def difference(self, decision: Decision) -> str:
-        """Return the unified diff from the allowed files to the present ones, new files whole."""
+        """Return the unified diff from the allowed files to the current ones, new files in full."""
         known = self._read().get(str(decision.root))
         allowed = known.files if known else {}
         pieces: list[str] = []
@@ -228,7 +228,7 @@ class TrustStore:
             raise TrustError(text) from error
 
     def _to_be_changed(self) -> dict[str, Trusted]:
-        """Return the projects to change; a file that others can write is set aside."""
+        """Return the projects to change; set a file aside that others can write."""
         try:
             return self._stored()
         except _ForeignError:
@@ -259,7 +259,7 @@ class TrustStore:
             return {}
 
     def _set_aside(self, why: str) -> None:
-        """Move the file aside, so that its content is not lost."""
+        """Move the file aside, so that its content survives."""
         with contextlib.suppress(OSError):
             aside = set_aside(self._path)
             text = "the trust store %s %s: it is kept as %s, and projects have to be trusted again"
@@ -308,7 +308,7 @@ def _code(directory: Path, root: Path, plugin_paths: Iterable[Path]) -> tuple[Co
 
 
 def _digests(decision: Decision) -> Iterator[tuple[Path, str, str]]:
-    """Each file with its name in the store and the digest of its content."""
+    """Yield each file with its name in the store and the digest of its content."""
     for path, content in decision.files.items():
         yield path, _key(path, decision.root), hashlib.sha256(content).hexdigest()
 

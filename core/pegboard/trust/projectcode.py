@@ -1,4 +1,4 @@
-"""Which files of a project and of its user are code, found and read without running any.
+"""The files of a project and of its user that are code, found and read without running any.
 
 Each file is read once: the same bytes are displayed, digested and run later. Modules that a
 project's code imports from its own folder run as well, and have to be trusted.
@@ -25,7 +25,7 @@ _IMPORTS_US = rb"(?m)^[ \t]*(from|import)[ \t]+pegboard\b"
 
 
 class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A Python file that would be run: a file of tools, a plugin, or a part that they import.
+    """A Python file that would run: a file of tools, a plugin, or a module that they import.
 
     `name` is the plugin's name: a plugin file's stem, a package's name, a tool file's path below
     its root. `root` is the folder from which it and its neighbours import one another. `error` says

@@ -1,1 +1,1 @@
-"""May this call run? Rules, plugins, approvals, and a user at last."""
+"""Decisions whether a call may run: by rules, plugins and approvals, and at last by the user."""

@@ -1,4 +1,4 @@
-"""Permanent approvals: the requests that they cover, and what a user's choice would cover."""
+"""Permanent approvals: which requests they cover, and what an answer would approve."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ _NO_OPINION = Verdict(action="ask", reason="no rule and no plugin has an opinion
 async def approved(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """Return the verdict after approvals, permanent or of this App, are taken off the request."""
+    """Return the verdict without the patterns that an approval covers, permanent or of this App."""
     stored = await _approvals(engine, view)
     approvals = [("for this run", rule) for rule in engine.config.approvals]
     approvals += [(f"before, for the {each.scope}", each.rule) for each in stored]
@@ -75,7 +75,7 @@ def rules_for_good(request: PermissionRequest, patterns: Sequence[str] = ()) -> 
 
 
 def rules_of(request: PermissionRequest, answer: PermissionAnswer) -> tuple[Rule, ...]:
-    """Return the rules that the answer stores, that of the very line among them."""
+    """Return the rules that the answer stores, including the rule for the exact command line."""
     if answer.reply != "always" or request.metadata.get(ONCE):
         return ()
     lines = [each for each in _of_line(request) if each.permission == request.permission]
@@ -83,7 +83,7 @@ def rules_of(request: PermissionRequest, answer: PermissionAnswer) -> tuple[Rule
 
 
 def _of_line(request: PermissionRequest) -> tuple[Rule, ...]:
-    """Return the rule for the very line that the request is a part of, none for other requests."""
+    """Return the rule for the exact line that the request is a part of; empty without one."""
     permission, line = (request.metadata.get(key) for key in (PART_OF, "command"))
     return (Rule(permission, literally(line), "allow"),) if permission and line else ()
 
@@ -129,7 +129,7 @@ async def approve(
     rules: tuple[Rule, ...],
     writer: Writer,
 ) -> None:
-    """Store what is approved for good."""
+    """Store a permanent approval."""
     only = view.agent.name if answer.agent_only else None
     keys = {"session": view.id, "project": engine.workspace.project_id, "user": USER_KEY}
     writer.change(PutApproval(keys[answer.scope], rules, agent=only, at=engine.now()))

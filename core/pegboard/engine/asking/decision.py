@@ -122,7 +122,7 @@ async def _settled(engine: Engine, view: SessionView, request: PermissionRequest
 async def _advised(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """Return the verdict where no user is there; the rules it advises are tried first."""
+    """Return the verdict without a user, with advice on rules that were checked to help."""
     said = unattended(request, verdict)
     if said is not verdict and said.advice != no_rule(verdict):
         allowing = as_if(view, advised_rules(request))
@@ -142,7 +142,7 @@ def as_if(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
 
 
 def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
-    """Add agent and reason to a request, and limit its permanent choice.
+    """Add the agent and the reason to a request, and limit its permanent choice.
 
     There is none if a plugin wants the request asked every time, or if the tool says so. An unclear
     request can be approved only exactly.
@@ -154,7 +154,7 @@ def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) ->
 
 
 def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
-    """Return the verdict where no user is there: ask becomes deny."""
+    """Return the verdict without a user: ask becomes deny."""
     if verdict.action != "ask":
         return verdict
     return replace(
@@ -212,7 +212,7 @@ async def _store(
     answer: PermissionAnswer,
     writer: Writer,
 ) -> bool:
-    """Tell the plugins of the answer, and store it if it is one for good; whether it is."""
+    """Report the answer to plugins and store a permanent one; return whether it was stored."""
     rules = rules_of(request, answer)
     await _record_answer(engine, request, answer, agent=view.agent.name, rules=rules)
     is_for_good = bool(rules) and answer.by == "user"
@@ -228,7 +228,7 @@ def _tell(writer: Writer, request: PermissionRequest, reply: Reply) -> None:
 async def record(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> None:
-    """Tell the decision before it has an effect.
+    """Report the decision to plugins before it takes effect.
 
     :raises PermissionDeniedError: when a plugin is against that, as if it cannot note it.
     """
@@ -276,7 +276,7 @@ def _facts(request: PermissionRequest, agent: str) -> dict[str, Any]:
 async def _unasked_inside(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """Allow what would be asked, if the sandbox encloses it and needs no question.
+    """Allow a request that would be asked, if the sandbox makes the question unnecessary.
 
     A request that a plugin wants asked is still asked.
     """

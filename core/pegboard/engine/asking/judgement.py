@@ -53,7 +53,7 @@ class ForeseenCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Policy:
-    """The tools and permissions of one App for its user to look at, without questions."""
+    """The tools and permissions of one App, for its user to inspect without being asked."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -125,7 +125,7 @@ class Policy:
         agent: str,
         metadata: Mapping[str, Any],
     ) -> Verdict:
-        """Judge a request of a session and publish the verdict; what would be asked is denied.
+        """Judge a request of a session and publish the verdict; ask becomes deny.
 
         :raises NotFoundError: when the session or agent is unknown.
         """
@@ -157,7 +157,7 @@ class Policy:
         agent_only: bool = False,
         patterns: Sequence[str] = (),
     ) -> None:
-        """Allow what waits, and the like of it from now on, as far as `scope` goes.
+        """Allow the waiting request, and similar ones from now on, as far as `scope` reaches.
 
         `agent_only` limits that to the agent that asked, `patterns` to what they match: they may
         only narrow what the request offers as `always`, and cover what it covers of the request.

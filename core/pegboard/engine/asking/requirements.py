@@ -25,7 +25,7 @@ Decide = Callable[[PermissionRequest, bool], Awaitable[None]]
 
 
 class CallFacts:
-    """The facts of a call of `tool`, which its `requires` and its body both know."""
+    """The facts of a call of `tool` that both its `requires` and its body receive."""
 
     def __init__(self, engine: Engine, view: SessionView, tool: Tool) -> None:
         self._engine = engine
@@ -54,7 +54,7 @@ class CallFacts:
 
     @property
     def trusted(self) -> bool:
-        """Whether the user lets the project's own code run, or it has none."""
+        """Whether the project's own code may run; also true when it has none."""
         return self._engine.decision.trusted
 
     async def process_env(self) -> Mapping[str, str]:
@@ -83,7 +83,7 @@ class Requirements(CallFacts):
         metadata: Mapping[str, Any] | None = None,
         later: bool = False,
     ) -> Coroutine[Any, Any, None]:
-        """Wait until all patterns are allowed, or with `later` judge them only."""
+        """Wait until all patterns are allowed; with `later` only judge them."""
         key = permission, tuple(patterns)
         if self._in_requires and key not in self._granted:
             self._open[key] = False  # from here on, so that one that is not awaited is found
@@ -125,7 +125,7 @@ class Requirements(CallFacts):
         return real
 
     async def settle(self, args: Mapping[str, object]) -> None:
-        """Make the requests of the tool's `requires`; what it raises is raised.
+        """Make the requests of the tool's `requires`.
 
         :raises ToolError: when it has lost a request: not awaited, or its denial caught.
         """
@@ -158,7 +158,7 @@ class Requirements(CallFacts):
 
 
 def _placed(workspace: Workspace, places: UserFolders, path: Path) -> tuple[Path, Path | None]:
-    """Return the path with links resolved, and the folder to ask for; None for a path within.
+    """Return the path with links resolved, and the folder to request; None for a path within.
 
     Reads the disk.
 

@@ -1,4 +1,4 @@
-"""Questions to the user: those of a tool and those of a program, with their answers."""
+"""Questions of tools and of programs to the user, with their answers."""
 
 from collections.abc import Callable, Sequence
 
@@ -34,7 +34,7 @@ async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference)
 async def ask_person(
     engine: Engine, beside: Preparations, session_id: str, questions: Sequence[Question]
 ) -> Answers | None:
-    """Ask the user for a program; return None if no user is there, or dismisses the questions.
+    """Ask the user on behalf of a program; return None without a user or if the user dismisses it.
 
     It has no time limit because a user answers; an abort of the session ends the wait.
 

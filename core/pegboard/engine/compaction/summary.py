@@ -1,4 +1,4 @@
-"""One compaction: the compactor is called, and its outcome is stored or refused."""
+"""One compaction: call the compactor, then store its result or refuse it."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -67,7 +67,7 @@ _FALLBACK = Agent(
 
 
 def summariser(agents: Mapping[str, Agent]) -> Agent:
-    """Return the agent that writes summaries, a plain one if no plugin registers any."""
+    """Return the agent that writes summaries; a plain one if no plugin registers one."""
     return serving(agents.values(), "summaries") or _FALLBACK
 
 
@@ -105,7 +105,7 @@ def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
 
 @dataclass(slots=True)
 class Compacting:
-    """One compaction: its input, and the newest message that it has made.
+    """A compaction in progress: its input, and its newest message.
 
     `before` is the model's view that has to become shorter, with `tokens` by the provider's
     count and `estimated` by ours. `answering` are the prompts that wait.
@@ -146,7 +146,7 @@ class Compacting:
         )
 
     async def run_to_its_end(self) -> None:
-        """Call the compactor and store its outcome or its failure; it is foreign code."""
+        """Call the compactor, which is foreign code, and store its result or its failure."""
         outcome: object
         try:
             async with asyncio.timeout(LIMIT_S):
@@ -210,7 +210,7 @@ class Compacting:
         return _join_texts(turn)
 
     async def _settle(self, made: Compaction) -> None:
-        """Store the outcome, if it makes the next request short enough to be sent."""
+        """Store the result if the next request then fits the model."""
         if not made.summary.strip():
             await self._fail(_unknown("there is no text in the summary"))
             return
@@ -277,7 +277,7 @@ class Compacting:
         self._store(Turn(info=replace(turn.info, **changes), parts=turn.parts), turn.parts)
 
     def _store(self, turn: Turn, known: Sequence[Part] = ()) -> None:
-        """Store a turn without its stored parts, since clients count steps by events."""
+        """Store a turn's parts that are not stored yet, since clients count steps by events."""
         self.run.put(turn)
         new = (PutPart(part) for part in turn.parts if part not in known)
         self.run.writer.change(PutMessage(turn.info), *new)

@@ -1,4 +1,4 @@
-"""The trigger of compactions: how full the model's window is, and what is done about it.
+"""The trigger of compactions: how full the model's window is, and the action that follows.
 
 A compaction is a user message with a compaction part, and the summary as its answer. The model's
 view then begins there; everything before stays in the database. Old output of tools is cleared
@@ -100,7 +100,7 @@ PROTECTED_PROMPTS = 2
 
 
 def prune(run: Run) -> None:
-    """Clear what is old from the next requests of this session."""
+    """Clear old tool output from the next requests of this session."""
     if not run.engine.config.compaction.prune:
         return
     lasting = {tool.id for tool in run.engine.tools.values() if tool.lasting}
@@ -130,7 +130,7 @@ def prunable(turns: Sequence[Turn], lasting: Collection[str] = ()) -> tuple[str,
 
 
 def _outputs(turns: Sequence[Turn], lasting: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield calls with their output, newest first, up to the first that is cleared already."""
+    """Yield calls with their output, newest first, until one that is cleared already."""
     prompts = 0
     for turn in reversed(turns):
         prompts += isinstance(turn.info, UserMessage)

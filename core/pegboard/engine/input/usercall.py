@@ -56,7 +56,7 @@ async def call_tool(
 
 
 async def view_for(run: Run, agent: str | None, model: str | None) -> SessionView:
-    """Return the session with this agent and this model, or its own.
+    """Return the session's view with this agent and model, or the session's own.
 
     :raises NotFoundError: for an unknown agent.
     :raises ModelNotFoundError: when no provider serves the model.
@@ -68,7 +68,7 @@ async def view_for(run: Run, agent: str | None, model: str | None) -> SessionVie
 
 
 async def carry_out(run: Run, order: UserCall) -> Turn:
-    """Make the user's call, and store its result after a message that names the user."""
+    """Make a user's call; store its result after a message that names the user as its author."""
     view = await view_for(run, order.agent, order.model)
     said = TextInput(text=order.said, synthetic=True)
     turn = await queue(run, Prompt(parts=(said,), agent=view.agent.name, model=order.model))
@@ -78,7 +78,7 @@ async def carry_out(run: Run, order: UserCall) -> Turn:
 
 
 async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: SubtaskPart) -> None:
-    """Run the subagent; its answer is the result of a call, after which the model goes on."""
+    """Run the subagent; its answer becomes the result of a call, and the model continues."""
     given = {"description": part.description, "prompt": part.prompt, "subagent_type": part.agent}
     tool = serving(run.engine.tools.values(), "subagents") or Tool.raw(
         "subagents", "", {"type": "object"}, _refuse

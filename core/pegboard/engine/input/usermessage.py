@@ -1,4 +1,4 @@
-"""User messages: stored as typed, expanded with the files they name, and given reminders.
+"""User messages: stored as typed, expanded with the named files, and followed by reminders.
 
 A reminder is a note for the model, on a change of agent or a prompt during an answer. It is stored
 with the prompt, once. Every later request then repeats the same bytes, so that the provider's
@@ -53,7 +53,7 @@ _PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskP
 
 
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that a user makes: its tool, which need not be one of the App's, and arguments.
+    """A call that a user makes: its arguments and its tool, which the App need not have.
 
     `said` is the text that tells the model who made the call. The session goes on with this agent
     and model.
@@ -87,7 +87,7 @@ async def send_prompt(
 def stored(
     engine: Engine, session: Session, prompt: Prompt, ids: SessionIds
 ) -> tuple[Turn, ChangeSession]:
-    """Return the typed message, and its changes of the session; the caller stores both.
+    """Build the typed message and its changes of the session; the caller stores both.
 
     :raises InvalidInputError: for an id that is not the protocol's, or an empty prompt.
     """
@@ -154,7 +154,7 @@ async def queue_again(
 
 
 async def refuse_known(storage: Storage, session_id: str, message_id: str) -> None:
-    """Check that the id is new: a message that has an answer would not get another one.
+    """Check that the message id is new, since an answered message gets no second answer.
 
     :raises InvalidInputError: when the session has a message of this id.
     """
@@ -164,7 +164,7 @@ async def refuse_known(storage: Storage, session_id: str, message_id: str) -> No
 
 
 def _title(session: Session, typed: str) -> str:
-    """Return the session's title, or the one from its first prompt."""
+    """Return the session's title, or one made from its first prompt."""
     if is_untitled(session) and session.parent_id is None:
         return title_from(typed) or session.title
     return session.title
@@ -190,7 +190,7 @@ def _choice(name: str) -> ModelChoice:
 
 
 def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
-    """Return the part of an input, with the same fields and its ids."""
+    """Make a part from an input: the same fields, with ids."""
     said = {name: getattr(given, name) for name in given.__struct_fields__}
     said["id"] = check_id("part", given.id) if given.id else ids.part()
     return _PARTS[type(given)](session_id=info.session_id, message_id=info.id, **said)
@@ -260,7 +260,7 @@ async def _with_files(engine: Engine, view: SessionView, turn: Turn, ids: Sessio
 
 
 async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | None:
-    """Return the session for hooks; None without an agent or a model, which the run reports."""
+    """Return the view for hooks; None for an unknown agent or model, which the run reports."""
     assert isinstance(turn.info, UserMessage)
     agent = engine.agents.get(turn.info.agent)
     if agent is None:
@@ -274,7 +274,7 @@ async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | N
 
 
 def _stand_in(engine: Engine, session: Session, turn: Turn) -> SessionView:
-    """Return the session for a prompt with an unknown agent or model, to read its files."""
+    """Return a view with stand-ins for an unknown agent or model, to read the prompt's files."""
     assert isinstance(turn.info, UserMessage)
     agent = engine.agents.get(turn.info.agent) or default_agent(engine.config, engine.agents)
     return make_view(engine, session, agent, unasked(turn.info.model))
@@ -330,7 +330,7 @@ def reminder(session_id: str, text: str) -> str:
 
 
 def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, str, str]]:
-    """Return the missing reminders of the newest prompts, each with its index, kind and text.
+    """Return the reminders that the newest prompts lack, each with its index, kind and text.
 
     The kind is the name of the agent that takes over, or `QUEUED`.
     """

@@ -18,7 +18,7 @@ LOOK_EVERY_S, LOOKS = 0.02, 500
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """A session whose prompts can be withdrawn.
+    """Withdraws prompts of a session that no model has read.
 
     `run` gives its run, if it has one, `prepares` says whether a prompt's files are being read.
     """
@@ -29,7 +29,7 @@ class Withdrawal:
     prepares: Callable[[], bool]
 
     async def of(self, session_id: str, message_id: str) -> bool:
-        """Return whether the prompt is withdrawn: no model has read it, and none will.
+        """Withdraw the prompt; return whether no model has read it, or will.
 
         :raises NotFoundError: when the session has no such message.
         :raises SessionBusyError: while another process runs the session, or when its prompts are
@@ -74,7 +74,7 @@ class Withdrawal:
 
 
 def is_unread(turns: Sequence[Turn], message_id: str) -> bool:
-    """Return whether this is a prompt after which no message of a model comes.
+    """Return whether the message is a prompt that no message of a model follows.
 
     A step puts its message there when it takes the history, and a compaction its request.
 
