@@ -11,7 +11,8 @@ from pathlib import Path
 from pegboard import ToolError
 from pegboard.processes import find_program
 from pegboard.unstable import try_program
-from pegboard_plugins.sandbox import SandboxPolicy, confine, devices, relay
+from pegboard_plugins.sandbox import confine, devices, relay
+from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
 from pegboard_plugins.sandbox.placeholders import placeholders
 from pegboard_plugins.sandbox.sockets import path_sockets
 

@@ -19,7 +19,7 @@ from pegboard.plugins import shield
 from pegboard.processes import Enclosing, Network, Site
 from pegboard.schema.session import PermissionRequest
 from pegboard.unstable import autorun_files, home_secrets, read_bounded, way_down
-from pegboard_plugins.sandbox import Sandbox, SandboxPolicy, register_sandboxes
+from pegboard_plugins.sandbox.hookspecs import Sandbox, SandboxPolicy, register_sandboxes
 from pegboard_plugins.sandbox.inside import stays_inside
 from pegboard_plugins.sandbox.proxy import FilteringProxy
 

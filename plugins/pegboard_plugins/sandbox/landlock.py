@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pegboard.unstable import try_program
-from pegboard_plugins.sandbox import SandboxPolicy, confine
+from pegboard_plugins.sandbox import confine
+from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
 
 TRIAL_S = 10.0
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pegboard_plugins.sandbox import SandboxPolicy
+from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
 
 
 @contextmanager

@@ -3,94 +3,20 @@
 The server serves its pages. Nothing but the hooks is loaded before a server starts.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from types import ModuleType
 
-from pegboard import hookimpl, hookspec
-
-if TYPE_CHECKING:
-    from pegboard import App
-    from pegboard.display import Block
-
-DRAWN_WITHIN_S = 5.0
-"""The time limit of the code of one page or panel."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebPage:
-    """A page of the web view: `name` is its address, `title` its link, and `draw` its content.
-
-    `draw` gets the App of the project and returns blocks. The page shows all their text as text.
-    """
-
-    name: str
-    title: str
-    draw: "Callable[[App], Awaitable[Sequence[Block]]]"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebPanel:
-    """A panel next to each session: `draw` gets the App and the session's id, and returns blocks.
-
-    A panel without blocks is left out.
-    """
-
-    name: str
-    title: str
-    draw: "Callable[[App, str], Awaitable[Sequence[Block]]]"
-
-
-@hookspec("collect", when="show", since="0.1")
-def web_pages() -> Sequence[WebPage] | None:
-    """Return pages of the web view.
-
-    Called when a browser loads the list of pages, or one of them. Collect: a plugin that raises is
-    reported and left out. The page shows the error of its `draw`, or that it took five seconds,
-    with the plugin's name.
-
-    ```python
-    from pegboard import App, hookimpl
-    from pegboard.display import Block
-    from pegboard_plugins.web import WebPage, WebPanel
-
-
-    async def tools(app: App) -> tuple[Block, ...]:
-        return (Block(title="Tools", table=(("tool",), *((name,) for name in sorted(app.tools)))),)
-
-
-    async def length(app: App, session_id: str) -> tuple[Block, ...]:
-        turns = await app.storage.turns(session_id)
-        return (Block(title=f"{len(turns)} messages"),)
-
-
-    @hookimpl(optionalhook=True)
-    def web_pages() -> tuple[WebPage, ...]:
-        return (WebPage(name="tools", title="Tools", draw=tools),)
-
-
-    @hookimpl(optionalhook=True)
-    def web_panels() -> tuple[WebPanel, ...]:
-        return (WebPanel(name="length", title="Length", draw=length),)
-    ```
-    """
-
-
-@hookspec("collect", when="show", since="0.1")
-def web_panels() -> Sequence[WebPanel] | None:
-    """Return panels of the web view, which stand next to each session.
-
-    Called when a browser shows a session, and after each of its turns. Collect: a plugin that
-    raises is reported and left out. The panel shows the error of its `draw` with the plugin's name.
-
-    The example of `web_pages` has one.
-    """
+from pegboard import hookimpl
+from pegboard_plugins.web import hookspecs
+from pegboard_plugins.web.hookspecs import WebPage as WebPage
+from pegboard_plugins.web.hookspecs import WebPanel as WebPanel
+from pegboard_plugins.web.hookspecs import web_pages as web_pages
+from pegboard_plugins.web.hookspecs import web_panels as web_panels
 
 
 @hookimpl
-def register_hooks() -> tuple[Callable[..., object], ...]:
+def register_hooks() -> tuple[ModuleType, ...]:
     """Return the hooks for pages and panels of plugins."""
-    return web_pages, web_panels
+    return (hookspecs,)
 
 
 @hookimpl(optionalhook=True)

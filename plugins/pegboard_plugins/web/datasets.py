@@ -13,7 +13,7 @@ from pegboard.schema.wire import Wire
 from pegboard_plugins.server.keymask import without_keys
 from pegboard_plugins.server.responses import answer
 from pegboard_plugins.server.serverstate import AtSession, Here, Served
-from pegboard_plugins.web import DRAWN_WITHIN_S, web_pages, web_panels
+from pegboard_plugins.web.hookspecs import DRAWN_WITHIN_S, web_pages, web_panels
 from pegboard_plugins.web.hookviews import hook_page, plugin_page
 from pegboard_plugins.web.nodes import Node, block_nodes
 from pegboard_plugins.web.permissionview import permission_view

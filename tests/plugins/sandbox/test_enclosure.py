@@ -34,7 +34,7 @@ from support.models.played import HI, Played, ToolsPlugin, call, calls, opened, 
 from support.plugins.config_place import Place
 
 LANGUAGE_SERVER = Path(__file__).parents[2] / "support/tools/language_server.py"
-SMALL = ("pegboard_plugins.sandbox",)
+SMALL = ("pegboard_plugins.sandbox", "pegboard_plugins.sandbox.hookspecs")
 """What is loaded where nothing is to be enclosed."""
 SANDBOXED: Mapping[str, object] = {"model": "played/m", "sandbox": "workspace"}
 
