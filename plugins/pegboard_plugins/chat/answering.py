@@ -1,8 +1,7 @@
 """The dialog of the request that waits first, and what becomes of its answer."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -11,17 +10,16 @@ from pegboard.errors import NotFoundError
 from pegboard.schema.session import PermissionRequest, QuestionRequest
 from pegboard_plugins.chat.questions import QuestionDialog
 from pegboard_plugins.chat.requests import Permission, Settled, allowed
+from pegboard_plugins.chat.talk import Talk
 from pegboard_plugins.shared.frontend import MODES
-
-if TYPE_CHECKING:
-    from pegboard_plugins.chat.talk import Talk
 
 
 class Answering:
     """Shows the requests of one conversation, one after the other, and replies to them."""
 
-    def __init__(self, talk: "Talk") -> None:
+    def __init__(self, talk: Talk, on_asked: Callable[[], None]) -> None:
         self._talk = talk
+        self._on_asked = on_asked
         self.dialog: Permission | QuestionDialog | None = None
 
     def look(self) -> None:
@@ -31,7 +29,7 @@ class Answering:
             self.dialog = None
         if self.dialog is None and waiting:
             self.dialog = self._dialog(waiting[0])
-            self._talk.on_asked()
+            self._on_asked()
         if self.dialog is not None:
             self.dialog.place = f" (1 of {len(waiting)})" if waiting[1:] else ""
         if isinstance(self.dialog, Permission):

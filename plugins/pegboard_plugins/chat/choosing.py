@@ -1,7 +1,7 @@
 """The commands that choose: model, agent, effort, theme."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -10,6 +10,7 @@ from pegboard import PegboardError
 from pegboard.plugins import nearest_names
 from pegboard.schema.model import Model
 from pegboard_plugins.chat import short_count
+from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.modes import Choice, Item
 from pegboard_plugins.chat.recentmodels import recent_models, remember_model
 from pegboard_plugins.chat.themes import AUTO
@@ -18,11 +19,10 @@ from pegboard_plugins.shared.frontend import newest_first
 THEME_SETTING = "plugins.chat.options.theme"
 
 if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Chat
     from pegboard_plugins.chat.talk import Talk
 
 
-def _talk(chat: "Chat") -> "Talk":
+def _talk(chat: Desk) -> "Talk":
     assert chat.talk is not None
     return chat.talk
 
@@ -32,12 +32,7 @@ def name_of(model: Model) -> str:
     return f"{model.provider_id}/{model.id}"
 
 
-def windows(chat: "Chat") -> Mapping[str, int]:
-    """Return the windows of the models, in tokens, by name."""
-    return {name_of(model): model.limit.context or 0 for model in chat.models}
-
-
-async def choose_model(chat: "Chat", argument: str) -> None:
+async def choose_model(chat: Desk, argument: str) -> None:
     """Choose the model of the next prompts."""
     talk = _talk(chat)
     if "/" not in argument and (unlisted := await talk.feed.unlisted()):
@@ -70,7 +65,7 @@ async def choose_model(chat: "Chat", argument: str) -> None:
     talk.say(f"Model: {chosen} ({scope})")
 
 
-async def saved(chat: "Chat", setting: str, value: str) -> str:
+async def saved(chat: Desk, setting: str, value: str) -> str:
     """Save a setting for the chats to come, and return whether that was possible, in words."""
     # JSON is a text in TOML too, whatever it would be without quotes.
     code, notes = await chat.outside.pegboard_beside("config", "set", setting, json.dumps(value))
@@ -80,7 +75,7 @@ async def saved(chat: "Chat", setting: str, value: str) -> str:
     return f"saved, but {last}" if last.endswith("and counts") else "saved"
 
 
-async def _ask_for_models(chat: "Chat", providers: Sequence[str]) -> None:
+async def _ask_for_models(chat: Desk, providers: Sequence[str]) -> None:
     """Ask the servers of the providers for their models; warn of those that list none."""
     talk = _talk(chat)
     asked = [part for name in providers for part in ("--ask", name)]
@@ -92,7 +87,7 @@ async def _ask_for_models(chat: "Chat", providers: Sequence[str]) -> None:
         chat.warn(f"{name} lists no models ({reason}); /model {name}/NAME chooses one by its name")
 
 
-def _names(chat: "Chat") -> Sequence[str]:
+def _names(chat: Desk) -> Sequence[str]:
     """Return the models that are known, those chosen last first, then the newest."""
     course = _talk(chat).course
     used = (_talk(chat).feed.facts.model, course.model if course else "", chat.state.model)
@@ -113,17 +108,17 @@ def _item(model: Model) -> Item:
     return Item(value=name_of(model), note=" · ".join(facts))
 
 
-async def next_model(chat: "Chat", _: str) -> None:
+async def next_model(chat: Desk, _: str) -> None:
     """Choose the next model of the list."""
     _cycle_model(chat, 1)
 
 
-async def last_model(chat: "Chat", _: str) -> None:
+async def last_model(chat: Desk, _: str) -> None:
     """Choose the model before it."""
     _cycle_model(chat, -1)
 
 
-def _cycle_model(chat: "Chat", step: int) -> None:
+def _cycle_model(chat: Desk, step: int) -> None:
     if names := _names(chat):
         _talk(chat).choices.model = _next(names, chat.state.model, step)
         _talk(chat).choices.variant = ""
@@ -135,7 +130,7 @@ def _next(names: Sequence[str], current: str, step: int) -> str:
     return names[(names.index(current) + step) % len(names)]
 
 
-async def choose_agent(chat: "Chat", argument: str) -> None:
+async def choose_agent(chat: Desk, argument: str) -> None:
     """Choose the agent of the next prompts."""
     agents = [each for each in await _talk(chat).feed.agents() if _talks(each.mode, each.hidden)]
     items = [Item(value=each.name, note=each.description or "") for each in agents]
@@ -153,7 +148,7 @@ def _talks(mode: str, hidden: bool) -> bool:  # noqa: FBT001 - a field of the ag
     return mode != "subagent" and not hidden
 
 
-async def next_agent(chat: "Chat", _: str) -> None:
+async def next_agent(chat: Desk, _: str) -> None:
     """Choose the next agent that talks with people."""
     agents = await _talk(chat).feed.agents()
     names = [each.name for each in agents if _talks(each.mode, each.hidden)]
@@ -161,7 +156,7 @@ async def next_agent(chat: "Chat", _: str) -> None:
         _talk(chat).choices.agent = _next(names, chat.state.agent, 1)
 
 
-async def choose_effort(chat: "Chat", argument: str) -> None:
+async def choose_effort(chat: Desk, argument: str) -> None:
     """Choose how hard the model thinks."""
     levels = _levels(chat)
     if not levels:
@@ -176,18 +171,18 @@ async def choose_effort(chat: "Chat", argument: str) -> None:
         _talk(chat).choices.variant = chosen
 
 
-async def next_effort(chat: "Chat", _: str) -> None:
+async def next_effort(chat: Desk, _: str) -> None:
     """Choose the next level."""
     levels = ["", *_levels(chat)]
     _talk(chat).choices.variant = _next(levels, chat.state.variant, 1)
 
 
-def _levels(chat: "Chat") -> Sequence[str]:
+def _levels(chat: Desk) -> Sequence[str]:
     current = chat.state.model
     return [level for each in chat.models if name_of(each) == current for level in each.variants]
 
 
-async def choose_theme(chat: "Chat", argument: str) -> None:
+async def choose_theme(chat: Desk, argument: str) -> None:
     """Choose the colours, here and for the chats to come."""
     names = [AUTO, *chat.guests.themes]
     items = [Item(value=name) for name in names]
@@ -196,7 +191,7 @@ async def choose_theme(chat: "Chat", argument: str) -> None:
         _talk(chat).say(f"Theme: {chosen} ({await saved(chat, THEME_SETTING, chosen)})")
 
 
-def draw_in_theme(chat: "Chat", name: str) -> bool:
+def draw_in_theme(chat: Desk, name: str) -> bool:
     """Draw in the theme of this name from here on; report an unknown name and return False."""
     if chat.theme.choose(name, chat.guests.themes):
         return True

@@ -57,7 +57,7 @@ from pegboard_plugins.chat.finished import (
     Thought,
     subject_of,
 )
-from pegboard_plugins.chat.liveline import TurnProgress, compacted_text, retry_text
+from pegboard_plugins.chat.turnprogress import TurnProgress, compacted_text, retry_text
 from pegboard_plugins.chat.waitclock import WaitClock
 from pegboard_plugins.shared.terminal import MarkdownBlocks
 

@@ -7,10 +7,10 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from pegboard_plugins.chat import choosing, permissionmode
+from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.modes import Item
 
 if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Chat
     from pegboard_plugins.chat.talk import Talk
 
 SERVERS = {11434: "Ollama", 1234: "LM Studio", 8000: "vLLM", 8080: "llama.cpp"}
@@ -25,12 +25,12 @@ DEMO = Item(value="demo", text="Watch the demo (offline, no key)")
 SKIP = Item(value="none", text="Skip for now")
 
 
-def _talk(chat: "Chat") -> "Talk":
+def _talk(chat: Desk) -> "Talk":
     assert chat.talk is not None
     return chat.talk
 
 
-async def first_run(chat: "Chat") -> None:
+async def first_run(chat: Desk) -> None:
     """Say where a new chat is; where no model is chosen, ask until one is, or the user skips it."""
     talk = _talk(chat)
     if talk.course is None:
@@ -49,7 +49,7 @@ async def first_run(chat: "Chat") -> None:
     chat.spawn(_begin(chat))
 
 
-async def _keyed(chat: "Chat") -> list[str]:
+async def _keyed(chat: Desk) -> list[str]:
     """Return the providers that have a key."""
     feed = _talk(chat).feed
     env = feed.facts.keys
@@ -57,7 +57,7 @@ async def _keyed(chat: "Chat") -> list[str]:
     return sorted({*listed, *await feed.unlisted()})
 
 
-async def _begin(chat: "Chat") -> None:
+async def _begin(chat: Desk) -> None:
     """Let the user choose a model, then the permission mode."""
     is_back = False
     while not chat.state.model:
@@ -77,7 +77,7 @@ async def _begin(chat: "Chat") -> None:
     await permissionmode.choose_default(chat)
 
 
-async def log_in(chat: "Chat", argument: str) -> bool:
+async def log_in(chat: Desk, argument: str) -> bool:
     """Let the user type a provider's key, and store it; return whether the provider opens."""
     if chat.options.attach:
         chat.warn("the server has the API keys: run `pegboard auth login` on its machine")
@@ -101,12 +101,12 @@ def _providers(keys: Mapping[str, tuple[str, ...]]) -> list[Item]:
     return [Item(value=name, note=", ".join(keys[name])) for name in names]
 
 
-async def login(chat: "Chat", argument: str) -> None:
+async def login(chat: Desk, argument: str) -> None:
     """Add the API key of a provider."""
     await log_in(chat, argument)
 
 
-async def _ask_servers(chat: "Chat") -> None:
+async def _ask_servers(chat: Desk) -> None:
     """Ask the servers on this machine for their models, which the lists have from then on."""
     await chat.outside.pegboard_beside("models", "--local")
     chat.models = await _talk(chat).feed.models()

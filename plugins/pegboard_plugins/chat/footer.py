@@ -13,8 +13,9 @@ from pegboard.schema.part import Completed, Failed, Running, ToolPart
 from pegboard.unstable import counted, one_line, shown_line, user_words
 from pegboard_plugins.chat.course import Child, Course
 from pegboard_plugins.chat.finished import call_head, subject_of
-from pegboard_plugins.chat.liveline import live_line, retry_text
+from pegboard_plugins.chat.liveline import live_line
 from pegboard_plugins.chat.modes import Mode, SpanLine
+from pegboard_plugins.chat.turnprogress import retry_text
 from pegboard_plugins.shared.terminal import row_sign, wrapped
 
 TAIL_LINES, TAIL_LETTERS = 5, 2000

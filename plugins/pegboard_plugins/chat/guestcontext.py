@@ -2,21 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from pegboard.display import Span
 from pegboard.schema.session import Question, QuestionOption
 from pegboard.unstable import shown_line
+from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.hookspecs import ChatState
-
-if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Chat
 
 
 class GuestContext:
     """The `ChatContext` of a chat."""
 
-    def __init__(self, chat: "Chat") -> None:
+    def __init__(self, chat: Desk) -> None:
         self._chat = chat
         self._asks = 0
 

@@ -2,16 +2,13 @@
 
 import asyncio
 import time
-from typing import TYPE_CHECKING
 
 from pegboard_plugins.chat import takingback
+from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.modes import SAVE, Item
 from pegboard_plugins.chat.outside import clipboard_picture
 from pegboard_plugins.chat.requests import Permission
 from pegboard_plugins.shared.terminal import HELD_S
-
-if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Chat
 
 TWICE_S = 1.0
 """Within so long the second press of a key means more than the first."""
@@ -23,7 +20,7 @@ FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
 class Keyboard:
     """The keys of one chat; each method is one of `keys.KEYS`."""
 
-    def __init__(self, chat: "Chat") -> None:
+    def __init__(self, chat: Desk) -> None:
         self._chat = chat
         self._last: dict[str, float] = {}
         self._held = ""

@@ -29,6 +29,7 @@ from pegboard.unstable import (
     todo_lines,
     user_words,
 )
+from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.finished import Drawn
 from pegboard_plugins.chat.keys import KEYS, key_name
 from pegboard_plugins.chat.modes import SpanLine
@@ -36,7 +37,6 @@ from pegboard_plugins.chat.outside import private_file
 from pegboard_plugins.shared.terminal import coloured_diff
 
 if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Chat
     from pegboard_plugins.chat.talk import Talk
 
 LETTERS_PER_TOKEN = 4
@@ -49,29 +49,29 @@ INLINE_LINES = 30
 """Of changes; more are shown on a page of their own."""
 
 
-def _talk(chat: "Chat") -> "Talk":
+def _talk(chat: Desk) -> "Talk":
     assert chat.talk is not None
     return chat.talk
 
 
-def _table(chat: "Chat", head: str, rows: Iterable[Sequence[str]]) -> None:
+def _table(chat: Desk, head: str, rows: Iterable[Sequence[str]]) -> None:
     found = tuple(tuple(row) for row in rows)
     _talk(chat).draw(Drawn(head, Block(table=found, fold=LISTED)))
 
 
-async def _turns(chat: "Chat") -> Sequence[Turn]:
+async def _turns(chat: Desk) -> Sequence[Turn]:
     course = _talk(chat).course
     return () if course is None else await _talk(chat).feed.turns(course.session.id)
 
 
-async def show_help(chat: "Chat", _: str) -> None:
+async def show_help(chat: Desk, _: str) -> None:
     """Show the commands."""
     rows = [("command", "what it does")]
     rows += [(f"/{each.name}", each.help) for each in chat.slashes.values()]
     _table(chat, "Commands: also @file, !command, ? for the keys", rows)
 
 
-async def show_keys(chat: "Chat", _: str) -> None:
+async def show_keys(chat: Desk, _: str) -> None:
     """Show the keys."""
     key_of = chat.window.key_of
     rows = [("key", "what it does", "name")]
@@ -83,7 +83,7 @@ async def show_keys(chat: "Chat", _: str) -> None:
     _table(chat, "Keys", rows)
 
 
-async def show_key_card(chat: "Chat", _: str) -> None:
+async def show_key_card(chat: Desk, _: str) -> None:
     """Show the keys in a few words each, in two columns where the window is wide enough."""
     head = ("key", "what it does")
     rows = [(chat.window.key_of(each.name), each.short) for each in KEYS]
@@ -96,7 +96,7 @@ async def show_key_card(chat: "Chat", _: str) -> None:
     _table(chat, CARD, [head * 2, *((*left, *right) for left, right in pairs)])
 
 
-async def show_diff(chat: "Chat", _: str) -> None:
+async def show_diff(chat: Desk, _: str) -> None:
     """Show the session's changes."""
     course = _talk(chat).course
     changes = await _talk(chat).feed.diff(course.session.id) if course else ()
@@ -112,7 +112,7 @@ async def show_diff(chat: "Chat", _: str) -> None:
         await chat.show_page([(Span(head, "bold"),), *lines])
 
 
-def _change(chat: "Chat", change: FileDiff) -> Iterator[SpanLine]:
+def _change(chat: Desk, change: FileDiff) -> Iterator[SpanLine]:
     """Yield the name of a file and how much of it has changed, then the changes."""
     counts = f"+{change.additions} -{change.deletions}"
     what = counts if change.additions or change.deletions else change.status or ""
@@ -120,12 +120,12 @@ def _change(chat: "Chat", change: FileDiff) -> Iterator[SpanLine]:
     yield from _whole(chat, Block(diff=change.patch))
 
 
-def _whole(chat: "Chat", block: Block) -> Iterable[SpanLine]:
+def _whole(chat: Desk, block: Block) -> Iterable[SpanLine]:
     lines = block_lines(block, "whole").lines
     return coloured_diff(lines, block.diff) if chat.pen.is_tinted else lines
 
 
-async def show_context(chat: "Chat", _: str) -> None:
+async def show_context(chat: Desk, _: str) -> None:
     """Show the contents of the window, as far as they are known."""
     talk, state = _talk(chat), chat.state
     sizes = await _sizes(chat)
@@ -147,7 +147,7 @@ async def show_context(chat: "Chat", _: str) -> None:
     _table(chat, f"{state.tokens:,}{of} tokens; the parts are estimates", rows)
 
 
-async def _sizes(chat: "Chat") -> Counter[str]:
+async def _sizes(chat: Desk) -> Counter[str]:
     """Count the characters of the conversation since its last summary, by source."""
     owners = await _owners(chat)
     sizes: Counter[str] = Counter()
@@ -168,7 +168,7 @@ async def _sizes(chat: "Chat") -> Counter[str]:
     return sizes
 
 
-async def show_todo(chat: "Chat", _: str) -> None:
+async def show_todo(chat: Desk, _: str) -> None:
     """Show the todo list."""
     course = _talk(chat).course
     todos = await _talk(chat).feed.todos(course.session.id) if course else ()
@@ -179,25 +179,25 @@ async def show_todo(chat: "Chat", _: str) -> None:
     _talk(chat).draw(Drawn("Tasks", Block(lines=lines, fold=LISTED)))
 
 
-async def show_tools(chat: "Chat", _: str) -> None:
+async def show_tools(chat: Desk, _: str) -> None:
     """Show the tools."""
     _table(chat, "Tools", [("tool", "plugin"), *sorted((await _owners(chat)).items())])
 
 
-async def _owners(chat: "Chat") -> Mapping[str, str]:
+async def _owners(chat: Desk) -> Mapping[str, str]:
     """Return the plugins by their tools."""
     found = await _talk(chat).feed.plugins()
     return {tool: each.name for each in found for tool in each.tools}
 
 
-async def show_plugins(chat: "Chat", _: str) -> None:
+async def show_plugins(chat: Desk, _: str) -> None:
     """Show the plugins."""
     found = await _talk(chat).feed.plugins()
     rows = [(each.name, each.origin, each.error) for each in found]
     _table(chat, "Plugins", [("plugin", "from", "problem"), *rows])
 
 
-async def show_trace(chat: "Chat", _: str) -> None:
+async def show_trace(chat: Desk, _: str) -> None:
     """Which plugin changed what."""
     course = _talk(chat).course
     steps = await _talk(chat).feed.trace(course.session.id) if course else ()
@@ -211,19 +211,19 @@ async def show_trace(chat: "Chat", _: str) -> None:
     await chat.show_page(lines)
 
 
-async def show_permissions(chat: "Chat", _: str) -> None:
+async def show_permissions(chat: Desk, _: str) -> None:
     """Show the lasting approvals."""
     if await chat.outside.listing("permission", "list"):
         chat.warn("the list of approvals could not be read")
 
 
-async def show_config(chat: "Chat", _: str) -> None:
+async def show_config(chat: Desk, _: str) -> None:
     """Show each setting with the file that makes it."""
     if await chat.outside.listing("config", "show"):
         chat.warn("the settings could not be shown")
 
 
-async def show_status(chat: "Chat", _: str) -> None:
+async def show_status(chat: Desk, _: str) -> None:
     """Show what the chat runs with."""
     state = chat.state
     facts = {
@@ -239,7 +239,7 @@ async def show_status(chat: "Chat", _: str) -> None:
     _talk(chat).say("\n".join(f"{name:{width}}  {fact}" for name, fact in facts.items()), "plain")
 
 
-async def show_output(chat: "Chat", _: str) -> None:
+async def show_output(chat: Desk, _: str) -> None:
     """Show the last call in full."""
     talk = _talk(chat)
     parts = [part for turn in await _turns(chat) for part in turn.parts]
@@ -257,7 +257,7 @@ def _has_ended(part: ToolPart) -> bool:
     return isinstance(part.state, Completed | Failed)
 
 
-async def show_transcript(chat: "Chat", _: str) -> None:
+async def show_transcript(chat: Desk, _: str) -> None:
     """Show the whole session as the chat draws it, with each call's input and all of its result."""
     pen, width = chat.pen, chat.window.width
     rows: list[str] = []
@@ -281,7 +281,7 @@ async def show_transcript(chat: "Chat", _: str) -> None:
     await chat.show_rows(rows or ["there is no message yet"])
 
 
-async def _whole_call(chat: "Chat", part: ToolPart) -> Sequence[SpanLine]:
+async def _whole_call(chat: Desk, part: ToolPart) -> Sequence[SpanLine]:
     """Return the lines of a call that has ended: its input, and all that is seen of its result."""
     block = await _talk(chat).feed.block(part, chat.window.width)
     sign, style = ("✗", "error") if isinstance(part.state, Failed) else ("●", "tool")
@@ -289,7 +289,7 @@ async def _whole_call(chat: "Chat", part: ToolPart) -> Sequence[SpanLine]:
     return [shown_line((Span(call, style),)), *_result(chat, part, block)]  # type: ignore[arg-type]
 
 
-def _result(chat: "Chat", part: ToolPart, block: Block) -> Sequence[SpanLine]:
+def _result(chat: Desk, part: ToolPart, block: Block) -> Sequence[SpanLine]:
     lines = list(_whole(chat, block))
     match part.state:
         case Completed(output=output) if not (block.lines or block.diff or block.markdown):
@@ -301,7 +301,7 @@ def _result(chat: "Chat", part: ToolPart, block: Block) -> Sequence[SpanLine]:
             return lines
 
 
-async def copy(chat: "Chat", argument: str) -> None:
+async def copy(chat: Desk, argument: str) -> None:
     """Copy an answer to a file and by OSC 52, which terminals take over ssh and in tmux too."""
     number = int(argument) if argument.isdecimal() and int(argument) else 1
     answers = [

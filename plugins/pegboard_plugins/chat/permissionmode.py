@@ -3,17 +3,17 @@
 from typing import TYPE_CHECKING
 
 from pegboard_plugins.chat import choosing
+from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.modes import Item
 from pegboard_plugins.shared.frontend import ASK, MODES, PLAN
 
 if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Chat
     from pegboard_plugins.chat.talk import Talk
 
 SETTING = "permission_mode"
 
 
-async def choose_mode(chat: "Chat", argument: str) -> None:
+async def choose_mode(chat: Desk, argument: str) -> None:
     """Choose what the agent may do before it asks."""
     if argument and argument not in MODES:
         chat.warn(f"no mode is called {argument}; the modes are {', '.join(MODES)}")
@@ -24,7 +24,7 @@ async def choose_mode(chat: "Chat", argument: str) -> None:
         _talk(chat).say(f"Mode: {chosen} (this session)")
 
 
-async def choose_default(chat: "Chat") -> None:
+async def choose_default(chat: Desk) -> None:
     """Choose the mode of this session and of those to come."""
     modes = [item for item in items() if item.value != PLAN]
     chosen = await chat.choose("What may the agent do unasked?", modes, current=chat.state.mode)
@@ -34,7 +34,7 @@ async def choose_default(chat: "Chat") -> None:
         _talk(chat).say(f"Mode: {chosen} ({is_saved})")
 
 
-def _talk(chat: "Chat") -> "Talk":
+def _talk(chat: Desk) -> "Talk":
     assert chat.talk is not None
     return chat.talk
 
@@ -44,7 +44,7 @@ def items() -> list[Item]:
     return [Item(value=each.name, note=each.help) for each in MODES.values()]
 
 
-async def next_mode(chat: "Chat", _: str) -> None:
+async def next_mode(chat: Desk, _: str) -> None:
     """Choose the next mode."""
     names = [*MODES]
     if PLAN not in [each.name for each in await _talk(chat).feed.agents()]:
@@ -53,7 +53,7 @@ async def next_mode(chat: "Chat", _: str) -> None:
     switch(chat, names[(names.index(mode) + 1) % len(names)] if mode in names else names[0])
 
 
-def switch(chat: "Chat", mode: str) -> None:
+def switch(chat: Desk, mode: str) -> None:
     """Use the mode, also for what waits; `plan` is the agent of that name, which asks."""
     talk = _talk(chat)
     choices, agent = talk.choices, chat.state.agent

@@ -8,35 +8,35 @@ from pegboard import InvalidInputError
 from pegboard.schema.message import Turn, UserMessage
 from pegboard.schema.session import Session, is_untitled
 from pegboard.unstable import counted, one_line
+from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.modes import Item
 from pegboard_plugins.shared.frontend import age
 
 if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Chat
     from pegboard_plugins.chat.talk import Talk
 
 MS = 1000
 
 
-def _talk(chat: "Chat") -> "Talk":
+def _talk(chat: Desk) -> "Talk":
     assert chat.talk is not None
     return chat.talk
 
 
-def _session_id(chat: "Chat") -> str:
+def _session_id(chat: Desk) -> str:
     course = _talk(chat).course
     if course is None:
         raise InvalidInputError("there is no session yet: send a first prompt")
     return course.session.id
 
 
-async def begin(chat: "Chat", _: str) -> None:
+async def begin(chat: Desk, _: str) -> None:
     """Begin a new session with the next prompt."""
     _talk(chat).leave()
     _talk(chat).say("the next prompt starts a new session")
 
 
-async def choose_session(chat: "Chat", argument: str) -> None:
+async def choose_session(chat: Desk, argument: str) -> None:
     """Go on with another session."""
     feed = _talk(chat).feed
     sessions = await feed.sessions()
@@ -63,7 +63,7 @@ def _when(at_ms: int) -> str:
     return f"{moment} · {age(time() - at_ms / MS)}"
 
 
-async def fork(chat: "Chat", _: str) -> None:
+async def fork(chat: Desk, _: str) -> None:
     """Go on with a copy."""
     talk = _talk(chat)
     async with talk.rest.before("/fork"):
@@ -73,7 +73,7 @@ async def fork(chat: "Chat", _: str) -> None:
     talk.say(f"forked: this is now {one_line(copy.title)}")
 
 
-async def rename(chat: "Chat", argument: str) -> None:
+async def rename(chat: Desk, argument: str) -> None:
     """Give the session a title."""
     session_id = _session_id(chat)
     title = argument or await chat.ask("Title")
@@ -91,7 +91,7 @@ def _prompts(turns: "list[Turn]") -> list[tuple[str, str]]:
     ]
 
 
-async def _before(chat: "Chat") -> list[tuple[str, str]]:
+async def _before(chat: Desk) -> list[tuple[str, str]]:
     """Return the prompts before the point to which the session was reverted."""
     talk = _talk(chat)
     session = await talk.feed.session(_session_id(chat))
@@ -100,7 +100,7 @@ async def _before(chat: "Chat") -> list[tuple[str, str]]:
     return [each for each in prompts if point is None or each[0] < point]
 
 
-async def undo(chat: "Chat", _: str) -> None:
+async def undo(chat: Desk, _: str) -> None:
     """Take the last prompt back."""
     async with _talk(chat).rest.before("/undo"):
         prompts = await _before(chat)
@@ -110,14 +110,14 @@ async def undo(chat: "Chat", _: str) -> None:
         await _back(chat, *prompts[-1])
 
 
-async def _back(chat: "Chat", message_id: str, text: str) -> None:
+async def _back(chat: Desk, message_id: str, text: str) -> None:
     talk = _talk(chat)
     await talk.feed.revert(_session_id(chat), message_id)
     talk.say(f"undone: {one_line(text)} · /redo brings it back")
     chat.draft.restore(text)
 
 
-async def redo(chat: "Chat", _: str) -> None:
+async def redo(chat: Desk, _: str) -> None:
     """Bring back what was undone."""
     talk = _talk(chat)
     async with talk.rest.before("/redo"):
@@ -129,7 +129,7 @@ async def redo(chat: "Chat", _: str) -> None:
     talk.say("redone")
 
 
-async def rewind(chat: "Chat", _: str) -> None:
+async def rewind(chat: Desk, _: str) -> None:
     """Go back to an earlier prompt."""
     prompts = dict(reversed(await _before(chat)))
     items = [Item(value=key, text=one_line(text)) for key, text in prompts.items()]
@@ -139,13 +139,13 @@ async def rewind(chat: "Chat", _: str) -> None:
             await _back(chat, chosen, prompts[chosen])
 
 
-async def compact(chat: "Chat", _: str) -> None:
+async def compact(chat: Desk, _: str) -> None:
     """Summarise the history."""
     async with _talk(chat).rest.before("/compact"):
         await _talk(chat).feed.compact(_session_id(chat), chat.state.model)
 
 
-async def trust(chat: "Chat", _: str) -> None:
+async def trust(chat: Desk, _: str) -> None:
     """Show what agents wrote, else the project's code, and ask whether it counts, or may run."""
     facts = _talk(chat).feed.facts
     if not (facts.unseen or facts.untrusted or facts.server):
@@ -156,7 +156,7 @@ async def trust(chat: "Chat", _: str) -> None:
         await chat.reload()
 
 
-async def reload(chat: "Chat", _: str) -> None:
+async def reload(chat: Desk, _: str) -> None:
     """Open the project again, with the installed plugins as they are on disk."""
     async with _talk(chat).rest.before("/reload"):
         await chat.reload()
@@ -167,7 +167,7 @@ async def reload(chat: "Chat", _: str) -> None:
         _talk(chat).say(change, "warning")
 
 
-async def export(chat: "Chat", argument: str) -> None:
+async def export(chat: Desk, argument: str) -> None:
     """Write the session to a file."""
     session_id = _session_id(chat)
     file = argument or f"{session_id}.html"
@@ -175,12 +175,12 @@ async def export(chat: "Chat", argument: str) -> None:
     await chat.outside.listing("session", "export", session_id, form, file)
 
 
-async def doctor(chat: "Chat", _: str) -> None:
+async def doctor(chat: Desk, _: str) -> None:
     """Look whether all is as it should be."""
     await chat.outside.listing("doctor")
 
 
-async def init(chat: "Chat", _: str) -> None:
+async def init(chat: Desk, _: str) -> None:
     """Let the agent write down what the next one has to know of the project."""
     text = (
         "Look at this project and write AGENTS.md for agents that work on it: how to build, test "
@@ -189,6 +189,6 @@ async def init(chat: "Chat", _: str) -> None:
     _talk(chat).send(_talk(chat).order(text))
 
 
-async def leave(chat: "Chat", _: str) -> None:
+async def leave(chat: Desk, _: str) -> None:
     """End the chat."""
     chat.leave()

@@ -1,30 +1,13 @@
 """Slash commands: the chat's own, the plugins', and those that become prompts."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import msgspec
+from collections.abc import Mapping, Sequence
 
 from pegboard.plugins import nearest_names
 from pegboard.schema.config import Command
 from pegboard_plugins.chat import choosing, firstrun, looking, permissionmode, sessioning
+from pegboard_plugins.chat.desk import Act, Desk, Slash
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.hookspecs import SlashCommand
-from pegboard_plugins.chat.modes import Item
-
-if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Chat
-
-Act = Callable[["Chat", str], Awaitable[None]]
-
-
-class Slash(msgspec.Struct, frozen=True, kw_only=True):
-    """A command: what it does here, or None for one that becomes a prompt."""
-
-    name: str
-    help: str
-    act: Act | None = None
-
 
 OWN: Mapping[str, tuple[str, Act]] = {
     "help": ("list the commands", looking.show_help),
@@ -95,7 +78,7 @@ def table(
 
 
 def _guest(plugin: str, command: SlashCommand) -> Act:
-    async def act(chat: "Chat", argument: str) -> None:
+    async def act(chat: Desk, argument: str) -> None:
         context = GuestContext(chat)
         await chat.guests.run(
             plugin,
@@ -107,14 +90,7 @@ def _guest(plugin: str, command: SlashCommand) -> Act:
     return act
 
 
-def items(slashes: Mapping[str, Slash]) -> Sequence[Item]:
-    """Return the commands as items of a menu."""
-    return [
-        Item(value=each.name, text=f"/{each.name}", note=each.help) for each in slashes.values()
-    ]
-
-
-async def run(chat: "Chat", text: str) -> bool:
+async def run(chat: Desk, text: str) -> bool:
     """Return whether the text is a command; if so it has run, or is on its way."""
     name, _, argument = text[1:].partition(" ")
     named = name.strip()
@@ -137,17 +113,7 @@ async def run(chat: "Chat", text: str) -> bool:
     return True
 
 
-async def act(chat: "Chat", name: str) -> None:
+async def act(chat: Desk, name: str) -> None:
     """Run the command of a key."""
     chosen = BY_KEY.get(name) or OWN[name][1]
     await chosen(chat, "")
-
-
-def windows(chat: "Chat") -> Mapping[str, int]:
-    """Return the windows of the known models, in tokens."""
-    return choosing.windows(chat)
-
-
-def options(chat: "Chat") -> Mapping[str, Any]:
-    """Return the user's settings for the chat."""
-    return chat.talk.feed.facts.options if chat.talk else {}

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from pegboard_plugins.chat.course import Course
+from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.finished import Steer
 
 if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Chat
     from pegboard_plugins.chat.talk import Talk
 
 
-def take_back(chat: "Chat") -> bool:
+def take_back(chat: Desk) -> bool:
     """Return whether a prompt of the queue, or else a steer, can be edited again."""
     talk = chat.talk
     if talk is None or chat.draft.text:
@@ -27,7 +27,7 @@ def take_back(chat: "Chat") -> bool:
     return True
 
 
-def stop(chat: "Chat", talk: "Talk") -> None:
+def stop(chat: Desk, talk: "Talk") -> None:
     """Stop the turn; prompts that the model has not read return to the editor."""
     for order in reversed(talk.stop()):
         chat.draft.put_before(order.typed)
@@ -39,9 +39,7 @@ def stop(chat: "Chat", talk: "Talk") -> None:
         chat.spawn(_withdraw_all(chat, talk, course, own))
 
 
-async def _withdraw_all(
-    chat: "Chat", talk: "Talk", course: Course, steers: dict[str, Steer]
-) -> None:
+async def _withdraw_all(chat: Desk, talk: "Talk", course: Course, steers: dict[str, Steer]) -> None:
     """Put these steers in the editor, the oldest first."""
     try:
         for message_id, steer in reversed(steers.items()):
@@ -52,7 +50,7 @@ async def _withdraw_all(
 
 
 async def _withdraw(
-    chat: "Chat", talk: "Talk", course: Course, message_id: str, steer: Steer
+    chat: Desk, talk: "Talk", course: Course, message_id: str, steer: Steer
 ) -> None:
     """Put a steer in the editor if the model has not read it."""
     typed = talk.typed_as(steer.text)

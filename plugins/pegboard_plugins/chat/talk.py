@@ -15,7 +15,6 @@ from pegboard.schema.session import (
     Session,
 )
 from pegboard.unstable import counted, one_line
-from pegboard_plugins.chat.answering import Answering
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.feed import RESYNC, Choices, Facts, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
@@ -49,9 +48,8 @@ class Talk:
         self.queue: list[Order] = []
         self.sent: list[Order] = []
         self.choices = Choices()
-        self.answering = Answering(self)
         self.warned: frozenset[str] = frozenset()
-        self.on_asked: Callable[[], None] = lambda: None
+        self.on_requests: Callable[[], None] = lambda: None
         self.on_rest: Callable[[], None] = lambda: None
         self.on_unsent: Callable[[Order], None] = lambda _: None
         self._commit = commit
@@ -147,7 +145,7 @@ class Talk:
                         self._adopt_mode()
                         if was and not self.course.busy:
                             self._rested()
-            self.answering.look()
+            self.on_requests()
             self.touch()
 
     def _look(self, course: Course, event: Event) -> None:
@@ -185,7 +183,7 @@ class Talk:
             child.running = await self.feed.status(child.session.id) is not None
         course.todos = tuple(await self.feed.todos(session_id))
         course.waits_for(await self.feed.waiting())
-        self.answering.look()
+        self.on_requests()
 
     async def resume(self, session: Session, *, replayed: int | None = REPLAYED) -> None:
         """Go on with a session; its title and so many prompts with their answers are shown.
@@ -219,7 +217,7 @@ class Talk:
             task.cancel()
         self.course, self._mode = None, ""
         self._told.clear()
-        self.answering.look()
+        self.on_requests()
         self.queue.clear()
         self._underway.clear()
         self.rest.look()

@@ -30,6 +30,7 @@ from prompt_toolkit.layout.processors import (
 from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.styles import Style
 
+from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.footer import cut, fragments, style_rules
 from pegboard_plugins.chat.hookspecs import ChatKey
 from pegboard_plugins.chat.keyboard import Keyboard
@@ -51,7 +52,6 @@ from pegboard_plugins.chat.vikeys import ViKeys
 from pegboard_plugins.shared.terminal import on_hangup
 
 if TYPE_CHECKING:
-    from pegboard_plugins.chat.chat import Chat
     from pegboard_plugins.chat.modes import SpanLine
 
 EDITOR_LINES = 8
@@ -93,7 +93,7 @@ def _seen(letter: str) -> str:
 class Window:
     """The terminal of one chat."""
 
-    def __init__(self, chat: "Chat") -> None:
+    def __init__(self, chat: Desk) -> None:
         self._chat = chat
         self._drawn: tuple[SpanLine, ...] | None = None
         self._added: set[str] = set()

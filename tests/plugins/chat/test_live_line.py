@@ -16,7 +16,8 @@ from pegboard.schema.event import (
 from pegboard.schema.part import StepFinishPart
 from pegboard.schema.session import Busy, CacheTokens, Retry, Tokens
 from pegboard_plugins.chat.course import Course
-from pegboard_plugins.chat.liveline import compacted_text, live_line
+from pegboard_plugins.chat.liveline import live_line
+from pegboard_plugins.chat.turnprogress import compacted_text
 from plugins.chat.conftest import Place
 from plugins.chat.screen import ChatTerminal, chat, scripts
 from plugins.chat.test_course import ASKED, SESSION, call

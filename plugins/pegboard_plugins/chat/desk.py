@@ -1,0 +1,311 @@
+"""The parts of a chat that its commands and keys work with: the editor, lists, pages, notices."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from pegboard import PegboardError
+from pegboard.display import Span
+from pegboard.schema.model import Model
+from pegboard_plugins.chat.answering import Answering
+from pegboard_plugins.chat.attention import WAITING, Attention
+from pegboard_plugins.chat.chatoptions import StartOptions
+from pegboard_plugins.chat.chatstate import chat_state
+from pegboard_plugins.chat.draft import Draft
+from pegboard_plugins.chat.finished import Noted, rows_of
+from pegboard_plugins.chat.footer import Footing, footer_lines
+from pegboard_plugins.chat.guests import Guests, palette_of
+from pegboard_plugins.chat.hookspecs import ChatKey, ChatState, Theme
+from pegboard_plugins.chat.installedcode import InstalledCode
+from pegboard_plugins.chat.modes import Choice, Item, Menu, Mode, SpanLine, TextLine
+from pegboard_plugins.chat.notices import Notices
+from pegboard_plugins.chat.offers import Offers
+from pegboard_plugins.chat.outside import Outside, private_file
+from pegboard_plugins.chat.statusline import status_line
+from pegboard_plugins.chat.surface import FooterScreen, Frames, Painter, has_all_colours
+from pegboard_plugins.chat.talk import Talk
+from pegboard_plugins.chat.themes import ThemeChoice
+from pegboard_plugins.chat.vikeys import ViKeys
+from pegboard_plugins.shared.terminal import PALETTE
+
+if TYPE_CHECKING:
+    from pegboard_plugins.shared.terminal import Pen
+
+TICK_S = 1.0
+"""How often the seconds of running work are counted; at rest there is no timer."""
+SHELL = "shell command: Enter runs it unasked, and the agent sees its output"
+
+
+class DeskWindow(Protocol):
+    """The terminal of a chat."""
+
+    painter: Painter
+    screen: FooterScreen
+    frames: Frames
+    vi: ViKeys
+
+    @property
+    def width(self) -> int:
+        """The columns for what goes above."""
+        ...
+
+    def key_of(self, action: str) -> str:
+        """Return the key of one of the chat's own actions, as people write it."""
+        ...
+
+    def anew(self) -> None:
+        """Draw the footer again from nothing."""
+        ...
+
+    def restyle(self, palette: Mapping[str, str]) -> None:
+        """Draw in other colours."""
+        ...
+
+    def leave(self) -> None:
+        """End the chat."""
+        ...
+
+
+Act = Callable[["Desk", str], Awaitable[None]]
+
+
+class Slash(msgspec.Struct, frozen=True, kw_only=True):
+    """A command: what it does here, or None for one that becomes a prompt."""
+
+    name: str
+    help: str
+    act: Act | None = None
+
+
+def slash_items(slashes: Mapping[str, Slash]) -> Sequence[Item]:
+    """Return the commands as items of a menu."""
+    return [
+        Item(value=each.name, text=f"/{each.name}", note=each.help) for each in slashes.values()
+    ]
+
+
+class Desk(ABC):
+    """What stands on the terminal of one chat, for its commands and keys."""
+
+    def __init__(
+        self, options: StartOptions, env: Mapping[str, str], window: "Callable[[Desk], DeskWindow]"
+    ) -> None:
+        self.options = options
+        self.env = env
+        self.talk: Talk | None = None
+        self.answering: Answering | None = None
+        self.guests = Guests(None, self.warn)
+        self.slashes: dict[str, Slash] = {}
+        self.palette: dict[str, str] = dict(PALETTE)
+        self._pen: Pen | None = None
+        self.modes: list[Choice | TextLine] = []
+        self.notice = ""
+        self.failed = ""
+        self.models: Sequence[Model] = ()
+        self.draft = Draft(private_file(env, "chat-history"), self._changed)
+        self.offers = Offers(
+            self.draft, lambda: slash_items(self.slashes), self._look_up, self.touch
+        )
+        self.draft.on_placed = self.offers.close
+        self.theme = ThemeChoice(self._draw_in)
+        self.window = window(self)
+        self.notices = Notices(self.window.painter)
+        self.outside = Outside(self.window.screen, self.window.frames, self.notices)
+        self.attention = Attention(lambda: bool(self.draft.text), self.touch)
+        self.installed = InstalledCode()
+        self._aside = False
+        self.ticking: asyncio.TimerHandle | None = None
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    @abstractmethod
+    def submit(self, text: str, *, later: bool = False) -> None:
+        """Take what was written: a command, a shell line, or words for the model."""
+
+    @abstractmethod
+    async def slash(self, name: str) -> None:
+        """Run the command of a key, when the session is loaded."""
+
+    @abstractmethod
+    async def guest_key(self, plugin: str, key: ChatKey) -> None:
+        """Run the action of a plugin's key."""
+
+    @abstractmethod
+    async def reload(self) -> None:
+        """Reload everything: plugins, settings, the project's own code."""
+
+    def leave(self) -> None:
+        """End the chat."""
+        self.window.leave()
+
+    def touch(self) -> None:
+        """Draw the footer with the next frame."""
+        self._settle()
+        if self.talk is not None:
+            self.guests.note(self.state, self.window.frames.touch)
+            if self.talk.busy and self.ticking is None:
+                self.ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
+        self.window.frames.touch()
+
+    def _tick(self) -> None:
+        self.ticking = None
+        self.touch()
+
+    def warn(self, text: str) -> None:
+        """Say what went wrong, above the footer."""
+        if self.talk is not None:
+            self.talk.say(text, "warning")
+        else:
+            self.window.frames.commit(rows_of(Noted(text, "warning"), self.pen, 80))
+
+    @property
+    def pen(self) -> "Pen":
+        """The pen for the theme's colours, loaded with the first row."""
+        if self._pen is None:
+            from pegboard_plugins.shared.terminal import Pen, colours_of
+
+            self._pen = Pen(self.palette, colours=colours_of(self.env))
+        return self._pen
+
+    @property
+    def mode(self) -> Mode | None:
+        """The dialog or list that has the keys: a request of the engine before a list."""
+        return next((mode for mode in reversed(self.open_modes) if self._has_keys(mode)), None)
+
+    @property
+    def open_modes(self) -> Sequence[Mode]:
+        """All dialogs and lists that are open, the uppermost last."""
+        dialog = self.answering.dialog if self.answering else None
+        return (*self.modes, dialog) if dialog else tuple(self.modes)
+
+    def _has_keys(self, mode: Mode) -> bool:
+        return not mode.is_unasked or self.attention.has(mode)
+
+    @property
+    def state(self) -> ChatState:
+        """The state of the chat."""
+        assert self.talk is not None
+        windows = {f"{it.provider_id}/{it.id}": it.limit.context or 0 for it in self.models}
+        return chat_state(self.talk, windows)
+
+    def footer(self, width: int, room: int) -> Sequence[SpanLine]:
+        """Return the lines above the editor."""
+        talk = self.talk
+        top = next(reversed(self.open_modes), None)
+        waits = top is not None and not self._has_keys(top)
+        footing = Footing(
+            course=talk.course if talk else None,
+            mode=self.mode or top,
+            hint=WAITING.format(self.window.key_of("answer")) if waits else "",
+            queue=[order.text for order in talk.queue] if talk else (),
+            edit_key="" if self.draft.text else self.window.key_of("up"),
+            is_connected=talk is None or talk.feed.is_connected,
+            offered=() if self.mode else self.offers.spans,
+            chosen=self.offers.chosen,
+            widgets=self.guests.widgets,
+            notice=self.notice or (talk.rest.notice if talk else "") or self._shell_notice(),
+        )
+        return footer_lines(footing, width, room)
+
+    def _shell_notice(self) -> str:
+        return SHELL if self.mode is None and self.draft.text.startswith("!") else ""
+
+    def status_line(self, width: int) -> SpanLine:
+        """Return the last line: folder, agent, model, window and cost."""
+        if self.talk is None:
+            return (Span(self.notice, "dim"),)
+        queued = len(self.talk.queue)
+        return status_line(self.talk.feed.facts, self.state, queued, self.guests.status, width)
+
+    def _draw_in(self, theme: Theme) -> None:
+        """Draw in its colours from here on."""
+        self.palette = palette_of(theme, has_all_colours=has_all_colours(self.env))
+        self._pen = None
+        self.window.restyle(self.palette)
+
+    async def choose(self, title: str, items: Sequence[Item], *, current: str = "") -> str | None:
+        """Let the user choose an item, and return its value."""
+        return await self.answer_of(Choice(title, items, current=current))
+
+    async def pick(
+        self, title: str, items: Sequence[Item], *, is_called: bool = False
+    ) -> str | None:
+        """Return the item whose letter is pressed; `is_called` gives the list the keys at once."""
+        return await self.answer_of(Menu(title, items), is_called=is_called)
+
+    async def ask(self, title: str) -> str | None:
+        """Ask the user for a short text."""
+        return await self.answer_of(TextLine(title))
+
+    async def confirm(self, question: str) -> bool:
+        """Return whether the user says yes; no comes first."""
+        return await self.choose(question, [Item(value="no"), Item(value="yes")]) == "yes"
+
+    async def answer_of(self, mode: Choice | TextLine, *, is_called: bool = False) -> str | None:
+        """Show a list or a line until it is answered."""
+        self.modes.append(mode)
+        self.touch()
+        if is_called:
+            self.attention.turn()
+        try:
+            return await mode.answer
+        finally:
+            self.modes.remove(mode)
+            self.touch()
+
+    def _settle(self) -> None:
+        """Let the editor be the mode's own while it edits, and as it was afterwards."""
+        self.attention.show(next((m for m in reversed(self.open_modes) if m.is_unasked), None))
+        mode = self.mode
+        wants = mode is not None and mode.edits
+        if wants and not self._aside:
+            self._aside = True
+            self.draft.put_aside()
+            self.window.vi.begin()
+        elif self._aside and not wants:
+            self._aside = False
+            self.draft.bring_back()
+
+    def spawn(self, work: Awaitable[None]) -> None:
+        """Run it in the background."""
+        task = asyncio.ensure_future(self._guarded(work))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except PegboardError as error:
+            if self.talk is None or not self.talk.has_told(error):
+                self.warn(str(error))
+        self.touch()
+
+    async def show_page(self, lines: Sequence[SpanLine]) -> None:
+        """Show lines on the whole screen until the user leaves them."""
+        await self.show_rows(self.pen.lines([tuple(line) for line in lines], self.window.width))
+
+    async def show_rows(self, rows: Sequence[str]) -> None:
+        """Show drawn rows on the whole screen until the user leaves them."""
+        if not await self.outside.page(rows):
+            self.warn("`less` is not installed, so the page is here:")
+            self.window.frames.commit(rows)
+
+    async def _look_up(self, sign: str, letters: str) -> Sequence[Item]:
+        if self.talk is None:
+            return ()
+        directory = self.talk.feed.facts.directory
+        own = [Item(value=path) for path in await self.talk.feed.files(letters)]
+        return [*own, *await self.guests.complete(sign, letters, directory)]
+
+    def _changed(self, text: str) -> None:
+        mode = self.mode
+        if mode is not None and mode.edits:
+            mode.changed(text)
+        else:
+            self.offers.changed(text)
+
+    def option(self, name: str) -> Any:  # noqa: ANN401 - what the user's file says
+        """Return the user's setting of this name under `plugins.chat.options`."""
+        return self.talk.feed.facts.options.get(name) if self.talk else None

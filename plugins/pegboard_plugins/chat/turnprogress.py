@@ -1,0 +1,51 @@
+"""The progress of a running turn, in numbers and words."""
+
+from time import time
+
+import msgspec
+
+from pegboard.schema.session import Retry, Tokens
+from pegboard.unstable import one_line
+
+LETTERS_PER_TOKEN = 4
+MS_PER_S = 1000
+
+
+class TurnProgress(msgspec.Struct):
+    """The start of the running turn, and the model's output in it."""
+
+    begun_s: float = 0.0
+    tokens: int = 0
+    letters: int = 0
+
+    def look(self, *, busy: bool) -> None:
+        """Note whether a turn runs, from now on or no longer."""
+        if not busy:
+            self.begun_s, self.tokens, self.letters = 0.0, 0, 0
+        elif not self.begun_s:
+            self.begun_s = time()
+
+    def step(self, tokens: Tokens) -> None:
+        """Count the tokens of a step that has ended, in place of its letters."""
+        if self.begun_s:
+            self.tokens += tokens.output + tokens.reasoning
+        self.letters = 0
+
+    @property
+    def written(self) -> int:
+        """The tokens that the model has written in this turn, as far as they are known."""
+        return self.tokens + self.letters // LETTERS_PER_TOKEN
+
+
+def retry_text(status: Retry, letters: int = 100) -> str:
+    """Return when the model is asked again, and why."""
+    wait_s = max(0, round(status.next / MS_PER_S - time()))
+    why = one_line(status.message, letters)
+    return f"Retrying in {wait_s} s (attempt {status.attempt + 1}): {why}"
+
+
+def compacted_text(tokens: Tokens | None) -> str:
+    """Return what a compaction did, by the tokens of the request that summarised, if known."""
+    if tokens is None or not tokens.output:
+        return "compacted: a summary replaces the history"
+    return f"compacted: {tokens.input + tokens.cache.read:,} → {tokens.output:,} tokens"
