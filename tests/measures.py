@@ -106,7 +106,7 @@ def _imported(source: Source, names: Iterable[str]) -> set[str]:
         match node:
             case ast.ImportFrom(module=str(module), names=parts):
                 whole = {f"{module}.{part.name}" for part in parts}
-                found |= whole & known or {module} & known
+                found |= {name if name in known else module for name in whole} & known
             case ast.Import(names=parts):
                 found |= {part.name for part in parts} & known
             case _:
