@@ -25,8 +25,8 @@ from support.wire.served import Served, served
 EXAMPLES = int(os.environ.get("PEGBOARD_FUZZ_EXAMPLES", "0"))
 FEW = 2
 """Well-formed requests of each route, and as many that are not, in the suite."""
-STREAMS = {"event.subscribe", "global.event", "question.ask", "tui.control.next"}
-"""They do not end, or when a person answers."""
+WAITS = {"question.ask", "tui.control.next"}
+"""They end when a person answers; a stream of events does not end at all."""
 RUNS_WHAT_IT_IS_GIVEN = {"session.shell", "pty.create"}
 """No made-up text is to be a command line of this machine."""
 CHANGES_THE_REST = {"config.update", "global.config.update"}
@@ -60,9 +60,14 @@ def document(own: Served) -> dict[str, Any]:
 def operations(document: dict[str, Any]) -> list[Any]:
     schema = schemathesis.openapi.from_dict(document)
     found = [each.ok() for each in schema.get_all_operations()]
-    left_out = STREAMS | RUNS_WHAT_IT_IS_GIVEN
-    wanted = [each for each in found if _name(each) not in left_out]
+    left_out = WAITS | RUNS_WHAT_IT_IS_GIVEN
+    wanted = [each for each in found if not _is_stream(each) and _name(each) not in left_out]
     return sorted(wanted, key=lambda each: _name(each) in CHANGES_THE_REST)
+
+
+def _is_stream(operation: Any) -> bool:
+    answers = operation.definition.raw["responses"].values()
+    return any("text/event-stream" in answer.get("content", {}) for answer in answers)
 
 
 def _name(operation: Any) -> str:
