@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.running.workers import LONG_S, SANDBOX, TESTS, TIMED, longest, share
+from support.running.workers import APART, LONG_S, SANDBOX, TESTS, TIMED, longest, share
 
 TEST = """
 import os
@@ -26,6 +26,13 @@ def test_long():
 def test_a_file_stays_together() -> None:
     assert share("tests/core/test_ids.py::test_a[x::y]") == "core/test_ids.py"
     assert share("tests/core/test_ids.py::test_b") == "core/test_ids.py"
+
+
+def test_the_tests_of_a_file_that_start_a_command_each_are_shared() -> None:
+    assert {file for file in APART if not (TESTS / file).is_file()} == set()
+    assert {share(f"tests/{file}::test_a") for file in APART} == {
+        f"tests/{n}::test_a" for n in APART
+    }
 
 
 def test_what_watches_a_clock_is_run_by_one_worker() -> None:

@@ -38,6 +38,9 @@ TIMED = frozenset(
 )
 """What watches a clock, or takes much of the machine: of these never two run at a time."""
 
+APART = frozenset({"plugins/cli/test_misbehaving_runs.py"})
+"""Files of many tests that start a command each, for which one worker would take too long."""
+
 SANDBOX = "plugins/sandbox"
 """Its tests see each other's sockets, as they see all of the machine, and each closes its own."""
 LONG_S = {
@@ -104,8 +107,10 @@ def longest(shares: Mapping[str, Collection[object]]) -> str:
 
 
 def share(nodeid: str) -> str:
-    """What one worker runs as a whole: the file of a test, all of `TIMED`, or a folder's."""
+    """What one worker runs as a whole: a file, a test of `APART`, all of `TIMED`, or a folder."""
     file = nodeid.partition("::")[0].removeprefix("tests/")
+    if file in APART:
+        return nodeid
     if file.startswith(f"{SANDBOX}/"):
         return SANDBOX
     return "timed" if file in TIMED else file
