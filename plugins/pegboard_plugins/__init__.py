@@ -1,1 +1,1 @@
-"""The built-in plugins: each module is one plugin with its own entry point."""
+"""The built-in plugins: each module here is one plugin with its own entry point."""

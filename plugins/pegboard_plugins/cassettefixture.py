@@ -1,4 +1,4 @@
-"""The fixture `cassette` of pytest: recorded model answers of each test, next to its file."""
+"""The pytest fixture `cassette`: each test's recorded model answers, in a file next to it."""
 
 import os
 import re
@@ -13,7 +13,7 @@ MODE = "PEGBOARD_CASSETTE"
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return a configuration for `AppOptions.config` that gives the test's App its own tape.
+    """Return the configuration that gives the test's App its own tape, for `AppOptions.config`.
 
     The tape is `cassettes/FILE.TEST.jsonl`. The mode is `auto`, or the value of PEGBOARD_CASSETTE.
     """

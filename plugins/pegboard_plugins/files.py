@@ -1,4 +1,4 @@
-"""The files of this machine that sessions have read, and the locks of their writers."""
+"""The ledger of the files that sessions have read on this machine, and of their writers' locks."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 async def register_files() -> "Callable[[], FileLedger]":
-    """Register the files of this machine."""
+    """Register the ledger of this machine's files."""
     return open_ledger
 
 
@@ -27,7 +27,7 @@ def open_ledger() -> "FileLedger":
 
 @hookimpl(trylast=True)
 async def tool_execute_after(context: ToolContext) -> None:
-    """Record the documents that the call has changed as unseen, formatted as they now are."""
+    """Note the instruction documents that the call changed; the user has not seen them yet."""
     session = context.session
     entries = session.config.instructions
     documents = [

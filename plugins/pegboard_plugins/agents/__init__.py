@@ -207,7 +207,7 @@ _NOT_FOR_SUBAGENTS = {
 
 @hookimpl
 async def register_agents(config: Config) -> tuple[Agent, ...]:
-    """Return two agents for the user, build and plan, and two that they can call."""
+    """Return two agents for the user, build and plan, and two subagents."""
     return (
         Agent(
             name="build",
@@ -268,7 +268,7 @@ async def chat_system_transform(
 
 
 def prompt_for(model: Model) -> tuple[str, ...]:
-    """Return the pieces for a model, the last for its family where the name tells it."""
+    """Return the pieces of the prompt for a model, the last one for its family if that is known."""
     known = family(model)
     if known is None:
         return WHOLE

@@ -1,4 +1,4 @@
-"""Claude through Anthropic's Messages API, and other servers that speak it."""
+"""Claude through Anthropic's Messages API, and other servers with the same API."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -48,7 +48,7 @@ KNOWN = {
 async def register_providers(
     config: Config, env: Mapping[str, str], keys: Keys
 ) -> tuple[Provider, ...]:
-    """Anthropic, and each configured server with this API."""
+    """Return Anthropic's provider, and one for each configured server with this API."""
     address = env.get(_URL_ENV, "").rstrip("/").removesuffix("/v1")
     addresses = {**env, _URL_ENV: f"{address}/v1"} if address else env
     found = endpoints(config, addresses, known=KNOWN, npm=(_NPM,))

@@ -47,7 +47,7 @@ _BLOCK_OF: Mapping[str, str] = {
 
 @dataclass(slots=True)
 class _Item:
-    """A block of Anthropic's that is being written; `opened` is how it began."""
+    """An open block of the answer; `opened` is its first event."""
 
     block: AnswerBlock
     opened: dict[str, Any]
@@ -59,7 +59,7 @@ class _Item:
 
 
 class MessageReader:
-    """Events of one answer, in order; `finished` is whether the model said that it has ended.
+    """Reads the frames of one answer; `finished` says whether the model has ended it.
 
     An answer that the API has paused goes on in a further one: `said` is what to send back then.
     """
@@ -79,7 +79,7 @@ class MessageReader:
 
     @property
     def said(self) -> tuple[dict[str, Any], ...]:
-        """The blocks of a paused answer, as they came; empty for any other answer.
+        """The blocks of a paused answer, as received; empty for any other answer.
 
         A block that cannot be sent back ends the answer where it is.
         """
@@ -234,7 +234,7 @@ def go_on(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:
 
 
 def _key(index: object) -> int | str:
-    """Return the index of a block as a key; servers without one write one block at a time."""
+    """Return the index of a block as a key; without an index only one block is open at a time."""
     return index if isinstance(index, int | str) else ""
 
 
@@ -243,7 +243,7 @@ def _counts(usage: object) -> dict[str, Any]:
 
 
 def _metadata(item: _Item) -> dict[str, Any] | None:
-    """Return what a later request needs to repeat the block exactly; stored text is trimmed."""
+    """Return the metadata with which a later request repeats the block; stored text is trimmed."""
     if item.kind == "text":
         return None
     if item.kind != "thinking":
@@ -257,7 +257,7 @@ def _metadata(item: _Item) -> dict[str, Any] | None:
 
 
 def _verbatim(item: _Item) -> dict[str, Any]:
-    """Return the block as a request repeats it."""
+    """Return the block in the form that a request repeats."""
     match item.kind:
         case "text":
             return {"type": "text", "text": item.block.text}

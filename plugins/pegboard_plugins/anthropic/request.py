@@ -66,7 +66,7 @@ def _body(request: ModelRequest, endpoint: Endpoint) -> bytes:
 
 
 def _sampling(request: ModelRequest, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how an answer is drawn, of a model that does not think and lets it be chosen.
+    """Return the sampling parameters, for a model that accepts them and does not think.
 
     The API takes a temperature or `top_p`, from newer models not both.
     """
@@ -178,7 +178,7 @@ def _blocks(
 
 
 def _thought(part: Reasoning) -> Iterator[dict[str, Any]]:
-    """Yield the original block; another model's thoughts have no signature and are left out."""
+    """Yield the original block of a thought; another model's thought has no signature, so none."""
     own = (part.metadata or {}).get(OWN)
     if not isinstance(own, dict):
         return
@@ -190,7 +190,7 @@ def _thought(part: Reasoning) -> Iterator[dict[str, Any]]:
 
 
 def _result(part: Result, given: str, kinds: frozenset[str]) -> dict[str, Any]:
-    """Return a result with its pictures and PDFs inside."""
+    """Return a result with its pictures and PDFs in it."""
     output = part.output if part.output.strip() else "(no output)"
     content: Any = output
     if part.media:

@@ -1,4 +1,4 @@
-"""The apply_patch tool: many files in one call, for the models that were taught the format."""
+"""The apply_patch tool: changes many files in one call, for models trained on its format."""
 
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ async def _may_change(context: PermissionContext, patchText: str) -> "Sequence[P
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return the files of the patch, and what was done to them."""
+    """Draw the files of the patch, and the kind of change of each."""
     if not isinstance(part.state, Completed):
         return None
     import pegboard.unstable  # not before a call is drawn
@@ -86,6 +86,6 @@ async def chat_params(request: ModelRequest) -> ModelRequest | None:
 
 
 def writes_patches(model: Model) -> bool:
-    """Return whether a model was taught this format (opencode `tool/registry.ts`)."""
+    """Return whether a model was trained on this format (opencode `tool/registry.ts`)."""
     name = model.api.id or model.id
     return "gpt-" in name and "oss" not in name and "gpt-4" not in name

@@ -28,7 +28,7 @@ Kind = Literal["add", "update", "delete", "move"]
 
 
 class PatchPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A section with its real paths: the file's, and the one that it moves to."""
+    """A section with the resolved path of its file, and of the new place if it moves."""
 
     section: Section
     path: Path
@@ -41,7 +41,7 @@ class PatchPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PatchedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """One file's way: `before` and `after` are its bytes, None where there is no file.
+    """The change of one file: `before` and `after` are its bytes, None where there is no file.
 
     `choices` are the chunks that could have been applied elsewhere in it.
     """
@@ -61,7 +61,7 @@ class PatchedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def located(context: PermissionContext, sections: Sequence[Section]) -> list[PatchPlace]:
-    """Resolve the sections' paths, after permission for all of them.
+    """Resolve the sections' paths, and require the permission for all of them.
 
     :raises PermissionDeniedError: for a path outside of the project that is not allowed.
     :raises PatchError: `duplicate`, when two sections change one file.
@@ -96,7 +96,7 @@ async def _located(context: PermissionContext, section: Section) -> PatchPlace:
 
 
 def planned(context: ToolContext, places: Sequence[PatchPlace]) -> list[PatchedFile]:
-    """Compute the change of each file; read files, but write none.
+    """Compute the change of each file; reads files, and writes none.
 
     :raises PatchError: when a section does not fit the files.
     :raises ToolError: when this session has not read the current content of a file.
@@ -227,5 +227,5 @@ def _check_seen(context: ToolContext, path: Path) -> None:
 
 
 def title(context: PermissionContext, path: Path) -> str:
-    """Return the path as rules and messages name it."""
+    """Return the path in the form that rules and messages use."""
     return os.path.relpath(path, context.worktree)

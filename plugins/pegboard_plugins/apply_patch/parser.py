@@ -1,4 +1,4 @@
-"""The text of a patch becomes its sections; a line that is not understood is an error."""
+"""The parser of patches: a text becomes its sections; a line that does not parse is an error."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -60,7 +60,7 @@ class Delete(msgspec.Struct, frozen=True):
 
 
 class PatchChunk(msgspec.Struct, frozen=True):
-    """One place of a file: lines kept, taken and given, below the `headers`.
+    """One change in a file: kept, removed and added lines, below the `headers`.
 
     `at_end`: it ends at the end of the file. `line` is its line in the patch.
     """
@@ -72,7 +72,7 @@ class PatchChunk(msgspec.Struct, frozen=True):
 
     @property
     def old(self) -> list[str]:
-        """The lines that the file must have there."""
+        """The lines that the file must contain at the change."""
         return [text for sign, text in self.body if sign != "+"]
 
 
@@ -116,7 +116,7 @@ def parse(patch: str) -> tuple[Section, ...]:
 
 
 def _unwrapped(patch: str) -> list[_PatchLine]:
-    """Return the lines between the markers, without a here-document around them."""
+    """Return the lines between the markers, without a surrounding here-document."""
     lines = [
         _PatchLine(number, text)
         for number, text in enumerate(patch.replace("\r\n", "\n").split("\n"), start=1)

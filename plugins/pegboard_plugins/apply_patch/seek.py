@@ -1,4 +1,4 @@
-"""The places of a patch's chunks in a file, and the file with them applied."""
+"""The search for a patch's chunks in a file, and their application."""
 
 import re
 from bisect import bisect_left
@@ -30,7 +30,7 @@ _PASSES: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _plain)
 
 
 class AmbiguousChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A chunk whose lines occur in several places of the file; the first one was changed.
+    """A chunk whose lines occur several times in the file; the first occurrence was changed.
 
     `chunk` and the lines count from 1, the lines in the file as it was. `others` are at most
     `SHOWN_PLACES`; `more` says that there are more.
@@ -50,7 +50,7 @@ class AmbiguousChunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """A text with chunks applied, and where one of them could have been applied elsewhere."""
+    """A text with the chunks applied, and the chunks that would also fit elsewhere."""
 
     text: str
     choices: tuple[AmbiguousChunk, ...]
@@ -91,7 +91,7 @@ def _choice(number: int, found: Sequence[int]) -> AmbiguousChunk:
 
 
 def _split(text: str) -> list[tuple[str, str]]:
-    """Each line with its end; only LF and CRLF end one."""
+    """Split a text into lines with their ends; only LF and CRLF end one."""
     lines = [(match[1], match[2]) for match in _LINE.finditer(text)]
     return [line for line in lines if line != ("", "")]
 
@@ -106,7 +106,7 @@ def _joined(lines: Sequence[tuple[str, str]], *, open_end: bool) -> str:
 def _changed(
     chunk: PatchChunk, lines: Sequence[tuple[str, str]], at: int, made: list[tuple[str, str]]
 ) -> int:
-    """Return where the chunk ends in the file, once its outcome is added to `made`."""
+    """Add the chunk's lines to `made`, and return the index after the chunk in the file."""
     for sign, text in _in_letters_of_the_file(chunk, lines, at):
         if sign == " ":
             made.append(lines[at])
@@ -120,7 +120,7 @@ def _changed(
 def _in_letters_of_the_file(
     chunk: PatchChunk, lines: Sequence[tuple[str, str]], at: int
 ) -> Iterator[tuple[Sign, str]]:
-    """Yield the chunk's body; added lines that repeat removed ones get the file's letters."""
+    """Yield the chunk's body; an added line that repeats a removed one keeps the file's letters."""
     there: list[str] = []
     given: list[str] = []
     for sign, group in groupby(chunk.body, key=itemgetter(0)):
@@ -137,7 +137,7 @@ def _in_letters_of_the_file(
 
 
 class _Keys:
-    """The lines of a file under one notion of sameness."""
+    """The lines of a file in the form of one degree of strictness, for comparison."""
 
     def __init__(self, lines: list[str], key: Callable[[str], str]) -> None:
         self._raw = lines
@@ -155,7 +155,7 @@ class _Keys:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """The places of the break before each line, and of the last one."""
+        """The positions of the break before each line, and after the last one."""
         return list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 
     def find(self, wanted: Sequence[str], start: int) -> list[int]:
@@ -185,7 +185,7 @@ class _Keys:
         return "\n".join([*rows, *["..."] * (len(places) > SHOWN_PLACES)])
 
     def ends_with(self, wanted: Sequence[str], start: int) -> bool:
-        """Return whether the file ends in these lines, which begin at `start` or later."""
+        """Return whether the file ends with these lines, beginning at `start` or later."""
         at = len(self.lines) - len(wanted)
         return at >= start and self.lines[at:] == [self._key(line) for line in wanted]
 
@@ -225,7 +225,7 @@ def _place(
 
 
 def _fitting(keys: Sequence[_Keys], wanted: Sequence[str], start: int) -> tuple[list[int], bool]:
-    """Return where the lines are by the strictest notion that finds them; True if it is exact."""
+    """Return the places of the lines at the strictest degree that finds any; True if exact."""
     for key in keys:
         if places := key.find(wanted, start):
             return places, key is keys[0]

@@ -1,4 +1,4 @@
-"""The writing of a patch: all its files are changed, or none."""
+"""The writing of a patch: it changes all of its files, or none."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -69,7 +69,7 @@ async def _put_back(undo: _Undo) -> list[Path]:
 async def _write(
     context: ToolContext, change: PatchedFile, undo: _Undo, leaving: list[tuple[Path, Path]]
 ) -> int:
-    """Return how many other names of the file still have its old content."""
+    """Write one file; return the number of its other names, which keep the old content."""
     files = context.files
     if change.after is None:
         await files.will_change(change.path)
@@ -104,7 +104,7 @@ async def _rename_back(context: ToolContext, now: Path, before: Path) -> None:
 
 
 def _forget_folders(path: Path, undo: _Undo) -> None:
-    """Let the folders that a new file will create be removed again with it."""
+    """Let an undo remove the folders that a new file creates."""
     missing = [folder for folder in path.parents if not folder.exists()]
     undo.append((path, partial(asyncio.to_thread, _remove_folders, missing)))
 

@@ -12,7 +12,7 @@ READ_LIMIT_S = 60.0
 def expand_file(
     session: SessionView, file: FilePart, files: FileAccess
 ) -> tuple[FileInput | TextInput, ...] | None:
-    """Return the file as a model can take it, with its content where that is text."""
+    """Return the file in a form for the model; of a text, its content."""
     from pegboard_plugins.attachments.expansion import Expansion, expansion  # few prompts have any
 
     found = expansion(file, session.directory, worktree=session.worktree, on_read=files.note_read)

@@ -1,4 +1,4 @@
-"""The expansion of a file of a prompt; it reads the disk, so call it in a thread."""
+"""The expansion of a prompt's file; reads the disk, so call it in a thread."""
 
 import base64
 import binascii
@@ -192,7 +192,7 @@ def _file(
 
 
 def _as_media(mime: str, content: bytes) -> Expansion:
-    """Return content as base64, the form that all providers take, with the type of its bytes.
+    """Return content as base64, which all providers accept, with the type of its bytes.
 
     :raises ValueError: when it is too long, or cannot be decoded.
     """
@@ -232,7 +232,7 @@ class _LineWindow(NamedTuple):
 
 
 def _lines(content: BinaryIO, window: _LineWindow) -> str:
-    """Return the lines in the read tool's form; empty when the file has none of them."""
+    """Return the selected lines in the read tool's form; "" when the file has none of them."""
     encoding = file_encoding(content) or "utf-8"
     content.seek(0)
     if not encoding.startswith(_WITH_ZEROS) and b"\0" in content.read(_PROBE_BYTES):
@@ -253,7 +253,7 @@ def _lines(content: BinaryIO, window: _LineWindow) -> str:
 
 
 def _rows(file: io.TextIOWrapper) -> Iterator[str]:
-    """Yield line by line without its end, and of a long one only the start."""
+    """Yield line by line without line ends; of a long line only the start."""
     while row := file.readline(MAX_LETTERS + 2):
         piece = row
         while piece and not piece.endswith("\n"):
@@ -269,7 +269,7 @@ _CUT = "\n[The attachment goes on; it was cut here.]"
 
 
 def _bound(lines: list[str]) -> Iterator[str]:
-    """Yield the first lines of an attached text; there is no file to read the rest from."""
+    """Yield the first lines of an attached text, since the model has no file with the rest."""
     room = MAX_BYTES
     for number, line in enumerate(lines):
         room -= len(line.encode(errors="replace"))

@@ -1,4 +1,4 @@
-"""A person knows of what is wrong with the audit log: the log is set aside, and a chain goes on."""
+"""The acknowledgement of a fault in the audit log: the log is set aside, its chain goes on."""
 
 import os
 import time
@@ -18,7 +18,7 @@ from pegboard_plugins.audit.check import verify_audit
 
 
 def acknowledge_audit(path: Path, *, witness: Path | None = None) -> Path | None:
-    """Move the files of a log with a fault and return their folder; None for a sound log.
+    """Move a faulty log's files to a folder and return it; None for a sound log.
 
     The next line goes on with their numbers and follows their last. It says what was found, and
     where they are.

@@ -34,14 +34,14 @@ ZERO = b"\0"
 
 
 class ChainLink(msgspec.Struct, frozen=True):
-    """A line that others follow: its number, from 1, and its digest."""
+    """The place of a line in the chain: its number, from 1, and its digest."""
 
     seq: int = 0
     digest: str = FIRST_DIGEST
 
 
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the log: its own link, and its fault, if there is one.
+    """A line of the log: its place in the chain, and its fault, if any.
 
     `note` is what a line says that was written because a crash had cut another, `loss` what one
     says that was written because something was gone.
@@ -54,7 +54,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def line_after(before: ChainLink, kind: str, facts: Mapping[str, Any]) -> tuple[bytes, ChainLink]:
-    """Return the next line, with its end, and its link."""
+    """Return the line that follows `before`, with its line end, and its place in the chain."""
     entry = {
         "v": _VERSION,
         "seq": before.seq + 1,
@@ -119,12 +119,12 @@ def first_link(line: bytes) -> ChainLink:
 
 
 def full_file(log: Path, last: int) -> Path:
-    """Return the name of a full file of the log whose last line has this number."""
+    """Return the name of a filled file of the log whose last line has this number."""
     return log.with_name(f"{log.stem}-{last}{log.suffix}")
 
 
 def full_files(log: Path) -> list[tuple[int, Path]]:
-    """Return the full files with the numbers of their last lines, oldest first."""
+    """Return the filled files with the numbers of their last lines, oldest first."""
     return sorted(_numbered(log))
 
 
@@ -152,7 +152,7 @@ def _ending(digest: str) -> bytes:
 
 
 def _is_as_written(text: bytes, entry: Mapping[str, Any], digest: str) -> bool:
-    """Return whether the digest fits the bytes; `entry` is without it."""
+    """Return whether the bytes have this digest; `entry` lacks it."""
     if text.startswith(_BEGINNING):
         body = text.removesuffix(_ending(digest))
         return body != text and digest == hashlib.sha256(body).hexdigest()
@@ -169,7 +169,7 @@ _SLOTS = 2
 
 
 class LogHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of the log: the last line, and the size of the file that it ends.
+    """The end of the log: its last line, and the size of the file that ends with it.
 
     `base` is the line before the oldest that is kept. `turn` counts the records. `lost` is the
     first line that tells of a loss which nobody has acknowledged, 0 if there is none.
@@ -221,7 +221,7 @@ def read_head(number: int) -> LogHead | None:
 
 
 def write_head(number: int, head: LogHead) -> None:
-    """Put the record in the place of the older one; it is on the disk when this returns."""
+    """Replace the older record; returns when the new one is on the disk."""
     body = msgspec.json.encode(head)
     slot = f"{_sum(body)} ".encode() + body
     content = slot.ljust(_SLOT_BYTES - 1) + b"\n"
@@ -231,7 +231,7 @@ def write_head(number: int, head: LogHead) -> None:
 
 
 def to_disk(number: int) -> None:
-    """Flush what was written to this file to the disk."""
+    """Flush the data of this file to the disk."""
     sync = getattr(os, "fdatasync", os.fsync)  # macOS has the slower one alone
     sync(number)
 

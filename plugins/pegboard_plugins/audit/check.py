@@ -35,7 +35,7 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fault(self) -> str:
-        """The fault that a user has to look at, in one line; empty for a sound log."""
+        """The fault that a user has to look into, in one line; "" for a sound log."""
         if self.broken is not None:
             return f"{self.file}, line {self.broken}: {self.reason}"
         return "; ".join(self.lost)

@@ -58,7 +58,7 @@ _SEARCHED_TEXT = 4000
 
 
 class _End(msgspec.Struct, frozen=True):
-    """The end of the log, and the faults found on the way there.
+    """The end of the log, and the faults found while looking for it.
 
     `cut` is where it is torn, `lost` whether something is gone that no crash takes.
     """
@@ -70,7 +70,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class _Entry(msgspec.Struct):
-    """A line that is to be written, and what came of it."""
+    """A line to write, and the result of writing it."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -115,7 +115,7 @@ class Audit:
         return cls(places.audit, secrets=secrets, witness=places.audit_witness)
 
     async def write(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Append a line; it outlives the process when this returns, and soon a power cut.
+        """Append a line; on return it survives the end of the process, and soon a power cut.
 
         :raises ToolError: when it cannot be written: what leaves no trace shall not run.
         """
@@ -144,7 +144,7 @@ class Audit:
             await asyncio.to_thread(self._sync)
 
     def _sync(self) -> None:
-        """Flush the lines to the disk, and then the record of them.
+        """Flush the lines to the disk, and then the record of their end.
 
         The log is locked for the record alone. The next call reports a failure.
         """
@@ -164,7 +164,7 @@ class Audit:
             self._synced = known.last.seq
 
     async def _write_all(self) -> None:
-        """Write what waits; a cancelled writer goes when that is done, since others wait for it."""
+        """Write the waiting lines; a cancelled writer leaves after that, since others wait too."""
         entries, self._waiting = self._waiting, []
         try:
             if not self._is_written_here(entries):
@@ -174,7 +174,7 @@ class Audit:
                 self._syncing = asyncio.create_task(self._sync_soon(), name="audit")
 
     def _is_written_here(self, entries: Sequence[_Entry]) -> bool:
-        """Write the lines on the event loop, an eighth of what waking a thread takes.
+        """Write the lines on the event loop, at an eighth of the cost of waking a thread.
 
         Return False where more has to be done, and leave it to a thread: the first line, a repair,
         a full file, a log that another process holds or has written, a slow disk, an error.
@@ -233,14 +233,14 @@ class Audit:
             self._known = head
 
     def _testify(self) -> None:
-        """Make the witness; without it the log is as good, but for its loss as a whole."""
+        """Create the witness; without it only the loss of the whole log stays unnoticed."""
         if self._witness is not None and not self._known.turn:
             with suppress(OSError):
                 self._witness.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._witness.touch(mode=0o600)
 
     def _newer(self, head: LogHead | None) -> LogHead | None:
-        """Return the end that this process has written, if the head does not have it yet."""
+        """Return the end that this process has written, if the head is older."""
         if head is None or self._known.last.seq <= head.last.seq:
             return head
         return replace(head, last=self._known.last, size=self._known.size)
@@ -268,7 +268,7 @@ class Audit:
         return last
 
     def _end(self, head: LogHead | None) -> _End:
-        """Return where the chain goes on: where the head says, and after whole lines behind it."""
+        """Return where the chain continues: at the head, or after complete lines behind it."""
         size = _size(self._path)
         if head is None:
             return self._end_without_head(size)
@@ -316,7 +316,7 @@ class Audit:
         return ChainLink()
 
     def _turn_over(self, number: int, head: LogHead) -> LogHead:
-        """Put the full file aside, and take the oldest out if there are too many.
+        """Close the full file, and delete the oldest one if there are too many.
 
         The head is written before each step that it must know of, so that a process may die
         between any two of them.

@@ -25,7 +25,7 @@ Renew = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
 
 
 class Login(Protocol):
-    """A way to sign in with a provider, such as a code that is typed on its site.
+    """A way to sign in with a provider, such as a code that the user types on its site.
 
     What opens the provider is a credential: `{"type": "api", "key": ...}`, or
     `{"type": "oauth", "access": ..., "refresh": ..., "expires": ...}`, which ends at an instant in
@@ -34,7 +34,7 @@ class Login(Protocol):
 
     @property
     def provider_id(self) -> str:
-        """The provider that it opens."""
+        """The provider for which the sign-in is valid."""
         ...
 
     @property
@@ -105,7 +105,7 @@ async def register_keystore(
 
 @hookimpl
 async def startup(app: Host) -> None:
-    """Let the plugins renew the credentials that they signed in with."""
+    """Register the functions with which plugins renew their sign-ins."""
     if app.hooks.has(register_logins):
         for answer in await app.hooks.collect(register_logins, config=app.config):
             app.keys.renew_with(answer.value.provider_id, answer.value.renew)
@@ -127,11 +127,11 @@ class KeptKeyStore:
         self._asking = asyncio.Lock()
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """Renew with it from here on."""
+        """Use this function to renew the provider's sign-in from now on."""
         self._renewers[provider_id] = renew
 
     async def find(self, provider_id: str, config: Config) -> Key | None:
-        """Of the user's command, else what is kept under the provider's name, or its label."""
+        """Find a key: from the user's command, else stored under the provider's name or a label."""
         said = _settings(provider_id, config)
         if _has_command(said):
             ask = partial(self._printed, provider_id, said)
@@ -181,7 +181,7 @@ class KeptKeyStore:
             yield from (each for each in table.values() if isinstance(each, str))
 
     async def _once(self, name: str, ask: Callable[[], Awaitable[Key]]) -> Key:
-        """Get a key once: it takes time and may need the user."""
+        """Ask for a key only once at a time, since that takes long and may need the user."""
         async with self._asking:
             if name not in self._given:
                 self._given[name] = await ask()
@@ -241,7 +241,7 @@ class KeptKeyStore:
         return ring_allowed(config, self._env)
 
     def _stored(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
-        """Return the provider's entry in the file; empty if it cannot be used."""
+        """Return the provider's entry in the file; empty if it is unusable."""
         return self._all_kept().get(_entry(provider_id, said), {})
 
     def _all_kept(self) -> Mapping[str, Mapping[str, Any]]:

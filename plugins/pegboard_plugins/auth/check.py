@@ -1,4 +1,4 @@
-"""The test of a key, by the call that its endpoint names for it."""
+"""The test of a key, by the request that its endpoint declares for that."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ _REFUSED = (401, 403)
 
 
 async def try_key(provider: "Provider | None", key: str) -> str:
-    """Return which call was made, and what came back; no word of it is the key's.
+    """Return the request that was made and its result, without any part of the key.
 
     :raises ProviderAuthError: when the key is refused.
     :raises ProviderError: when nobody answers.

@@ -70,7 +70,7 @@ def login(  # noqa: PLR0913 - the command's options
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 @click.pass_obj
 def list_keys(directory: Path, *, as_json: bool) -> None:
-    """List which providers have a key, and where it comes from."""
+    """List the providers that have a key, and where each key comes from."""
     import json
 
     from pegboard.display import escape_controls

@@ -13,7 +13,7 @@ from pegboard_plugins.shared.frontend import KEYRING, KeyFile, entry_name
 
 
 async def put_in_ring(entry: str, key: str) -> None:
-    """Keep a key under this name.
+    """Store a key in the keyring under this name.
 
     :raises ConfigError: when there is no keyring, or it does not answer in time.
     """
@@ -21,7 +21,7 @@ async def put_in_ring(entry: str, key: str) -> None:
 
 
 async def drop_from_ring(entry: str) -> None:
-    """Forget the key under this name.
+    """Delete the key with this name from the keyring.
 
     :raises ConfigError: when there is no keyring, it has none, or does not answer in time.
     """
@@ -29,7 +29,7 @@ async def drop_from_ring(entry: str) -> None:
 
 
 class KeptKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored key; `label` is empty for the provider's usual one, `where` is for people."""
+    """A stored key; `label` is "" for the provider's usual one, `where` describes its place."""
 
     provider_id: str
     label: str
@@ -63,7 +63,7 @@ class KeptKeys:
     def keep_credential(
         self, provider_id: str, credential: Mapping[str, Any], *, label: str = ""
     ) -> str:
-        """Keep what a sign-in gave, as it is, in the file; gives where that is.
+        """Store a sign-in's credential unchanged in the file; return the file's place.
 
         :raises ConfigError: when the file cannot be written.
         """
@@ -85,7 +85,7 @@ class KeptKeys:
         self._file.drop(entry)
 
     def listed(self) -> tuple[KeptKey, ...]:
-        """Return all of them, by provider and label.
+        """Return all stored keys, by provider and label.
 
         :raises ConfigError: when the file cannot be read.
         """

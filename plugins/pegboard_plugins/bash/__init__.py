@@ -1,4 +1,4 @@
-"""The bash tool: a command line, judged part by part, run in a shell of its own."""
+"""The bash tool: judges a command line part by part, and runs it in a shell of its own."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ async def _may_run(
     *,
     background: bool,
 ) -> Path:
-    """Return the folder of the call, once all that it would do is allowed."""
+    """Return the folder of the call, once all of its effects are allowed."""
     _check(command, timeout)
     told = {"command": command}
     cwd = await context.require_path(named_path(context, workdir), metadata=told)
@@ -112,7 +112,7 @@ def _check(command: str, timeout_ms: int) -> None:
 
 
 def _facts(scanned: "Scan", command: str) -> dict[str, object]:
-    """Return the facts that a policy may use: the paths are absolute, as the line names them."""
+    """Return the facts for policies: absolute paths that the line names."""
     globs = [each.pattern for each in scanned.globs if not each.is_written]
     return {
         "command": command,
@@ -132,7 +132,7 @@ def _facts(scanned: "Scan", command: str) -> dict[str, object]:
 
 
 def _unclear(scanned: "Scan", command: str) -> dict[str, object]:
-    """Return why the line is unclear, if it is, and how to write it instead."""
+    """Return why the line is unclear, and how to write it instead; empty for a clear line."""
     if scanned.unclear is None:
         return {"unclear": []}
     from pegboard_plugins.bash.advice import advised  # 5 ms, and most lines are clear
@@ -161,7 +161,7 @@ def _scanned(
 
 
 def _outside(paths: Iterable[Path], context: PermissionContext) -> list[Path]:
-    """Of the paths outside the project one for each folder, so that nobody is asked twice."""
+    """Return one path per folder outside the project, so that each folder is asked for once."""
     roots = (context.directory, context.worktree)
     folders: dict[Path, Path] = {}
     for path in paths:
@@ -173,7 +173,7 @@ def _outside(paths: Iterable[Path], context: PermissionContext) -> list[Path]:
 
 
 def _inside(paths: Iterable[Path], context: PermissionContext) -> list[str]:
-    """Return the paths in the project, as rules about edits name them.
+    """Return the paths in the project, in the form of rules about edits.
 
     With a folder that is there goes what is in it. A file of which only the folder is known is
     unclear: a rule about some files asks for it.
@@ -252,7 +252,7 @@ async def bash(  # noqa: PLR0913 - the model's arguments
 
 
 class _Live:
-    """The output so far, shown at most ten times a second."""
+    """Shows the output so far, at most ten times a second."""
 
     def __init__(self, context: ToolContext, description: str) -> None:
         self._context = context
@@ -332,7 +332,7 @@ def _notes(result: ProcessResult, timeout_ms: int) -> Iterable[str]:
 
 
 def _stored_bytes(path: Path | None) -> int:
-    """Return how many bytes of the output its file has; another program may have removed it."""
+    """Return the size of the output file; 0 if another program has removed it."""
     try:
         return path.stat().st_size if path is not None else 0
     except OSError:
@@ -347,7 +347,7 @@ def _signal_name(number: int) -> str:
 # It sees and ends only what the session was allowed to start.
 @tool(permission="bash", requires=False)
 async def processes(context: ToolContext, stop: str = "") -> ToolResult:
-    """List what runs in the background, or stop one by its id."""
+    """List the processes in the background, or stop one by its id."""
     from pegboard_plugins.bash.leaving import listed, stopped
 
     return await stopped(context, stop) if stop else listed(context)

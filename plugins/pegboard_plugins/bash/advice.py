@@ -1,4 +1,4 @@
-"""The advice about an unclear line: the unclear part, its place, and another way to write it."""
+"""The advice about an unclear line: its unclear part, and another way to write that."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,12 +13,12 @@ _SHOWN = 72
 
 @cache
 def sayings() -> Mapping[str, tuple[str, str]]:
-    """For each code what the line does, and how to write it instead."""
+    """Return for each code what the line does, and how to write it instead."""
     return {code: told for code, (told,) in pairs("sayings", "sayings").items()}
 
 
 class Advice(NamedTuple):
-    """The unclear part and the way out; `marked` is the part with its place underlined."""
+    """The unclear part and a clear alternative; `marked` is the line with the part underlined."""
 
     code: str
     said: str
@@ -28,7 +28,7 @@ class Advice(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """All of it in one sentence or two."""
+        """The whole advice, in one or two sentences."""
         return (
             f"Pegboard cannot tell what this line would run: it {self.said}"
             f" ({self.code}, column {self.column}). Instead: {self.instead}"

@@ -52,12 +52,12 @@ def _looks(argv: Sequence[str]) -> bool:
 
 
 def _opens(name: str) -> bool:
-    """Return whether a program of this name runs others, or code."""
+    """Return whether a program with this name runs other programs, or code."""
     return name in _OPENS or "finds" in kinds(name)
 
 
 def _deletes(argv: Sequence[str]) -> bool:
-    """Return whether the command deletes files, so that only the very line is approved."""
+    """Return whether the command deletes files, so that only the exact line can be approved."""
     name = argv[0].rpartition("/")[2]
     if name == "git":
         return prefix(argv).rpartition(" ")[2] in _GIT_DELETES
@@ -71,7 +71,7 @@ def _runs_code(name: str) -> bool:
 
 
 def _is_plain(argv: Sequence[str]) -> bool:
-    """Return whether the command's own words determine its effect, whatever follows them."""
+    """Return whether the command's first words determine its effect, whatever follows."""
     is_program = not _opens(argv[0]) and not _runs_code(argv[0].rpartition("/")[2])
     return prefix(argv) != "" and (is_program or _is_everyday(argv) or module(argv) != "")
 
@@ -86,7 +86,7 @@ def _is_everyday(argv: Sequence[str]) -> bool:
 
 
 def module(argv: Sequence[str]) -> str:
-    """Return the Python module that a command runs, if it is one that works on a project."""
+    """Return the Python module that a command runs, if it is a known tool for projects."""
     name = argv[0].rpartition("/")[2]
     is_python = name.rstrip("0123456789.") == "python" and argv[1:2] in (["-m"], ("-m",))
     return argv[2] if is_python and len(argv) > len("-m") and argv[2] in _MODULES else ""

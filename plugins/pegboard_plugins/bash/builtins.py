@@ -1,4 +1,4 @@
-"""Builtins of the shell that take names, options or sums: plain ones, or nothing is known."""
+"""Builtins of the shell that take names, options or sums; unusual forms make a line unclear."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _ARRAYS = frozenset({"-a", "-A", "-ga", "-gA", "-ra", "-ax"})
 
 
 def _give(call: CommandCall, words: Sequence[Word], value: Value) -> None:
-    """Note that these names may have the value from here on."""
+    """Note that these names may have the value from now on."""
     for word in words:
         name = word.literal or ""
         if not _NAME.fullmatch(name):
@@ -38,7 +38,7 @@ def _give(call: CommandCall, words: Sequence[Word], value: Value) -> None:
 
 
 def read(call: CommandCall) -> None:
-    """`read` and `mapfile`, which give their names what they read; `-C` would run code."""
+    """Judge `read` and `mapfile`, which store their input in variables; `-C` would run code."""
     options = read_options(call.words, OPTIONS[call.program], "builtin-option")
     arrays, fed = options.values("a"), call.one.fed or call.one.outer
     if any(word.literal not in ("", "\n") for word in options.values("d", "n", "N")):
@@ -51,7 +51,7 @@ def read(call: CommandCall) -> None:
 
 
 def printf(call: CommandCall) -> None:
-    """`printf`, of which `-v` gives a variable what it would print."""
+    """Judge `printf`; with `-v` it stores its output in a variable."""
     words = call.words
     first = words[0].literal if words else ""
     if first is None:
@@ -64,7 +64,7 @@ def printf(call: CommandCall) -> None:
 
 
 def declare(call: CommandCall) -> None:
-    """`declare` and its like, `export` among them."""
+    """Judge `declare`, `export` and the like."""
     for word in call.words:
         text = word.pieces[0].text if word.pieces and word.pieces[0].kind == "text" else ""
         if text.startswith(("-", "+")):
@@ -83,7 +83,7 @@ def declare(call: CommandCall) -> None:
 
 
 def _refuse_elements(call: CommandCall, value: Word) -> None:
-    """No value in parentheses: of an array they are expanded once more, whatever their quotes."""
+    """Refuse a value in parentheses: elements of an array are expanded again, despite quotes."""
     literal = value.pieces[0].text if value.pieces and value.pieces[0].kind == "text" else ""
     texts = call.line.values.texts(value)
     has_arrays = call.line.has_arrays or not _ARRAYS.isdisjoint(w.shown for w in call.words)
@@ -94,7 +94,7 @@ def _refuse_elements(call: CommandCall, value: Word) -> None:
 
 
 def unset(call: CommandCall) -> None:
-    """`unset`, of no variable that decides what is run."""
+    """Judge `unset`; refuse a variable that decides which programs run."""
     options = read_options(call.words, OPTIONS["unset"], "builtin-option")
     for word in call.words[options.at :]:
         if not _NAME.fullmatch(word.literal or "") or hijacks(word.literal or "", None):
@@ -103,7 +103,7 @@ def unset(call: CommandCall) -> None:
 
 
 def let(call: CommandCall) -> None:
-    """`let`, which calculates its words."""
+    """Judge `let`, which calculates its words."""
     for word, text in zip(call.words, literals(call.words, "calculation"), strict=True):
         if not _SUM.fullmatch(text):
             raise call.no("calculation", word)
@@ -125,12 +125,12 @@ def test(call: CommandCall) -> None:
 
 
 def _computes(refused: re.Pattern[str], is_single: bool, text: str) -> bool:  # noqa: FBT001
-    """Return whether a text is such a test, or may be several words."""
+    """Return whether a text is a test that calculates, or may be several words."""
     return refused.match(text) is not None or (ANYTHING in text and not is_single)
 
 
 def set_options(call: CommandCall) -> None:
-    """`set`: options of the shell, and its arguments."""
+    """Judge `set`: the shell's options and its arguments."""
     words = [text_word(f"-{w.shown[1:]}", w) if _TAKEN.match(w.shown) else w for w in call.words]
     options = read_options(words, OPTIONS["set"], "builtin-option")
     rest = call.words[options.at :]
@@ -142,14 +142,14 @@ def set_options(call: CommandCall) -> None:
 
 
 def shopt(call: CommandCall) -> None:
-    """`shopt`, of options that change nothing of what is judged."""
+    """Judge `shopt`; refuse options that change how a line is read."""
     for word in call.words:
         if word.literal not in _SHELL_OPTIONS:
             raise call.no("shell-option", word)
 
 
 def jobs(call: CommandCall) -> None:
-    """`jobs`, of which `-x` runs its words."""
+    """Judge `jobs`; with `-x` it runs its words."""
     read_options(call.words, OPTIONS["jobs"], "builtin-option")
 
 

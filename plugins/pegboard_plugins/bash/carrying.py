@@ -1,4 +1,4 @@
-"""Commands that run the command, or the code, in their words: each by a grammar of its own."""
+"""Commands that run a command or code in their own words, each with its own grammar."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ def wrapper(call: CommandCall) -> None:
 
 
 def _refuse_values(call: CommandCall, options: ProgramOptions) -> None:
-    """No option that takes a variable away, or that pipes what is traced into a program."""
+    """Refuse options that remove a variable, or that pipe a trace into a program."""
     for word in options.values("u", "unset") if call.program in ("env", "genv") else ():
         call.line.assign(word.shown, None)
     for word in options.values("o") if call.program == "strace" else ():
@@ -84,7 +84,7 @@ def _refuse_values(call: CommandCall, options: ProgramOptions) -> None:
 
 
 def _refuse_filled(call: CommandCall, inner: Sequence[Word]) -> None:
-    """No placeholder of a caller where this wrapper looks for its options or its command."""
+    """Refuse a placeholder of the caller where this wrapper expects options or its command."""
     placeholder = call.command.placeholder
     ahead = len(call.words) - len(inner) + 1 if call.program != "xargs" else len(call.words)
     for word in call.words[:ahead] if placeholder else ():
@@ -93,7 +93,7 @@ def _refuse_filled(call: CommandCall, inner: Sequence[Word]) -> None:
 
 
 def _refuse_alone(call: CommandCall) -> None:
-    """No wrapper without a command, where its input would give it one or be that of all others."""
+    """Refuse a wrapper without a command, since its input might contain one."""
     if call.command.is_fed:
         raise call.no("dynamic-command")
     if call.program == "exec" and call.one.fed is not None:
@@ -115,7 +115,7 @@ def _assigned(call: CommandCall, words: Sequence[Word]) -> Sequence[Word]:
 
 
 def shell(call: CommandCall) -> None:
-    """Read a shell that is called with code, with a file, or that reads its input."""
+    """Judge a shell that is called with code, with a file, or to read its input."""
     words = call.words
     plain = list(takewhile(lambda word: word.literal is not None, words))
     options = read_options(plain, OPTIONS["shell"], "shell-option")
@@ -135,7 +135,7 @@ def shell(call: CommandCall) -> None:
 
 
 def _coded(call: CommandCall, rest: Sequence[Word]) -> None:
-    """`sh -c CODE`, whose operands it may take for its variables."""
+    """Judge `sh -c CODE`, whose operands become the code's arguments."""
     code = rest[0].literal if rest else None
     for word in rest[1:]:
         call.line.values.add(ARGUMENTS, word, splits=True)
@@ -150,7 +150,7 @@ def _coded(call: CommandCall, rest: Sequence[Word]) -> None:
 
 
 def _fed(call: CommandCall) -> None:
-    """Read the code that a shell gets from its input: a file, or text in the line."""
+    """Judge the code that a shell reads from its input: a file, or text in the line."""
     word, fed = _code_fed(call), call.one.fed
     if word is None and fed is not None and fed.word is not None and fed.word.literal is None:
         raise call.no("code-on-stdin")
@@ -161,7 +161,7 @@ def _fed(call: CommandCall) -> None:
 
 
 def _code_fed(call: CommandCall) -> Word | None:
-    """Return the code in the input of a command, None for a script in a file."""
+    """Return the code in a command's input, None for a script in a file."""
     fed = call.one.fed
     is_pipe = fed is not None and fed.kind == "pipe"
     if fed is None or fed.kind == "file" or (is_pipe and _shows_script(fed.parts)):
@@ -183,7 +183,7 @@ def _shows_script(parts: Sequence[Statement]) -> bool:
 
 
 def coder(call: CommandCall) -> None:
-    """Read an interpreter call; the rules about it decide on what its code does."""
+    """Judge the call of an interpreter; rules about the program decide about its code."""
     words = call.words
     texts = [word.literal or word.shown for word in words]
     call.line.told += texts
@@ -207,7 +207,7 @@ def coder(call: CommandCall) -> None:
 
 
 def _reads_code(texts: Sequence[str]) -> bool:
-    """Return whether an interpreter runs what it is fed: no script is named, or `-` is."""
+    """Return whether an interpreter runs its input: no script is named, or `-` is."""
     if "-" in texts or any(map(DEVICE.match, texts)):
         return True
     is_told = any(re.match(r"-{1,2}(v|V|h|version|help)$|-\w*[cemrpSnE]", text) for text in texts)
@@ -215,7 +215,7 @@ def _reads_code(texts: Sequence[str]) -> bool:
 
 
 def evaluate(call: CommandCall) -> None:
-    """`eval`, of code that is written out or of a tool that is made for it."""
+    """Judge `eval` of literal code, or of a program's output that is meant for it."""
     words = call.words[1:] if call.words and call.words[0].literal == "--" else call.words
     if len(words) == 1 and _SET_UP.fullmatch(words[0].raw.strip('"')):
         return
@@ -227,7 +227,7 @@ def evaluate(call: CommandCall) -> None:
 
 
 def source(call: CommandCall) -> None:
-    """Read a script that runs in this shell; its content is not read."""
+    """Judge `source`, which runs a script in this shell; the script's content is not read."""
     words = call.words
     kinds = {piece.kind for piece in words[0].pieces} if words else {"output"}
     is_open = kinds & {"output", "process", "glob", "braces"} or not is_single(words[0])
@@ -250,7 +250,7 @@ def trap(call: CommandCall) -> None:
 
 
 def script(call: CommandCall) -> None:
-    """`script -c CODE`; without code it opens a shell."""
+    """Judge `script -c CODE`; without code it opens a shell."""
     options = read_options(call.words, OPTIONS["script"], "wrapper-option")
     codes = options.values("c", "command")
     if not codes:
@@ -260,7 +260,7 @@ def script(call: CommandCall) -> None:
 
 
 def watch(call: CommandCall) -> None:
-    """`watch` gives its words to a shell."""
+    """Judge `watch`, which passes its words to a shell."""
     options = read_options(call.words, OPTIONS["watch"], "wrapper-option")
     words = call.words[options.at :]
     if call.command.is_fed:
@@ -270,7 +270,7 @@ def watch(call: CommandCall) -> None:
 
 
 def runner(call: CommandCall) -> None:
-    """Read a project tool that runs one of the project's commands."""
+    """Judge a project tool that runs one of the project's commands."""
     acts, words = RUNNERS[call.program].split(), call.words
     texts = [word.literal or "" for word in words]
     is_run = not acts or texts[:1] in ([act] for act in acts)
@@ -302,7 +302,7 @@ def screen(call: CommandCall) -> None:
 
 
 def gdb(call: CommandCall) -> None:
-    """`gdb` that only follows a program: it runs that."""
+    """Judge a `gdb` that only runs a program."""
     words, at = call.words, 0
     if call.command.is_fed or call.one.fed is not None:
         raise call.no("code-on-stdin")
@@ -322,7 +322,7 @@ def gdb(call: CommandCall) -> None:
 
 
 def find(call: CommandCall) -> None:
-    """Judge `find`, of whose words each must be known; `-exec` runs a command."""
+    """Judge `find`, all of whose words must be known; `-exec` runs a command."""
     words, at = call.words, 0
     if call.command.is_fed:
         raise call.no("find-test")
@@ -350,7 +350,7 @@ def _may_be_test(text: str) -> bool:
 
 
 def _executed(call: CommandCall, at: int) -> int:
-    """Judge what `-exec` runs; the index behind it."""
+    """Judge the command of `-exec`, and return the index after it."""
     words = call.words
     end = next((k for k in range(at + 1, len(words)) if _ends(words, k)), None)
     if end is None or end == at + 1 or "{}" in words[at + 1].shown:
@@ -363,13 +363,13 @@ def _executed(call: CommandCall, at: int) -> int:
 
 
 def _ends(words: Sequence[Word], at: int) -> bool:
-    """Return whether the command of an `-exec` ends here: at a `+` only behind its placeholder."""
+    """Return whether the command of an `-exec` ends here: a `+` ends it only after `{}`."""
     is_behind = words[at - 1].literal in ("{}", None)
     return words[at].literal == ";" or (words[at].literal == "+" and is_behind)
 
 
 def _may_end(is_single: bool, text: str) -> bool:  # noqa: FBT001
-    """Return whether a text may be the end of an `-exec`, behind which another one could follow."""
+    """Return whether a text may end an `-exec`, so that another one could follow."""
     is_open = ANYTHING in text and not (is_single and text.strip(f"{ANYTHING};+{{}}"))
     return is_open or text in (";", "+", "{}") or any(shell_fits(text, sign) for sign in ";+")
 

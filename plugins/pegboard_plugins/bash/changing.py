@@ -1,4 +1,4 @@
-"""The operands that a program changes, by a rule of its own."""
+"""The operands that a program changes, where it does not change all of them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,14 +32,14 @@ Words = Sequence[Operand]
 
 
 def changed(base: str, operands: Words) -> Iterator[Operand]:
-    """Return the operands that a program changes, where it does not change all of them."""
+    """Return the operands that a program changes, by the rule for the program."""
     for which in (*sorted(kinds(base)), base):
         if which in _RULES:
             yield from map(as_operand, _RULES[which](base, operands))
 
 
 def as_operand(word: Operand) -> Operand:
-    """Return a word that is no option, although its name may begin as one does."""
+    """Return a word as an operand, even if its text may begin like an option."""
     is_name = word.text.startswith("-") and word.text not in ("-", "--")
     return word._replace(text=f"./{word.text}") if is_name else word
 
@@ -49,7 +49,7 @@ def _named(operands: Words) -> list[Operand]:
 
 
 def _behind_first(operands: Words) -> Words:
-    """Return all operands but those of the first word; a listing in its place may be several."""
+    """Return all operands after those of the first word, which may stand for several."""
     named = _named(operands)
     first = named[0].word if named else None
     if named and named[0].dynamic and first and first.splits:
@@ -65,13 +65,13 @@ def _installed(base: str, operands: Words) -> Words:
 
 
 def _linked(_base: str, operands: Words) -> Words:
-    """Return the name in this folder that a link gets if no other is given."""
+    """Return the name that a link gets in this folder if no other name is given."""
     named = _named(operands)
     return [Operand(named[0].text.rstrip("/").rpartition("/")[2])] if len(named) == 1 else ()
 
 
 def _searched(_base: str, operands: Words) -> Words:
-    """Return where a find starts that deletes; what it comes by is looked up."""
+    """Return the starting points of a find that deletes; the walk looks up what is below."""
     return found_from(operands) if deletes([word.text for word in operands]) else ()
 
 
@@ -88,13 +88,13 @@ def _edited(_base: str, operands: Words) -> Words:
 
 
 def _zipped(_base: str, operands: Words) -> Words:
-    """Return the archive, and with -m all files that move into it."""
+    """Return the archive, and with -m also the files that are moved into it."""
     moves = any(re.match(r"-[a-zA-Z]*m|--mo", word.text) for word in operands)
     return _named(operands)[: None if moves else 1]
 
 
 def _database(_base: str, operands: Words) -> Words:
-    """Return the database that sqlite changes, unless all its statements only read."""
+    """Return the database that sqlite changes, unless all statements only read."""
     named = _named(operands)
     orders = [order for word in named[1:] for order in word.text.split(";") if order.strip()]
     is_read = "-readonly" in [word.text for word in operands]
@@ -128,7 +128,7 @@ def _unpacked(operands: Words) -> Iterator[Operand]:
 
 
 def _archived(_base: str, operands: Words) -> Iterator[Operand]:
-    """Yield the archive that a tar makes or changes, or the folder into which it unpacks."""
+    """Yield the archive that tar creates or changes, or the folder into which it unpacks."""
     yield from _unpacked(operands)
     texts = [word.text for word in operands]
     bundles = {*texts[:1], *(text for text in texts if text.startswith("-"))}
@@ -151,7 +151,7 @@ def _pathspec(word: Operand) -> Operand:
 
 
 def _git_changed(operands: Words) -> Words:
-    """Return the files that git removes, moves or restores, and where it makes a repository."""
+    """Return the files that git removes, moves or restores, and the place of a new repository."""
     texts = [word.text for word in operands]
     name = next(iter(git_words(texts)), "")
     if name in _GIT_MAKES:
@@ -167,7 +167,7 @@ def _git_changed(operands: Words) -> Words:
 
 
 def checked_out(operands: Words) -> Words:
-    """Return the words that are files for `git checkout` if they are there, else branches."""
+    """Return the words of `git checkout` that are files if they exist, and branches otherwise."""
     texts = [word.text for word in operands]
     if git_words(texts)[:1] != ["checkout"] or "--" in texts:
         return ()

@@ -72,7 +72,7 @@ def _target(source: ShellSource, one: Simple, sign: str, number: str) -> None:
 
 
 def _note_document(source: ShellSource, one: Simple, *, strips: bool) -> None:
-    """Note the name of a here-document, whose body is read when the next line begins."""
+    """Note a here-document, whose body is read when the next line begins."""
     start, found = source.at, source.take(_NAME)
     if found is None:
         source.no("here-document-name")
@@ -123,7 +123,7 @@ def _plain(body: str, start: int) -> Word:
 
 
 def _expanded(source: ShellSource, one: Simple, body: str, start: int) -> Word:
-    """Read a body as the shell expands it; commands in it may read the command's input."""
+    """Read a here-document's body as the shell expands it; its commands may read the input."""
     inside = ShellSource(body, source.read_list, depth=source.depth, inner=source.inner + 1)
     word = Word(read_quoted(inside, ""), body, start)
     for each in inside.simples:
@@ -133,7 +133,7 @@ def _expanded(source: ShellSource, one: Simple, body: str, start: int) -> Word:
 
 
 def read_test(source: ShellSource) -> Simple:
-    """Read a whole test, with its brackets."""
+    """Read a whole test, including its brackets."""
     one = Simple(source.at, "test")
     source.at += len("[[")
     level, last = 0, ""

@@ -1,4 +1,4 @@
-"""The paths that a command destroys: removed with all their content, or overwritten."""
+"""The paths that a command destroys: removes with their content, or overwrites."""
 
 import os
 import re
@@ -42,7 +42,7 @@ Selection = Callable[[Sequence[str], Words], Words]
 
 
 def destroy(base: str, words: Words, operands: Words, findings: WalkState) -> None:
-    """Note what the command destroys; the `operands` have the values of variables."""
+    """Note the paths that the command destroys; `operands` have the values of variables."""
     names = ["mkfs" if base.startswith("mkfs") else base]
     if not _BY_KIND.isdisjoint(kinds(base)):
         names += sorted(_BY_KIND & kinds(base))
@@ -68,7 +68,7 @@ def destroy(base: str, words: Words, operands: Words, findings: WalkState) -> No
 
 
 def _is_made(base: str, operands: Words, findings: WalkState) -> bool:
-    """Return whether the line itself has made the file that it writes by a value."""
+    """Return whether the line has itself made the file to which it writes."""
     named = [word for word in operands if not word.text.startswith("-")]
     own = {piece.text for word in named[-1:] if word.word for piece in word.word.pieces}
     paths = (path for word in named[:-1] for path in findings.places(word))
@@ -83,7 +83,7 @@ def _is_made(base: str, operands: Words, findings: WalkState) -> bool:
 
 
 def _is_name(one: Statement, names: Container[str]) -> bool:
-    """Return whether a command puts out nothing but these variables, whatever it reads."""
+    """Return whether a command prints only these variables, whatever it reads."""
     if not isinstance(one, Simple):
         return False
     pieces = (piece for word in one.expanded for piece in word.pieces)
@@ -94,7 +94,7 @@ def _is_name(one: Statement, names: Container[str]) -> bool:
 
 
 def _rename(word: Operand, operands: Words, findings: WalkState) -> None:
-    """Note that files have other names from here on, whichever they are."""
+    """Note that files may have any other name from now on."""
     target = operands[-1]
     places = tuple(map(os.path.normpath, findings.places(target)))
     if word.dynamic or (findings.placeholder and findings.placeholder in word.text):
@@ -108,7 +108,7 @@ def _rename(word: Operand, operands: Words, findings: WalkState) -> None:
 
 
 def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings: WalkState) -> None:
-    """Note what is gone by the names of listings, of which each may be any."""
+    """Note the files that are lost under the names of listings, each of which may be any file."""
     listed, every = dict[Operand, Operand](), list[Operand]()
     for word in operands:
         filled = word.text
@@ -130,7 +130,7 @@ def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings:
 def _selected(
     table: Mapping[str, Sequence[str]], names: Sequence[str], texts: Sequence[str], operands: Words
 ) -> Iterator[Operand]:
-    """Yield the operands that rules of a table select, if the words match their conditions."""
+    """Yield the operands that the rules of a table select, if the words meet the conditions."""
     for rule in (rule for name in names for rule in table.get(name, ())):
         which, *needed = rule.split()
         if all(_is_met(each, texts) for each in needed):
@@ -138,7 +138,7 @@ def _selected(
 
 
 def _is_met(needed: str, texts: Sequence[str]) -> bool:
-    """Return whether one of the words fits, or behind a `!` none does."""
+    """Return whether one of the words matches; for a condition with `!`, whether none does."""
     fits = any(re.fullmatch(needed.removeprefix("!"), text) for text in texts)
     return fits != needed.startswith("!")
 
@@ -160,7 +160,7 @@ def _is_wild(word: Operand) -> bool:
 
 
 def _moved(_texts: Sequence[str], operands: Words) -> Words:
-    """Return what a `mv` moves away; a wildcard below the current folder only tidies up."""
+    """Return the files that `mv` moves away; a wildcard below the current folder is harmless."""
     moving, named = _moving(_texts, operands), without_options("mv", operands)
     target = named[-1].text if len(moving) < len(named) else "/"
     if target.startswith(("/", "~")) or ".." in target.split("/"):
@@ -169,7 +169,7 @@ def _moved(_texts: Sequence[str], operands: Words) -> Words:
 
 
 def _moving(_texts: Sequence[str], operands: Words) -> Words:
-    """Return what a `mv` gives another name, wherever it goes."""
+    """Return the files that `mv` renames, wherever they go."""
     named = without_options("mv", operands)
     is_last = any(True for _ in option_values(operands, ("-t", "--target-directory")))
     return named if is_last else named[:-1]
@@ -184,13 +184,13 @@ def _git_removed(texts: Sequence[str], operands: Words) -> Words:
 
 
 def _each_written(_texts: Sequence[str], operands: Words) -> Words:
-    """Return the file named by a loop's value that is overwritten, another one each time."""
+    """Return the file named by a loop's variable that is overwritten, another one each time."""
     named = [word for word in operands if not word.text.startswith("-")]
     return [*filter(_is_each, named[-1:] if len(named) > 1 else ())]
 
 
 def _is_each(word: Operand) -> bool:
-    """Return whether a word is one file after the other, and nothing else."""
+    """Return whether a word is exactly a loop's variable: one file after another."""
     return _is_value(word) and _is_wild(word) and not word.text.endswith("/")
 
 
@@ -200,7 +200,7 @@ def _is_value(word: Operand) -> bool:
 
 
 def _each_output(_texts: Sequence[str], operands: Words) -> Words:
-    """Return the file named by a loop's value after an option, unless the program reads it."""
+    """Return the output file named by a loop's variable, unless the program reads it too."""
     behind = pairwise([Operand(""), *operands])
     read = {word.text for before, word in behind if before.text not in _OUTPUTS}
     written = filter(_is_each, option_values(operands, _OUTPUTS))
@@ -225,12 +225,12 @@ def _archived(_texts: Sequence[str], operands: Words) -> Words:
 
 
 def _starts(texts: Sequence[str], operands: Words) -> Words:
-    """Return where a find starts that deletes whatever it comes by."""
+    """Return the starting points of a find that deletes all it finds."""
     return found_from(operands) if deletes(texts) and not is_narrow(texts) else ()
 
 
 def deletes(texts: Sequence[str]) -> bool:
-    """Return whether a find deletes or locks what it finds."""
+    """Return whether a find deletes its results or makes them inaccessible."""
     locks = "chmod" in texts and any(map(_LOCKS.fullmatch, texts))
     runs = any(map(_RUNS.match, texts))
     empties = {"cp", "/dev/null"}.issubset(texts)

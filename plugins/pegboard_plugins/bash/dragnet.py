@@ -1,4 +1,4 @@
-"""A coarse net of words: what a text would destroy of which no more than its words is read.
+"""A coarse net for text that is not parsed: words that together would destroy something vital.
 
 It is for lines that are not known and for code of interpreters. A question too many costs little.
 """
@@ -52,7 +52,7 @@ _CODE_DESTROYS = pattern("programs", "code-destroys")
 
 
 def destruction(text: str, folders: Sequence[str]) -> str:
-    """Return the words of a line that would destroy what is vital, or what nobody knows.
+    """Return the words of a line that would destroy vital or unknown files.
 
     Empty if there are none. `folders` are the home, the project and the like. Whatever deletes
     stands in one line with whatever is vital: that is enough. Quotes and backslashes count for
@@ -71,7 +71,7 @@ def destruction(text: str, folders: Sequence[str]) -> str:
 
 
 def _each_written(text: str) -> Iterator[str]:
-    """Yield the statements that write over each of the files of a loop, and do not read it."""
+    """Yield the statements that overwrite each file of a loop without reading it."""
     for loop in [each for each in _LOOP.finditer(text) if _OF_FILES.search(each[2])][:_SHOWN]:
         writes = re.compile(_WRITES.format(loop[1]))
         value = re.compile(rf"(?<!\S)['\"]?\$\{{?{loop[1]}\}}?['\"]?(?!\S)")
@@ -81,7 +81,7 @@ def _each_written(text: str) -> Iterator[str]:
 
 
 def line_destruction(text: str, folders: Sequence[str]) -> str:
-    """Return a word of a line that deletes, with one that is vital; empty without both.
+    """Return a deleting word of a line that also names something vital; "" without both.
 
     It is for lines of which all but the names of some files is known.
     """
@@ -95,7 +95,7 @@ def is_deleter(path: str) -> bool:
 
 
 def code_destruction(code: str, folders: Sequence[str]) -> str:
-    """Return what in the code of an interpreter would destroy what is vital, empty if none is seen.
+    """Return the words in an interpreter's code that would destroy vital files; "" without any.
 
     A program that deletes stands in one statement with what is vital there.
     """

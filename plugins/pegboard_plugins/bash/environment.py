@@ -1,4 +1,4 @@
-"""The variables with which a program runs another one, or does something else than it says."""
+"""Environment variables that make a program run another one, or act differently."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _TAME_FOLDER = pattern("variables", "tame-folder")
 
 
 def settings(one: Simple) -> Iterator[tuple[str, ...]]:
-    """Yield the variables that may change what a command does, as one text, and its words."""
+    """Yield each variable that may change what a command does, as one text and as words."""
     given = [each for each in one.assignments if not _EVERYDAY.fullmatch(each.name)]
     if given:
         names = (f"{name}={word.shown}" for name, _, word in given)
@@ -23,7 +23,7 @@ def settings(one: Simple) -> Iterator[tuple[str, ...]]:
 
 
 def hijacks(name: str, word: Word | None, how: str = "=") -> bool:
-    """Return whether the variable can make a program run another one with what it is given here."""
+    """Return whether setting the variable to this value can make a program run another one."""
     if not _HIJACKS.fullmatch(name):
         return False
     if word is None or how == "for":

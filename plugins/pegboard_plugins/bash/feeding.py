@@ -1,4 +1,4 @@
-"""The names of files that a command gets from another one, or from its input."""
+"""The file names that a command receives from another command, or on its input."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ _READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu
 
 
 def feed(command: ShellCommand, words: Sequence[Word], findings: WalkState) -> None:
-    """Doubt what a command is given by one that feeds it, where that may be any file."""
+    """Treat the words that another command passes on as unknown, unless they are limited."""
     options = findings.values.words(words)
     sought = command.base == "find" and any(
         names_secret(text) or names_secret(text.lower()) for text in options
@@ -67,7 +67,7 @@ def fed_texts(findings: WalkState) -> Sequence[str]:
 def named_on_input(
     base: str, words: Sequence[Operand], findings: WalkState
 ) -> Iterator[tuple[Operand, bool]]:
-    """Yield the files that a command is given on its input, and whether it writes them.
+    """Yield the files that a command reads from its input as names, and whether it writes them.
 
     They are those of a patch, or in the lines of a program that takes names there.
     """
@@ -85,7 +85,7 @@ def named_on_input(
 
 
 def _filled(command: ShellCommand, text: str) -> Iterator[str]:
-    """Yield the words of a command with a text filled in at their placeholders."""
+    """Yield the words of a command with a text in place of the placeholders."""
     own = [word.shown for word in command.words[1:]]
     if not command.placeholder:
         yield from (*own, *text.split())
@@ -94,7 +94,7 @@ def _filled(command: ShellCommand, text: str) -> Iterator[str]:
 
 
 def _takes_anything(command: ShellCommand) -> bool:
-    """Return whether the command, or one that it starts, moves what is in the files it is given."""
+    """Return whether the command, or one that it starts, moves the content of files it receives."""
     texts = [word.shown for word in command.words[1:]]
     is_code = runs_code(command.base) or bool(command.code)
     return is_code or moves_content(command.base, texts) or any(map(_takes_anything, command.inner))

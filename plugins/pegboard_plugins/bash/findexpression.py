@@ -1,4 +1,4 @@
-"""The expression of a `find`, tried on files that may be there: on which of them it may act."""
+"""The evaluation of a `find` expression: the files on which it may act."""
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -21,7 +21,7 @@ _FALSE, _TRUE, _EITHER = 1, 2, 3
 
 
 class _Node(NamedTuple):
-    """A part of an expression: a test or an act with its value, or what joins others."""
+    """A node of an expression: a test or an action with its value, or an operator."""
 
     kind: str
     value: str = ""
@@ -30,7 +30,7 @@ class _Node(NamedTuple):
 
 @dataclass(slots=True)
 class _Visit:
-    """A file that the find comes by, and what the expression does with it."""
+    """One file that the find visits, with the actions that the expression takes on it."""
 
     path: str
     is_folder: bool
@@ -40,12 +40,12 @@ class _Visit:
 
     @property
     def name(self) -> str:
-        """Its name without its folder."""
+        """The file's name without its folder."""
         return self.path.rstrip("/").rpartition("/")[2]
 
 
 def start_texts(texts: Sequence[str]) -> list[str]:
-    """Return the words of a find that name where it starts."""
+    """Return the starting points among the words of a find."""
     at = sum(1 for _ in takewhile(_OPTION.fullmatch, texts))
     found = list(takewhile(lambda text: not text.startswith(("-", "(", "!")), texts[at:]))
     return found or ["."]
@@ -54,7 +54,7 @@ def start_texts(texts: Sequence[str]) -> list[str]:
 def acted_on(
     texts: Sequence[str], files: Mapping[str, bool], empty: Container[str] = ()
 ) -> list[str]:
-    """Return those of the files on which a find with these words may act.
+    """Return the files on which a find with these words may act.
 
     The files are paths as the find would show them, each with whether it is a folder. What prints
     acts, too. A test that only the disk can answer may be true; those of the files that are `empty`
@@ -98,7 +98,7 @@ def _depth(path: str, start: str) -> int:
 
 
 class _ExpressionParser:
-    """Reads an expression: alternatives, what has to be true at once, what is denied, a test."""
+    """Parses an expression: alternatives, conjunctions, negations and tests."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = tokens
@@ -154,7 +154,7 @@ class _ExpressionParser:
 
 
 def _evaluate(node: _Node, visit: _Visit, *, sure: bool) -> int:
-    """Return what a part may come to for a file; it is `sure` to be reached, or may be."""
+    """Return the possible results of a node for a file; `sure` says that it is always reached."""
     match node.kind:
         case "and" | "or":
             return _joined(node, visit, stops=_FALSE if node.kind == "and" else _TRUE, sure=sure)
@@ -174,7 +174,7 @@ def _evaluate(node: _Node, visit: _Visit, *, sure: bool) -> int:
 
 
 def _joined(node: _Node, visit: _Visit, *, stops: int, sure: bool) -> int:
-    """Return what parts come to of which the first that `stops` settles all."""
+    """Return the possible results of nodes joined by an operator that ends at `stops`."""
     found = 0
     for part in node.parts:
         each = _evaluate(part, visit, sure=sure)
@@ -186,7 +186,7 @@ def _joined(node: _Node, visit: _Visit, *, stops: int, sure: bool) -> int:
 
 
 def _tested(node: _Node, visit: _Visit) -> int:
-    """Return what a test comes to, as far as the name and the kind of a file tell it."""
+    """Return the possible results of a test, known from the file's name and type alone."""
     test = _TESTS.get(node.kind)
     fits = test(node.value, visit) if test and ANYTHING not in node.value else None
     return _EITHER if fits is None else _TRUE if fits else _FALSE

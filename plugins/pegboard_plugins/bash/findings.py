@@ -1,4 +1,4 @@
-"""The effects of a line on files, as far as it was walked through."""
+"""The effects of a line on files, collected while its commands are visited in order."""
 
 import os
 import re
@@ -91,7 +91,7 @@ class Lost(NamedTuple):
 
 @dataclass(slots=True)
 class WalkState:
-    """The state of a walk through a line; `cwd` are the folders that it may be in.
+    """The state of a walk through a line; `cwd` has the folders in which it may be.
 
     `reads` are the paths that a command reads and does not write itself, those of the one that is
     visited are `reading`. `lands` are the paths where files, folders or links may come to be,
@@ -163,7 +163,7 @@ class WalkState:
             self.unclear = Unclear(code, read.at, read.end) if read else Unclear(code)
 
     def operands(self, words: Iterable[Word]) -> list[Operand]:
-        """Return all texts to which the words may come, in their order, as names of files."""
+        """Return all texts that the words may become, in order, as names of files."""
         found = []
         for word in words:
             if word.literal is not None:
@@ -178,7 +178,7 @@ class WalkState:
         return found
 
     def is_none(self, word: Operand) -> bool:
-        """Return whether the line gives a variable nothing, so that there is no word at all."""
+        """Return whether a variable is empty, so that the shell passes no word at all."""
         if word.text or word.word is None or not word.word.splits:
             return False
         return any(self.values.given(name) is not None for name in self.values.used([word.word]))
@@ -191,7 +191,7 @@ class WalkState:
         self.be_in([*(former if self.branches else ()), *reached])
 
     def settle(self) -> None:
-        """End a statement: the next one may run where a failed `cd` has left the line."""
+        """End a statement; the next one may also run in the folder before a failed `cd`."""
         if self.strays:
             self.be_in([*self.cwd, *self.strays])
             self.strays = ()
@@ -204,7 +204,7 @@ class WalkState:
             self.cwd = (*self.cwd[:MOST_FOLDERS], ANYWHERE)
 
     def _is_there(self, folder: str) -> bool:
-        """Return whether a `cd` to the folder will do, as far as one can know before."""
+        """Return whether a `cd` to the folder will succeed, as far as that is known beforehand."""
         path = os.path.normpath(folder)
         is_made = self.makes(path) or any(_is_within(landed, path) for landed in self.lands)
         return is_made or (os.path.isdir(path) and folder not in self.destroys)  # noqa: PTH112
@@ -226,7 +226,7 @@ class WalkState:
         return [*paths, *self._linked(paths)] if self.links else paths
 
     def _linked(self, paths: Iterable[str]) -> Iterator[str]:
-        """Yield the paths as they are behind a link that the line makes."""
+        """Yield the paths to which links lead that the line creates."""
         for path in paths:
             end = "/" * path.endswith("/")
             plain = os.path.normpath(path)
@@ -240,7 +240,7 @@ class WalkState:
         return [path for path in paths if path[:5] != "/dev/" or not _DEVICE.fullmatch(path)]
 
     def _patterns(self, word: Operand, paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-        """Each path of a word, as a wildcard that fits it alone, with the folder before its signs.
+        """Yield each path of a word, as a pattern that matches only it, and with its fixed folder.
 
         A wildcard, the folder of which may have such signs in its own name, is a path as it stands.
         """
@@ -262,7 +262,7 @@ class WalkState:
                 yield os.path.normpath(path)  # as the shell reads it, which knows of no links
 
     def touch(self, word: Operand, *, write: bool = False) -> None:
-        """Note a path that is read or written; of a glob, the part before its first sign."""
+        """Note a path that is read or written; of a pattern, the folder before its wildcards."""
         for path, pattern, fixed in self._patterns(word, self.places(word)):
             if fixed != path:
                 base = path.removesuffix(word.text) if word.parts else ""
@@ -281,7 +281,7 @@ class WalkState:
                 self.reading[fixed] = None
 
     def note_listing(self, base: str, words: Sequence[Word]) -> None:
-        """Note how far the names reach that a command may list."""
+        """Note which files a command may list."""
         names = reach(base, [word.shown for word in words])
         if names is not None:
             self.reach = max(self.reach, names)
@@ -296,7 +296,7 @@ class WalkState:
             }
 
     def distrust(self, word: Operand) -> None:
-        """Doubt a path that is written or destroyed where only the shell will know which it is.
+        """Treat the path of a write or deletion as unclear if only the shell will know it.
 
         Names that are listed are files of the project, of which some are edited, unless they may
         be those of files that run by themselves, or a path goes on behind them.
@@ -315,7 +315,7 @@ class WalkState:
         self.writes_listed = True
 
     def end(self) -> None:
-        """End a command or redirection: paths that it named and did not write were read."""
+        """End a command or redirection: the paths that it named without writing were read."""
         if self.reading:
             self.reads.update(self.reading)
             self.reading.clear()
@@ -325,7 +325,7 @@ class WalkState:
         self.paths[PROCESS] = None
 
     def patterns(self, word: Operand) -> list[str]:
-        """Return the word's paths as wildcards, which fit them alone where it has none."""
+        """Return the word's paths as patterns; a path without wildcards matches only itself."""
         return [pattern for _, pattern, _ in self._patterns(word, self.places(word))]
 
     def destroy(self, word: Operand) -> None:
@@ -337,7 +337,7 @@ class WalkState:
             self.destroys[""] = None
 
     def lose_renamed(self, patterns: Iterable[str]) -> None:
-        """Note that what the line has renamed is gone, too: it may be what is chosen now."""
+        """Note that files which the line has renamed are lost too: a pattern may match them."""
         paths = [os.path.normpath(each) for each in patterns]
         is_chosen = any(map(_GLOB.search, paths))
         for each, places in self.renamed.items():
@@ -363,12 +363,12 @@ def _is_within(path: str, folder: str) -> bool:
 
 
 def _is_made_up(path: str) -> bool:
-    """Return whether it is a new temporary file or in a new folder, which needs no question."""
+    """Return whether a path is a new temporary file or in a new folder; no question is needed."""
     return _is_within(path, MADE_UP) and ".." not in path
 
 
 def within(word: Operand) -> Operand:
-    """Replace an unknown folder by `.` in a word that leads out of it again."""
+    """Replace an unknown folder by `.` in a word that leads out of that folder again."""
     leads_out = word.dynamic and ".." in word.text.split("/")
     return (
         word._replace(text=word.text.replace(LISTED, ANYTHING).replace(ANYTHING, "."))
@@ -378,7 +378,7 @@ def within(word: Operand) -> Operand:
 
 
 def hidden_matches(path: str) -> Iterator[str]:
-    """Yield the hidden paths that one with wildcards may match; the last name need not exist."""
+    """Yield the hidden paths that a pattern may match; the last name need not exist."""
     folder, _, name = path.rpartition("/")
     found = shell_paths(path) if _GLOB.search(name) else ()
     placed = shell_paths(folder) if _GLOB.search(folder) else ()

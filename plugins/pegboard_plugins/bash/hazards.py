@@ -1,4 +1,4 @@
-"""Commands that destroy what they do not name: all untracked files, or Pegboard's own process."""
+"""Commands that destroy things they do not name: all untracked files, or Pegboard's process."""
 
 import os
 import re
@@ -52,7 +52,7 @@ _HAZARDS = pairs("programs", "hazards")
 
 
 def endanger(base: str, words: Sequence[Word], findings: WalkState) -> None:
-    """Note a command whose victims only the system or git knows; `words` are its arguments."""
+    """Note a command whose targets only the system or git knows; `words` are its arguments."""
     rule, row = _RULES.get(base), _HAZARDS.get(base)
     if rule is None and row is None:
         return
@@ -76,7 +76,7 @@ def _working(told: Sequence[Word], findings: WalkState) -> str:
 
 
 def _nested(findings: WalkState) -> str:
-    """Return why git is asked for in another repository than that in which the line begins.
+    """Return why git would run in another repository than the one where the line begins; "" if not.
 
     Of the programs that the settings of its own one run the user is warned when a session begins.
     """
@@ -94,13 +94,13 @@ def _nested(findings: WalkState) -> str:
 
 
 def _top(folder: str) -> str:
-    """Return the top of the repository around a folder, empty without one."""
+    """Return the top folder of the repository around a folder, "" without one."""
     places = (folder, *map(str, Path(folder).parents))
     return next((each for each in places if os.path.isdir(f"{each}/.git")), "")  # noqa: PTH112 - text
 
 
 def _cleaning(told: Sequence[Word], findings: WalkState) -> str:
-    """Return why a `git clean` is one: it goes through a whole repository, and not only its top."""
+    """Return why a `git clean` is dangerous: it would clean a whole repository from its top."""
     words = findings.operands(told)
     texts = [word.text for word in words]
     if git_words(texts)[:1] == ["stash"] and _takes_home(texts, findings):
@@ -131,7 +131,7 @@ def _cleaning(told: Sequence[Word], findings: WalkState) -> str:
 
 
 def _takes_home(texts: Sequence[str], findings: WalkState) -> bool:
-    """Return whether a `git stash` takes what is not tracked, in a home."""
+    """Return whether a `git stash` takes untracked files, in a home folder."""
     takes = any(
         re.fullmatch(r"-[a-z]*[ua][a-z]*|--(include-untracked|all)", text) for text in texts
     )
@@ -162,7 +162,7 @@ def _finding(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def names_parent(text: str, findings: WalkState, depth: int = 0) -> bool:
-    """Return whether the text means the process that runs the line, or its number."""
+    """Return whether the text stands for the process that runs the line, or for its id."""
     if "ppid" in text.lower() or _lists_own(text):
         return True
     names = re.findall(r"\$\{?(\w+)", text) if depth < _DEEPEST else []
@@ -171,7 +171,7 @@ def names_parent(text: str, findings: WalkState, depth: int = 0) -> bool:
 
 
 def _text_of(value: Value) -> str:
-    """Return the source of a variable's value, or of the command that outputs it."""
+    """Return the source of a variable's value, or of the command that prints it."""
     if isinstance(value, CommandFeed):
         return " | ".join(map(_words, value.parts)) or _text_of(value.word)
     return "" if value is None else value.shown
@@ -184,7 +184,7 @@ def _words(statement: Statement) -> str:
 
 
 def _killing(words: Sequence[Word], findings: WalkState) -> str:
-    """Return why a `kill` is one: what it ends was not started by the line."""
+    """Return why a `kill` is dangerous: the line did not start the process that it ends."""
     rest = _texts(words)
     if rest[:1] and rest[0] in ("-l", "-L", "-0"):
         return ""
@@ -199,7 +199,7 @@ def _killing(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def _lists_own(text: str) -> bool:
-    """Return whether Pegboard is among the processes whose numbers the text prints."""
+    """Return whether Pegboard may be among the processes whose ids the text prints."""
     found = _LISTS_PROCESSES.search(text)
     if found is None or len(text) > _LONGEST_SOURCE:
         return found is not None
@@ -229,7 +229,7 @@ def _pkilling(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def _killing_by_name(words: Sequence[Word], _: WalkState, *, is_whole: bool = False) -> str:
-    """Return why one by name is: the names fit Pegboard, or there are none, but only a user."""
+    """Return why killing by name is dangerous: the names match Pegboard, or a user is given."""
     texts = _texts(words)
     named = [
         text
@@ -242,7 +242,7 @@ def _killing_by_name(words: Sequence[Word], _: WalkState, *, is_whole: bool = Fa
 
 
 def _fits(pattern: str, line: str) -> bool:
-    """Return whether the pattern matches, or any word of it where that is unknown."""
+    """Return whether the pattern matches, or for an unknown pattern, whether any word does."""
     found = finds(pattern, line)
     if found is not None:
         return found

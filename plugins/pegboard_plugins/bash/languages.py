@@ -1,4 +1,4 @@
-"""The languages of sed, awk and git, as far as what they are told runs and names nothing."""
+"""The scripts of sed, awk and git commands, accepted if they run no program and name no file."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ def _may_be_option(word: Word, text: str) -> bool:
 
 
 def is_filled(call: CommandCall, word: Word) -> bool:
-    """Return whether a caller puts into the word what it is given."""
+    """Return whether a caller fills the word with its own arguments."""
     return bool(call.command.placeholder) and call.command.placeholder in word.shown
 
 
@@ -155,7 +155,7 @@ def is_open(word: Word, text: str) -> bool:
 
 
 def git(call: CommandCall) -> None:
-    """Read a known git command, without options that make it run a program."""
+    """Judge a known git command, without options that would make it run a program."""
     options = read_options(call.words, OPTIONS["git"], "git-option")
     for setting in options.values("c"):
         if not _TAME_SETTING.fullmatch(setting.shown):
@@ -173,7 +173,7 @@ def git(call: CommandCall) -> None:
 
 
 def _git_runs(call: CommandCall, name: str, words: Sequence[Word]) -> Sequence[Word]:
-    """Judge what `bisect run`, `submodule foreach` and `rebase -x` run; the words that are left."""
+    """Judge the commands of `bisect run`, `submodule foreach` and `rebase -x`; return the rest."""
     texts = [word.literal for word in words]
     if name == "bisect" and texts[:1] == ["run"] and words[1:]:
         call.start(words[1:])

@@ -60,7 +60,7 @@ def listed(context: ToolContext) -> ToolResult:
 
 
 async def stopped(context: ToolContext, process_id: str) -> ToolResult:
-    """Return how a process ended, with the end of its output."""
+    """Stop a process; return how it ended, with the end of its output."""
     process = await context.background.stop(process_id)
     output = await asyncio.to_thread(_ending, process)
     return ToolResult(output=f"{_line(process)}\n\n{output}", title=f"Stopped {process_id}")

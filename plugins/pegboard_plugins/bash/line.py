@@ -1,4 +1,4 @@
-"""A line that is being judged: which commands it runs, and what its variables may hold."""
+"""A line under judgement: the commands that it runs, and the values of its variables."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ _BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain
 
 @dataclass(slots=True)
 class CommandCall:
-    """A command on its way to be judged; `one` is where it stands, `level` what is around it."""
+    """A command under judgement; `one` is its place in the line, `level` the text around it."""
 
     line: "JudgedLine"
     command: ShellCommand
@@ -58,12 +58,12 @@ class CommandCall:
 
     @property
     def words(self) -> list[Word]:
-        """The words behind its name."""
+        """The words after the program's name."""
         return self.command.words[1:]
 
     @property
     def gets_anything(self) -> bool:
-        """Whether a caller gives it words that may be anything."""
+        """Whether a caller passes words of unknown text to the command."""
         return self.command.is_fed and self.line.values.feeds_any(self.one.fed)
 
     def no(self, code: str, word: Word | None = None) -> Unclear:
@@ -74,7 +74,7 @@ class CommandCall:
     def refuse(
         self, word: Word, code: str, refused: Callable[[str], object], *, whole: bool = False
     ) -> None:
-        """Let no text to which the word may come be one of these, when all values are known.
+        """Refuse the line if, once all values are known, a text of the word is one of these.
 
         What splits does so first, but where it is taken as a `whole`.
         """
@@ -100,7 +100,7 @@ class CommandCall:
     def start(
         self, words: Sequence[Word], *, placeholder: str = "", is_fed: bool = False
     ) -> ShellCommand:
-        """Judge a command that this one starts."""
+        """Judge a command that this command starts."""
         command = ShellCommand(
             list(words),
             "",
@@ -112,7 +112,7 @@ class CommandCall:
         return command
 
     def run(self, text: str, word: Word) -> None:
-        """Judge code that the command gives to a shell; the word is its place.
+        """Judge code that the command passes to a shell; `word` is its place.
 
         That of most programs is `sh`; what `eval` and `trap` are given the same shell reads.
         """
@@ -129,7 +129,7 @@ Rule = Callable[[CommandCall], None]
 
 @dataclass(slots=True)
 class JudgedLine:
-    """The judgement of a line, as far as it was read.
+    """The judgement of a line, as far as it has been read.
 
     `values` are all that a variable is given anywhere, `told` the codes that are given to
     interpreters. What depends on all values is checked `later`. `shell` is who reads what is read.
@@ -153,7 +153,7 @@ class JudgedLine:
     text: str = ""
 
     def read(self, text: str, level: int, around: CommandCall | None = None) -> StatementBlock:
-        """Read and judge a text, as it stands in a command or as the line itself."""
+        """Read and judge a text: the line itself, or code in a command."""
         if level > DEEPEST:
             raise Unclear("nested-too-deep")
         if place := _read_otherwise(text, self.shell):
@@ -202,7 +202,7 @@ class JudgedLine:
         self.judge(CommandCall(self, one.runs, one, 0, level))
 
     def assign(self, name: str, value: Value, how: str = "=") -> None:
-        """Note what a variable may hold from somewhere on.
+        """Note a value that a variable may have from now on.
 
         :raises Unclear: when it can make a program run another one with that.
         """
@@ -220,7 +220,7 @@ class JudgedLine:
             self.values.add(name, each, splits=how in ("for", "array"))
 
     def _is_restored(self, name: str, word: Word | None) -> bool:
-        """Return whether the variable gets back what another one has kept of it."""
+        """Return whether the variable gets back its old value, saved in another variable."""
         if name != "IFS" or word is None or len(word.pieces) != 1:
             return False
         held = self.values.given(word.pieces[0].text) or [None]
@@ -230,7 +230,7 @@ class JudgedLine:
         )
 
     def judge(self, call: CommandCall) -> None:
-        """Add a command and what it starts in turn.
+        """Judge a command and the commands that it starts.
 
         :raises Unclear: when that is not known.
         """
@@ -254,11 +254,11 @@ class JudgedLine:
         self.rules.get(command.base, self.default)(call)
 
     def _tells_of(self, base: str) -> bool:
-        """Return whether a table, or the line itself, says what the program of this name does."""
+        """Return whether a table, or the line itself, says what the program with this name does."""
         return base in KINDS or base in self.rules or base in RUNS or base in self.functions
 
     def _unversioned(self, base: str) -> str:
-        """Return the name without its version if that is a program in the tables, not a builtin."""
+        """Return the name without a version, if the tables have a program with that name."""
         plain = _VERSION.sub("", base)
         is_program = self._tells_of(plain) and kinds(plain).isdisjoint(("no-files", "goes"))
         return plain if is_program else base
@@ -287,7 +287,7 @@ class JudgedLine:
         raise call.no("dynamic-command", word)
 
     def _refuse_later(self, name: str, most: int, word: Word) -> None:
-        """No more values of a variable, by which a program is named, than so many."""
+        """Refuse the line if the variable that names a program gets more than `most` values."""
 
         def refuse() -> None:
             if len(self.values.held.get(name, ())) > most:
@@ -317,7 +317,7 @@ def _read_otherwise(text: str, shell: str) -> tuple[int, int] | None:
 
 
 def _feed_functions(reading: Reading) -> None:
-    """Give a function its input where a pipe calls it; several calls make it unknown."""
+    """Pass a pipe's input to the function that it calls; with several calls it is unknown."""
     for _ in reading.functions:
         for name, body in reading.functions.items():
             calls = (one for one in reading.simples if one.words and one.words[0].literal == name)
@@ -329,7 +329,7 @@ def _feed_functions(reading: Reading) -> None:
 
 
 def _builtin(one: Simple) -> Iterator[tuple[str, ...]]:
-    """Return how what starts no program stands among the commands."""
+    """Yield the words of a builtin that starts no program, for the list of commands."""
     shown = " ".join(word.shown for word in one.words)
     if one.kind == "test":
         yield "[[", shown, "]]"

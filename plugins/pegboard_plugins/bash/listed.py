@@ -1,4 +1,4 @@
-"""The files that a line lists, as they are there when it is judged."""
+"""The files that a line would list, looked up on the disk when the line is judged."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def listed_files(listing: FolderListing) -> list[str]:
 
 
 def _below(listing: FolderListing) -> Iterator[tuple[str, tuple[str, bool]]]:
-    """Yield each file below the folder as it is shown, with its path, and whether it is a folder.
+    """Yield each file below the folder: as it is shown, its path, and whether it is a folder.
 
     The nearest come first.
     """
@@ -63,7 +63,7 @@ def _is_empty(path: str) -> bool:
 
 
 def _fits(shown: str, listing: FolderListing) -> bool:
-    """Return whether the words of a command name the file, or a folder that contains it."""
+    """Return whether the words of a command name the file, or a folder around it."""
     inside = shown.removeprefix(f"{listing.start}/")
     name = inside.rpartition("/")[2]
     if inside.startswith(".git/") or (listing.hides and "/." in f"/{inside}"):
@@ -85,7 +85,7 @@ _GREPS = frozenset({"ag", "egrep", "fgrep", "grep", "rg"})
 
 
 def gone(every: Sequence[Lost]) -> Iterator[str]:
-    """Yield what is gone with names that are listed, as patterns: files, or about all of a folder.
+    """Yield the files that are lost under listed names, as patterns: files, or whole folders.
 
     All of it is that of all folders in it, or of none of them. That git ignores a file, or that it
     is hidden, makes it none that a listing has to have.
@@ -118,7 +118,7 @@ def _name_of(path: str, shown: str) -> str:
 
 
 def _visible(listing: FolderListing, folder: str) -> list[str]:
-    """Return the files below a folder as a listing shows them, without what git ignores."""
+    """Return the files below a folder that a listing shows, without files that git ignores."""
     start = listing.start.rstrip("/")
     before = f"{start}/" if start or listing.start else ""
     inside = len(folder.rstrip("/")) + 1
@@ -139,7 +139,7 @@ def _chosen(names: Sequence[str], listing: FolderListing) -> list[str]:
 
 
 def sifted(names: list[str], sieves: Sequence[Sequence[str]]) -> list[str]:
-    """Return the names that are left behind commands, each of which gets those of the one before.
+    """Return the names that pass all filters; each filter gets the output of the one before.
 
     One that does something else with them leaves them all.
     """
@@ -151,7 +151,7 @@ def sifted(names: list[str], sieves: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _searched(names: list[str], words: Sequence[str]) -> list[str]:
-    """Return the names that a search leaves; all of them where that is unknown."""
+    """Return the names that a search passes on; all of them where that is unknown."""
     flags = "".join(word for word in words if re.match(r"-[a-zA-Z]", word))
     is_inverse = "v" in flags or "--invert-match" in words
     sought = [word.replace("\\|", "|") for word in words if not word.startswith("-")][:1]
@@ -172,7 +172,7 @@ def _last(names: list[str], words: Sequence[str]) -> list[str]:
 
 
 def _columns(names: list[str], words: Sequence[str]) -> list[str]:
-    """Return the names that a program of awk leaves which sets out from what they fit."""
+    """Return the names that an awk program passes on, known only for patterns."""
     found = _CHOICE.match(" ".join(words))
     return _searched(names, [found[1]]) if found else names
 

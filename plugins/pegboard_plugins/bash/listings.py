@@ -64,7 +64,7 @@ def lists(statements: Sequence[Statement], texts_of: Texts) -> bool:
 
 
 def _says(statement: Statement, texts_of: Texts) -> bool | None:
-    """Return whether a statement lists; None for one that puts out nothing."""
+    """Return whether a statement lists; None for one without output."""
     if isinstance(statement, Simple):
         if not statement.words or statement.kind:
             return False if statement.redirections else None
@@ -89,7 +89,7 @@ def _called(statement: Statement) -> tuple[str, list[str]]:
 
 
 def pipes(parts: Sequence[Statement], texts_of: Texts) -> bool:
-    """Return whether a pipeline, or the first parts of one, lists."""
+    """Return whether a pipeline, or its first parts, print only names of files or numbers."""
     if not parts:
         return False
     said = _says(parts[0], texts_of) or False
@@ -108,7 +108,7 @@ def pipes(parts: Sequence[Statement], texts_of: Texts) -> bool:
 
 
 def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
-    """Return whether names of files, or numbers of lines, are cut from what a search has found."""
+    """Return whether a `cut` takes names of files, or line numbers, from a search's output."""
     name, texts = _called(search)
     if not isinstance(search, Simple) or not isinstance(cut, Simple):
         return False
@@ -120,7 +120,7 @@ def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
 
 
 def _lists(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> bool:
-    """Return whether one command lists."""
+    """Return whether one command prints only names of files, or numbers."""
     says_more = name in _SAYS and any(map(_SAYS[name].match, texts))
     if one.words[0].literal is None or says_more or _is_open(one, texts_of):
         return False
@@ -179,7 +179,7 @@ def _lists_again(texts: Sequence[str]) -> bool:
 
 
 def _picks_secret(pattern: str) -> bool:
-    """Return whether a search for it leaves the names of secrets and drops an ordinary one."""
+    """Return whether a search for the pattern keeps names of secrets and drops ordinary ones."""
     if pattern.startswith("-"):
         return False
     fits = [finds(pattern.replace("\\|", "|"), name) for name in (*_SECRETS[:-2], _ORDINARY)]
@@ -200,7 +200,7 @@ def finds(pattern: str, text: str) -> bool | None:
 
 
 def _is_quick(pattern: str) -> bool:
-    """Return whether the ways to match it are few.
+    """Return whether the pattern can be matched in few ways, and so quickly.
 
     A repeated group doubles them with each letter.
     """

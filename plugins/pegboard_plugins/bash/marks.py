@@ -21,22 +21,22 @@ BLANK, BACKSLASH, BRACKET = (chr(_MARK + ord(sign)) for sign in " \\[")
 
 
 def marked(text: str) -> str:
-    """Return a text with each of its signs marked."""
+    """Return a text in which each special sign has a mark, as quoted."""
     return text.translate(_WHOLE) if _TO_MARK.search(text) else text
 
 
 def closed(text: str) -> str:
-    """Return a marked text with its blanks marked, too, so that it is not split."""
+    """Return a marked text with its blanks marked too, so that it is not split into words."""
     return text.translate(_CLOSED)
 
 
 def opened(text: str) -> str:
-    """Return a marked text without the marks of its blanks: they part it."""
+    """Return a marked text without marks on its blanks, so that it is split into words."""
     return text if text.isascii() else text.translate(_OPENED)
 
 
 def plain(text: str) -> str:
-    """Return a marked text as a program gets it."""
+    """Return a marked text without marks, as a program receives it."""
     return text if text.isascii() else text.translate(_PLAIN)
 
 
@@ -46,12 +46,12 @@ def is_wild(text: str) -> bool:
 
 
 def as_name(text: str) -> str:
-    """Return a marked text as a pattern for the names that it fits, or as the name that it is."""
+    """Return a marked text as a pattern for names, or as a name if it has no wildcards."""
     return text if text.isascii() else text.translate(_PATTERN if is_wild(text) else _PLAIN)
 
 
 def unquoted(text: str) -> tuple[str, ...]:
-    """Return what comes of a value outside of quotes, where its signs are wildcards again.
+    """Return the results of a value outside of quotes, where its signs act as wildcards.
 
     A set that fits no file is the name that it looks like.
     """
@@ -62,7 +62,7 @@ def unquoted(text: str) -> tuple[str, ...]:
 
 
 def as_string(word: Word) -> Word:
-    """Return the word as an assignment expands it: without wildcards and splitting."""
+    """Return the word as an assignment expands it: without wildcards and word splitting."""
     if word.literal is not None:
         return word
     pieces = [_in_quotes(piece) for piece in word.pieces]

@@ -1,4 +1,4 @@
-"""The effects of a command on files, by the tables of its program's operands and options."""
+"""The effects of a command on files, by its program's table of operands and options."""
 
 import os
 import re
@@ -74,7 +74,7 @@ Words = Sequence[Operand]
 
 
 def apply(base: str, words: Words, findings: WalkState) -> None:
-    """Add what the command would do with files; `words` are its arguments."""
+    """Note the effects of the command on files; `words` are its arguments."""
     does = kinds(base)
     if base == "ps" and _shows_variables([word.text for word in words]):
         findings.tell_of_process()
@@ -109,7 +109,7 @@ def apply(base: str, words: Words, findings: WalkState) -> None:
 
 
 def _as_given(base: str, words: Words, findings: WalkState, *, is_matched: bool) -> Words:
-    """Return the words as the program takes them; where find may lack a start, it is `.`."""
+    """Return the words in the program's own form; a find without a start gets `.`."""
     start = [Operand(".")] * (base == "find")
     texts = [word.text for word in words]
     if is_matched:
@@ -124,14 +124,14 @@ def _as_given(base: str, words: Words, findings: WalkState, *, is_matched: bool)
 
 
 def _as_names(operands: Words, names: Container[tuple[Word | None, str]]) -> Iterator[Operand]:
-    """Yield the words as the names that they may be, although the program takes wildcards."""
+    """Yield the words as names, even where the program would take wildcards."""
     for word in operands:
         if (word.word, word.text) in names and shell_escape(word.text) != word.text:
             yield word._replace(wild=False)
 
 
 def _note_sought(base: str, words: Words, findings: WalkState) -> None:
-    """Note the files of secrets that a search is limited to, by a wildcard for their names."""
+    """Note the secret files to which a wildcard for names limits a search."""
     is_search = "searches" in kinds(base)
     for word in option_values(words, _CHOOSING) if is_search else ():
         if not word.text.startswith("!") and names_secret(word.text.lower()):
@@ -139,7 +139,7 @@ def _note_sought(base: str, words: Words, findings: WalkState) -> None:
 
 
 def _note_listed(base: str, operands: Words, findings: WalkState) -> None:
-    """Note which files a command may list, in this folder and elsewhere."""
+    """Note the files that a command may list, in this folder and elsewhere."""
     texts = [word.text for word in operands]
     acts = git_words(texts) if base == "git" else []
     if kinds(base).isdisjoint(_LISTS) and _GIT_LISTS.isdisjoint(acts[:1]):
@@ -163,7 +163,7 @@ def _note_listed(base: str, operands: Words, findings: WalkState) -> None:
 
 
 def _shows_variables(texts: Sequence[str]) -> bool:
-    """Return whether the words of a `ps` make it show what processes were given."""
+    """Return whether a `ps` with these words shows the environment of processes."""
     return any(
         _PS_SHOWS.fullmatch(text) and not _PS_VALUED.fullmatch(before)
         for before, text in pairwise(["", *texts])
@@ -171,7 +171,7 @@ def _shows_variables(texts: Sequence[str]) -> bool:
 
 
 def _note_process(base: str, operands: Words, findings: WalkState, *, writes: bool) -> None:
-    """Note that what a process was given is read where the words name it, taken together.
+    """Note that arguments or environments of processes are read, if all words together say so.
 
     So it is where all is searched or copied that the system tells of processes.
     """
@@ -232,7 +232,7 @@ def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
 
 
 def _before_image(words: Words) -> Words:
-    """Return the words before docker's image or container, whose paths are not this machine's."""
+    """Return the words before docker's image or container; later paths are not on this machine."""
     acts = [at for at, word in enumerate(words) if word.text in ("run", "exec")]
     at = acts[0] + 1 if acts else len(words)
     while at < len(words) and words[at].text.startswith("-"):
@@ -242,7 +242,7 @@ def _before_image(words: Words) -> Words:
 
 
 def _touch(word: Operand, findings: WalkState, *, write: bool, is_local: bool = False) -> None:
-    """Tell the findings what a word names in whatever way, as far as one knows."""
+    """Note the paths that a word names, as far as they are known."""
     if write:
         findings.distrust(word)
     if is_local and "://" in word.text:
@@ -302,7 +302,7 @@ def _secrets(text: str) -> Iterator[str]:
 
 
 def _write(base: str, words: Words, operands: Words, findings: WalkState) -> None:
-    """Note the files that a program names for writing in a way of its own."""
+    """Note the files that a program writes by rules of its own."""
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)
         findings.doubt("git-option")

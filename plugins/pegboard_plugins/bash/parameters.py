@@ -24,7 +24,7 @@ _MOST_STARS = 2
 
 
 def changed(text: str, how: str) -> tuple[str, ...]:
-    """Return what is left of a value; of a name that is listed it may be another one.
+    """Return the possible results of changing a value; a listed name may become another one.
 
     The value is a marked text, and so are those that it may come to.
     """
@@ -43,14 +43,14 @@ def changed(text: str, how: str) -> tuple[str, ...]:
 
 
 def _sliced(tokens: list[str], start: int, count: int | None) -> str:
-    """Return a part of a value; behind a star it may be any."""
+    """Return a slice of a value; after a wildcard it may be any text."""
     part = tokens[start:][:count]
     before = tokens if start < 0 or count is None else tokens[: start + count]
     return ANYTHING if "*" in before else "".join(part)
 
 
 def _trimmed(tokens: list[str], sign: str, pattern: str) -> tuple[str, ...]:
-    """Return what `${name%pattern}` and the like leave, and where a wildcard is cut what may be."""
+    """Return the results of `${name%pattern}` and the like, several where a wildcard is cut."""
     from_start, longest = sign[0] == "#", len(sign) > 1
     letters = ["?" if len(token) > len("[x]") else plain(token.strip("[]")) for token in tokens]
     cuts = range(len(tokens) + 1) if sign in ("#", "%%") else range(len(tokens), -1, -1)

@@ -22,7 +22,7 @@ _ANY = Operand("./*", bare=False, wild=False)
 def patched(
     base: str, words: Sequence[Operand], texts: Sequence[str], findings: WalkState
 ) -> Iterator[Operand]:
-    """Yield the files that a patch would change: any of the folder, where none is named in it.
+    """Yield the files that a patch would change; any file of the folder if it names none.
 
     The patch stands in a file that is there, or in the `texts` that are fed.
     """
@@ -39,7 +39,7 @@ def patched(
 
 
 def _in_files(words: Sequence[Operand], findings: WalkState) -> Iterator[str]:
-    """Yield the patches in the files that are there."""
+    """Yield the patches in files that exist."""
     named = [word for word in words if not word.text.startswith("-")]
     files = [*option_values(words, ("-i", "--input")), *named[1:]]
     if findings.fed is not None and findings.fed.kind == "file" and findings.fed.word:

@@ -16,7 +16,7 @@ _FORMAT = "--path-format="
 def put_out(
     body: Sequence[Statement], folders: Sequence[str], texts_of: Callable[[Word], Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return the places that statements put out in one of the folders, marked; none if they do not.
+    """Return the paths that statements print in one of the folders, marked; () if unknown.
 
     It is known of `pwd`, also behind a `cd`, of `dirname` and of `git rev-parse`.
     """
@@ -37,7 +37,7 @@ def put_out(
 def _reached(
     body: Sequence[Statement], folders: Sequence[str], texts_of: Callable[[Word], Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return where `pwd` is behind one `cd`, or where that has failed; behind others anywhere."""
+    """Return the folders of `pwd` after one `cd`, or after its failure; unknown after more."""
     parts = body
     while len(parts) == 1 and isinstance(parts[0], StatementBlock) and parts[0].kind in _IN_ORDER:
         parts = parts[0].parts
@@ -55,7 +55,7 @@ def _reached(
 
 
 def places_of_git(texts: Sequence[str], folder: str) -> tuple[str, ...]:
-    """Return the paths that a command with these words may put out in the folder.
+    """Return the paths that a git command with these words may print in the folder.
 
     It is a relative one in the top folder. The folder of git is always called `.git`: where it is
     elsewhere, that name is a link or a file in its place, and as much protected.

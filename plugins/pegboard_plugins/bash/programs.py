@@ -1,4 +1,4 @@
-"""Programs by what they do with other commands, and their options, gone through by a grammar."""
+"""Programs by how they treat other commands, and grammars of their options."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from pegboard_plugins.bash.tables import patterns, rows
 
 
 class _Kinds(dict[str, frozenset[str]]):
-    """The kinds of each program; a program that is not in the table has none."""
+    """The kinds of each program; one that is not in the table has none."""
 
     def __missing__(self, _name: str) -> frozenset[str]:
         return _NO_KIND
@@ -52,7 +52,7 @@ _TAKES_NAMES = {
 
 
 def takes_names(base: str, texts: Sequence[str]) -> bool:
-    """Return whether the program with these words reads names of files on its input."""
+    """Return whether the program with these words reads file names on its input."""
     return base in _TAKES_NAMES and _TAKES_NAMES[base].search("\n".join(texts)) is not None
 
 
@@ -62,7 +62,7 @@ def runs_code(base: str) -> bool:
 
 
 def destroys(name: str) -> bool:
-    """Return whether the program deletes what it is given, or puts something else in its place."""
+    """Return whether the program deletes its operands, or replaces them."""
     return name == "mv" or not kinds(name).isdisjoint(("deletes", "deletes-all", "empties"))
 
 
@@ -90,18 +90,18 @@ OPTIONS = {name: _grammar(values) for name, values in rows("programs", "options"
 
 
 class ProgramOptions(NamedTuple):
-    """The options that were given, each with its value, and the index of the first operand."""
+    """The given options, each with its value, and the index of the first operand."""
 
     at: int
     given: list[tuple[str, Word]]
 
     def values(self, *names: str) -> list[Word]:
-        """Return the values of these options."""
+        """Return the values given to these options."""
         return [word for name, word in self.given if name in names]
 
 
 def is_single(word: Word) -> bool:
-    """Return whether it is one word whatever it comes to."""
+    """Return whether the word stays one word, whatever its value is."""
     return all(
         piece.kind in ("text", "tilde", "sum")
         or (piece.quoted and piece.text != "@" and "[@" not in piece.raw)
@@ -172,12 +172,12 @@ def _named(text: str, grammar: Grammar) -> Iterator[tuple[str, bool | None, int]
 
 
 def git_words(texts: Sequence[str]) -> list[str]:
-    """Return git's subcommand and what follows, without options and global options' values."""
+    """Return git's subcommand and what follows, without global options and their values."""
     return [text for text in _from_act("git", texts) if not text.startswith("-")]
 
 
 def plain_form(program: str, texts: Sequence[str]) -> tuple[str, ...]:
-    """Return a command without the options ahead of its act: `git push` of `git -C . push`.
+    """Return a command without options before its action: `git push` for `git -C . push`.
 
     It is empty without a program there.
     """
@@ -204,7 +204,7 @@ def without_options(base: str, words: Sequence[Operand]) -> list[Operand]:
 
 
 def last(words: Sequence[Operand]) -> list[Operand]:
-    """Return the last operand, all of them where its word may come to several."""
+    """Return the last operand; all of them if the last word may stand for several."""
     word = words[-1].word if words else None
     return [each for each in words[:-1] if word and each.word is word] + [*words[-1:]]
 
@@ -237,6 +237,6 @@ def _glued(letters: str, text: str) -> re.Match[str] | None:
 
 
 def _is_called(option: str, names: Sequence[str]) -> bool:
-    """Return whether the option is one of these, or the beginning of a long one."""
+    """Return whether the option is one of these, or an abbreviation of a long one."""
     is_short_for = option.startswith("--") and len(option) > len("--")
     return any(name == option or (is_short_for and name.startswith(option)) for name in names)

@@ -1,4 +1,4 @@
-"""The reach of listed names, where the line writes the files that they name."""
+"""How widely listed names are spread, where the line writes the files with these names."""
 
 import re
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _CHOSEN = re.compile(r"--(include|exclude-dir|glob|type)\b.*|-[gt].*", re.DOTALL
 
 
 def reach(base: str, texts: Sequence[str]) -> Reach | None:
-    """Return how far the names reach that a command puts out, None where it lists none."""
+    """Return how widely the names are spread that a command prints, None if it prints none."""
     does = kinds(base)
     if "numbers" in does or base in _WORDS:
         return Reach.WORDS

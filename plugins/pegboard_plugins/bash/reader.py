@@ -125,7 +125,7 @@ def _pipeline(source: ShellSource) -> Statement:
 
 
 def _feed(simples: Sequence[Simple], feed: CommandFeed) -> None:
-    """Return all that stands in a pipe, or has a redirected input, may read it."""
+    """Note that every command of a pipe, or with a redirected input, may read this feed."""
     for each in simples:
         each.fed = each.fed or feed
         each.outer = each.outer or feed

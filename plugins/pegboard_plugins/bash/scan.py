@@ -1,4 +1,4 @@
-"""The programs and files of a shell line; it is known, or unclear with a reason.
+"""The programs and files of a shell line: known, or unclear with a reason.
 
 A line is known when the reader takes each letter of it, each command in it is one by the grammar
 of what stands before it, and each file whose content is moved is one that can be told.
@@ -116,7 +116,7 @@ class StartPlace:
 
 
 def scan(command: str, place: StartPlace) -> Scan:
-    """Find what the line would run and touch if started there; nothing is executed."""
+    """Find what the line would run and touch if started at the place; nothing is executed."""
     home = str(place.home)
     vital = (home, str(place.worktree or place.cwd), str(place.cwd))
     own = {"HOME": home, "PWD": str(place.cwd), "OLDPWD": "", "IFS": " "}
@@ -194,7 +194,7 @@ def _walked(
 
 
 def _sift_out(findings: WalkState, worktree: Path | None) -> Iterator[Lost]:
-    """Note what is gone by the names that are listed; yield that of which the disk tells how much.
+    """Note the files that are lost under listed names; yield those to look up on the disk.
 
     Which files are listed for what is in them only the command will know.
     """
@@ -216,12 +216,12 @@ def _is_narrow(listing: FolderListing) -> bool:
 
 
 def _acts(listing: FolderListing) -> bool:
-    """Return whether a find does something with what it comes by."""
+    """Return whether a find acts on the files that it visits."""
     return listing.is_find and any(map(_FIND_ACTS.match, listing.texts))
 
 
 def _names_deleter(line: JudgedLine) -> bool:
-    """Return whether a program that deletes is a word of the line where it is not what is run.
+    """Return whether a program that deletes is a word of the line other than a command's name.
 
     Under another name it would be.
     """
@@ -285,7 +285,7 @@ def judge_line(
 
 
 def program(call: CommandCall) -> None:
-    """Any other program is one command, unless a word of it is what it runs."""
+    """Judge any other program as one command, unless one of its words is a command to run."""
     base, words = call.program, call.words
     does = kinds(base)
     if base in call.line.functions:
@@ -310,7 +310,7 @@ def program(call: CommandCall) -> None:
 
 
 def _refuse_runs(call: CommandCall, runs: str | None, *, is_open: bool) -> None:
-    """No word that makes the program run another one, or, where it is open, that may be one."""
+    """Refuse a word that makes the program run another one; if `is_open`, also a possible one."""
     does = kinds(call.program)
     takes_options = runs is not None and "operands-act" not in does
     for word, after in pairwise([*call.words, Word(())]):
@@ -355,7 +355,7 @@ def _guises(text: str, behind: Sequence[str]) -> Iterator[str]:
 
 
 def _refuse_input(call: CommandCall) -> None:
-    """No input that such a program would take for orders."""
+    """Refuse an input that the program would take for commands."""
     fed = call.one.fed
     texts = [word.literal for word in call.words]
     is_asked = call.program not in ("make", "gmake", "gcc", "cc", "g++", "clang") or "-" in texts

@@ -1,4 +1,4 @@
-"""Texts of a line that it may run as code: what it writes into files, words, and inputs."""
+"""Texts of a line that it may run as code: written files, words, and inputs."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ _PLACES = frozenset({"git", "touch", "mkdir", "tee"})
 
 
 def code_texts(line: JudgedLine, written: Iterable[str]) -> Iterator[str]:
-    """Yield the texts that may be code: all that it puts out, if it runs a file that it writes.
+    """Yield the texts that may be code: all of its output, if the line runs a file it writes.
 
     So are the words of a program of which nothing is known, and what that, or an interpreter, is
     fed. A path of the system counts as the name at its end, any other as none. `written` are the
@@ -51,7 +51,7 @@ def code_texts(line: JudgedLine, written: Iterable[str]) -> Iterator[str]:
 
 
 def refuse_computed(line: JudgedLine, written: Iterable[str]) -> None:
-    """Refuse a line that runs a file which it writes, with a text that a program makes.
+    """Refuse a line that runs a file which it writes with a program's output.
 
     What `echo`, `printf` and `cat` write is read instead. `written` are the paths that the line
     writes.
@@ -69,7 +69,7 @@ def refuse_computed(line: JudgedLine, written: Iterable[str]) -> None:
 
 
 def refuse_renamed(line: JudgedLine) -> None:
-    """Refuse a line that runs a copy of a program of the system, or a link to one.
+    """Refuse a line that runs a copy of a system program, or a link to one.
 
     :raises Unclear: at the command that makes it.
     """
@@ -94,14 +94,14 @@ def _run(line: JudgedLine, command: ShellCommand) -> Iterator[str]:
 
 
 def _arguments(command: ShellCommand) -> Iterator[str]:
-    """Yield the arguments of an interpreter as its code may run or delete them."""
+    """Yield the arguments of an interpreter, which its code may run or delete."""
     texts = [word.shown for word in command.words[1:]]
     yield " ".join(texts[2:])
     yield " ".join([*texts[1:2], *(f"'{text}'" for text in texts[2:])])
 
 
 def _ran(line: JudgedLine) -> Iterator[str]:
-    """Yield the names of files that a command may run: it does not only look at them."""
+    """Yield the names of files that a command may run, beyond just reading them."""
     for command in line.judged:
         yield from _RULED.get(command.base, ())
         does = kinds(command.base)
@@ -121,7 +121,7 @@ def _name(path: str) -> str:
 
 
 def _texts(one: Simple) -> Sequence[str]:
-    """Return what a command puts out that stands in the line, its input, and its texts."""
+    """Return the texts that a command prints from the line: its words and its input."""
     texts = [each.word.shown for each in one.redirections if each.sign in _GIVES_TEXT]
     words = [word.shown for word in one.words[1:]]
     if one.words and one.words[0].literal in _SAYING:
@@ -130,7 +130,7 @@ def _texts(one: Simple) -> Sequence[str]:
 
 
 def _input(line: JudgedLine, command: ShellCommand) -> Iterator[str]:
-    """Yield the input of a command, as far as it is written in the line."""
+    """Yield the input of a command, as far as the line contains it."""
     one = next((each for each in line.simples if each.runs is command), None)
     if one is None:
         return

@@ -55,7 +55,7 @@ ReadList = Callable[["ShellSource", tuple[str, ...], str], StatementBlock]
 
 
 class ShellSource:
-    """A text with the place of its reader; `simples`, `functions` and `sums` are what was found.
+    """A text with the reader's position; `simples`, `functions` and `sums` are what was found.
 
     `inner` counts the substitutions around what is read. `pending` are the here-documents whose
     bodies begin at the next line.
@@ -87,7 +87,7 @@ class ShellSource:
         return self.text[self.at : self.at + 1]
 
     def sees(self, text: str) -> bool:
-        """Return whether these letters come next."""
+        """Return whether the text continues with these letters."""
         return self.text.startswith(text, self.at)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -98,7 +98,7 @@ class ShellSource:
         return found
 
     def skip(self, *, lines: bool = False) -> None:
-        """Go on behind blanks, comments and joined lines; with `lines` behind their ends too."""
+        """Skip blanks, comments and joined lines; with `lines` also line ends."""
         text, at = self.text, self.at
         while at < self.end:
             letter = text[at]
@@ -119,7 +119,7 @@ class ShellSource:
         self.at = at
 
     def keyword(self) -> str:
-        """Return the unquoted word that begins here, if it may be a reserved one."""
+        """Return the unquoted word that begins here, if it may be a reserved word."""
         found = _KEYWORD.match(self.text, self.at)
         if found is None:
             return ""
@@ -134,7 +134,7 @@ class ShellSource:
         self.at += len(word)
 
     def refuse_lines(self, start: int) -> None:
-        """No text with a line's end in it, where a here-document has not begun."""
+        """Refuse a text that contains a line end while a here-document waits for its body."""
         if self.pending and "\n" in self.text[start : self.at]:
             self.no("here-document", start)
 
@@ -159,7 +159,7 @@ class ShellSource:
             read_body()
 
     def adopt(self, other: "ShellSource") -> None:
-        """Take the findings of a text that is part of this one."""
+        """Add the findings of a text that is part of this one."""
         self.simples += other.simples
         self.functions |= other.functions
         self.sums |= dict.fromkeys(other.sums, self.at)
@@ -175,7 +175,7 @@ def placed(start: int, end: int) -> Iterator[None]:
 
 
 def read_sum(source: ShellSource, closer: str, separator: str = "") -> str:
-    """Read a sum up to its closer, which is taken; parentheses in it are balanced."""
+    """Read and consume a sum up to its closer; parentheses in it are balanced."""
     start, level = source.at, 0
     while True:
         source.take(_SUM)
@@ -202,7 +202,7 @@ def note_names(source: ShellSource, text: str, start: int) -> None:
 
 
 def calculates(source: ShellSource, word: Word) -> None:
-    """Note the names in a word that a comparison calculates: a name is one plain piece."""
+    """Note the names in a word that a comparison calculates; each must be one plain piece."""
     for piece in word.pieces:
         is_name = piece.kind == "text" and len(word.pieces) == 1 and _IN_SUM.fullmatch(piece.text)
         if is_name or (piece.kind == "variable" and _KEEPS_NUMBER.fullmatch(piece.how)):
@@ -228,7 +228,7 @@ def suspicion(text: str) -> tuple[str, int, int] | None:
 
 
 def _is_mixed(word: str) -> bool:
-    """Return whether a word mixes Latin letters with those of an alphabet that looks like it."""
+    """Return whether a word mixes Latin letters with look-alikes of another alphabet."""
     if word.isascii() or not any(letter.isascii() for letter in word):
         return False
     return any(unicodedata.name(letter, "").startswith(_LOOKALIKES) for letter in word)

@@ -1,4 +1,4 @@
-"""The shell that runs a line: it is started as the reader of the line takes it to be."""
+"""The shell that runs a line, started in the state that the line's reader assumes."""
 
 import os
 import re
@@ -26,13 +26,13 @@ def shell_argv(root: Path) -> list[str]:
 
 
 def is_read_as_bash(root: Path) -> bool:
-    """Return whether the shell reads all of the grammar; it is asked once for its version."""
+    """Return whether the installed bash reads the whole grammar; its version is asked once."""
     bash = _bash(root)
     return bash is not None and _major(bash) >= _FIRST
 
 
 def _bash(root: Path) -> str | None:
-    """Its path. As a shell does, we stay with what was found, as long as the file is that one."""
+    """Return the path of bash, looked up once and again when the file changes."""
     path = os.environ.get("PATH", os.defpath)
     bash, identity = _find(path, root)
     if bash is None or _identity(bash) != identity:

@@ -1,4 +1,4 @@
-"""The parts of a line: pieces, words, commands, and their structure."""
+"""The syntax tree of a line: pieces, words, commands, and their structure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _PLAIN = ("text", "tilde")
 
 
 class Unclear(Exception):  # noqa: N818 - a state of a line, not a failure
-    """The line is not known: a code of why, and from where to where in it."""
+    """The line is unclear: a code for the reason, and the part of the line."""
 
     def __init__(self, code: str, start: int = 0, end: int = 0) -> None:
         super().__init__(code)
@@ -49,7 +49,7 @@ class Piece(NamedTuple):
 
 
 class Word:
-    """A word: `literal` is its text, None where only the shell knows it; `shown` for people."""
+    """A word: `literal` is its text, None where only the shell knows it; `shown` is for people."""
 
     __slots__ = ("at", "literal", "own_pieces", "raw", "shown")
 
@@ -68,7 +68,7 @@ class Word:
 
     @classmethod
     def plain(cls, text: str, at: int) -> "Word":
-        """Return a word of plain letters; its piece is made on demand."""
+        """Return a word of plain letters; its piece is made at first access."""
         word = cls.__new__(cls)
         word.raw = word.shown = word.literal = text
         word.at, word.own_pieces = at, ()
@@ -83,17 +83,17 @@ class Word:
 
     @property
     def end(self) -> int:
-        """Where it ends in the text that it stands in."""
+        """The end of the word in its text."""
         return self.at + len(self.raw)
 
     @property
     def is_quoted(self) -> bool:
-        """Whether it begins in quotes: then it is one word, whatever it comes to."""
+        """Whether the word begins in quotes, and so stays one word with any value."""
         return bool(self.pieces) and self.pieces[0].quoted
 
     @property
     def splits(self) -> bool:
-        """Whether what it comes to is split into words."""
+        """Whether the value is split into words."""
         pieces = self.own_pieces
         return any(each[0] in ("variable", "output") and not each.quoted for each in pieces)
 
@@ -108,7 +108,7 @@ class Word:
 
 
 def text_word(text: str, near: Word | None = None) -> Word:
-    """Return a word with this text at the place of another one."""
+    """Return a word with this text, at the place of `near`."""
     raw, at = ("", 0) if near is None else (near.raw, near.at)
     return Word((Piece("text", text, quoted=True),), raw, at)
 
@@ -130,7 +130,7 @@ class Redirection(NamedTuple):
 
 
 class CommandFeed(NamedTuple):
-    """The input of a command: the `word` of a file or a text, or the parts before it of a pipe.
+    """The input of a command: the `word` of a file or a text, or the earlier parts of a pipe.
 
     A text that is not read yet has no word. Of `words` it gets one after the other what the word
     comes to when it is split.
@@ -143,7 +143,7 @@ class CommandFeed(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class ShellCommand:
-    """A command that would be started, with those that it starts in turn.
+    """A command that would be started, with the commands that it starts in turn.
 
     `placeholder` stands in the words for what it is given, `code` is what a shell is told.
     Words of which a caller knows no end are `fed`: its input gives it more of them. `writes` are
@@ -181,7 +181,7 @@ class Simple:
 
     @property
     def expanded(self) -> Sequence[Word]:
-        """Its words that are more than a text, those of assignments and redirections among them."""
+        """The command's words with expansions, those in assignments and redirections included."""
         if self.found is None:
             given = [each.word for each in self.assignments]
             every = given + self.words + [each.word for each in self.redirections]
@@ -211,7 +211,7 @@ def joined(first: Word, second: Word) -> Word:
 
 
 def has_caret_set(one: Simple) -> bool:
-    """Return whether a command has a wildcard in which another shell may take `^` for a letter."""
+    """Return whether a wildcard of the command has a `[^`, which some shells read differently."""
     pieces = (piece for word in one.expanded for piece in word.pieces)
     return any(piece.kind == "glob" and piece.shown.startswith("[^") for piece in pieces)
 
@@ -226,7 +226,7 @@ def lone(parts: Sequence[Statement]) -> Simple | None:
 
 @dataclass(slots=True)
 class Reading:
-    """A text that was read: its commands in order, also those in substitutions.
+    """A parsed text: its commands in order, those in substitutions included.
 
     `functions` are the commands in each that it defines. `sums` are the names that are calculated
     with, each with its place.
@@ -239,7 +239,7 @@ class Reading:
 
 
 class Operand(NamedTuple):
-    """A text to which a word of a command may come, with `ANYTHING` in it for what nobody knows.
+    """One possible text of a command's word, with `ANYTHING` for unknown parts.
 
     `bare`: it begins outside of quotes, so that a `~` there means a home. `word` is what was read.
     Signs of wildcards in a text that is not `wild` stand for themselves.
@@ -257,7 +257,7 @@ class Operand(NamedTuple):
 
     @property
     def open(self) -> bool:
-        """Whether it may become anything, not only a text with a known beginning."""
+        """Whether the text may become anything, without even a known beginning."""
         if self.word is None or self.text.startswith(ANYTHING):
             return self.text.startswith(ANYTHING)
         begins = self.word.pieces[0].kind if self.word.pieces else ""
@@ -265,16 +265,16 @@ class Operand(NamedTuple):
 
     @property
     def parts(self) -> bool:
-        """Whether the names that it fits come apart at their blanks."""
+        """Whether blanks split the names that the text matches."""
         word = self.word
         return word is not None and word.splits and all(p.kind != "glob" for p in word.pieces)
 
     @property
     def plain(self) -> str:
-        """The text where nothing stands for what nobody knows."""
+        """The text, if no part of it is unknown."""
         return self.text.translate(_NOTHING)
 
 
 def is_any(text: str) -> bool:
-    """Return whether a file that is named so may be any, one of secrets among them."""
+    """Return whether a file with this name may be any file, even a secret one."""
     return ANYTHING in text and ANYTHING in text.replace(LISTED, "")

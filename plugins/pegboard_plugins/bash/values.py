@@ -1,4 +1,4 @@
-"""The values of a word: every text that the line gives its variables, anywhere."""
+"""The possible values of words, from every text that the line assigns to its variables."""
 
 import os
 import re
@@ -69,7 +69,7 @@ Value = Word | CommandFeed | None
 
 @dataclass(slots=True)
 class Values:
-    """The possible values of variables; one that the line never sets is the environment's."""
+    """The possible values of variables; one that the line never sets has the environment's."""
 
     environment: Mapping[str, str]
     held: dict[str, list[Value]] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Values:
     """Those that may have no value where they are used, although the line gives them one."""
 
     def add(self, name: str, value: Value, *, splits: bool = False) -> None:
-        """Note another value of a variable; of very many it is not known which it has.
+        """Add a possible value of a variable; with too many, its value counts as unknown.
 
         What `splits` may give it several: names of files too, where it has wildcards.
         """
@@ -102,18 +102,18 @@ class Values:
             held.append(value if len(held) < MOST_TEXTS else None)
 
     def doubt(self, names: Iterable[str]) -> None:
-        """Note that these names may have no value where they are used."""
+        """Note that these variables may be unset where they are used."""
         more = {name for name in names if self.given(name) is not None} - self.unsure
         if more:
             self.unsure |= more
             self.known.clear()
 
     def feeds_any(self, feed: CommandFeed | None) -> bool:
-        """Return whether what is read from there may name any file."""
+        """Return whether the text that this input provides may name any file."""
         return any(map(is_any, self.read(feed)))
 
     def given(self, name: str) -> list[Value] | None:
-        """Return all that the line gives the variable, None where it never does."""
+        """Return all values that the line assigns to the variable, None without any."""
         return self.held.get(ARGUMENTS if (name.isdigit() and name != "0") or name == "*" else name)
 
     def texts(self, word: Word, *, number: str = "1") -> tuple[str, ...]:
@@ -167,7 +167,7 @@ class Values:
         return found
 
     def split(self, text: str) -> list[str]:
-        """Split a marked text into words; if the line sets `IFS`, at any sign and at none."""
+        """Split a marked text into words; where the line sets `IFS`, at any sign."""
         if "IFS" not in self.held:
             return text.split()
         return list(dict.fromkeys(each for each in (*_SPLITS.split(text), text) if each))
@@ -183,7 +183,7 @@ class Values:
         return tuple(dict.fromkeys(each for text in texts for each in unquoted(text)))
 
     def _of_output(self, piece: Piece) -> tuple[str, ...]:
-        """Return the output of a substitution, as far as it is written in the line."""
+        """Return the output of a substitution, as far as the line contains it."""
         if _MAKES_TEMPORARY.fullmatch(piece.raw):
             return (MADE_UP,)
         if found := put_out(piece.body, self._folders(), self._spread):
@@ -196,7 +196,7 @@ class Values:
         return (LISTED if lists(piece.body, self.texts) else ANYTHING,)
 
     def _folders(self) -> tuple[str, ...]:
-        """Return the folders of the line, for a variable's value those it may have been in."""
+        """Return the possible folders of the line at this point, or of a variable's assignment."""
         found = (*self.been,) if self.active else self.here
         return tuple(ANYTHING if each == "\0" else marked(os.path.normpath(each)) for each in found)
 
@@ -301,18 +301,18 @@ class Values:
         ]
 
     def filled(self, piece: Piece) -> list[str]:
-        """Return the other variables from which `${x:-$y}` may take its value."""
+        """Return the variables from which `${x:-$y}` may take its value."""
         found = _DEFAULT.fullmatch(piece.how)
         return _NAME.findall(found[2]) if found else []
 
     def used(self, words: Iterable[Word]) -> set[str]:
-        """Return the variables whose values are in the words."""
+        """Return the variables whose values the words contain."""
         found = [piece for word in words for piece in word.pieces if piece.kind == "variable"]
         names = {piece.text for piece in found if _INSTEAD.match(piece.how) is None}
         return names.union(*map(self.filled, found))
 
     def _filled(self, text: str) -> tuple[str, ...]:
-        """Return the texts of the default in `${x:-text}`, with its variables replaced."""
+        """Return the texts of the default in `${x:-text}`, with variables replaced."""
         parts = []
         for at, part in enumerate(_NAME.split(text)):
             parts.append(self._of_name(part) if at % 2 else (marked(part),))
@@ -320,7 +320,7 @@ class Values:
 
 
 def piped_text(parts: Sequence[Statement]) -> Word | None:
-    """Return what a lone `echo TEXT`, or a `cat` with a here-document, writes to a pipe."""
+    """Return the text that a single `echo TEXT`, or `cat` of a here-document, pipes on."""
     one = lone(parts)
     if one is None:
         return None

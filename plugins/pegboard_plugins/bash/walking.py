@@ -1,4 +1,4 @@
-"""A walk through a line that was judged: where it goes, and what each command does with files."""
+"""A walk through a judged line: its folders, and the effect of each command on files."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,7 +40,7 @@ _OF_FILES = re.compile(r"-[a-zA-Z]|-nt|-ot|-ef")
 
 
 def walk(statement: Statement, findings: WalkState) -> None:
-    """Tell the findings what a statement does."""
+    """Note the effects of a statement."""
     if isinstance(statement, Simple):
         _simple(statement, findings)
     else:
@@ -58,7 +58,7 @@ def _apart(statement: Statement, findings: WalkState) -> None:
 
 @contextmanager
 def _branch(findings: WalkState) -> Iterator[None]:
-    """Walk a part that may be skipped, and with it what it sets."""
+    """Walk a part that the shell may skip, together with its assignments."""
     assigned = findings.assigned
     findings.branches += 1
     yield
@@ -99,7 +99,7 @@ def _group(block: StatementBlock, findings: WalkState) -> None:
 
 
 def _and(block: StatementBlock, findings: WalkState) -> None:
-    """Walk `a && b`: it starts where `a` left, and continues also where `b` has not run."""
+    """Walk `a && b`: `b` starts where `a` ended, and the line goes on even if `b` did not run."""
     first, second = block.parts
     _first(first, findings)
     reached = findings.cwd
@@ -111,14 +111,14 @@ def _and(block: StatementBlock, findings: WalkState) -> None:
 
 
 def _succeeds(statement: Statement) -> bool:
-    """Return whether a statement nearly always does; that of a `cd` is judged by its folder."""
+    """Return whether a statement nearly always succeeds; a `cd` is judged by its folder."""
     if isinstance(statement, StatementBlock):
         return statement.kind in ("and", "list", "group") and all(map(_succeeds, statement.parts))
     return statement.runs is None or statement.runs.base in _SUCCEEDS
 
 
 def _or(block: StatementBlock, findings: WalkState) -> None:
-    """After `a || b` it may be where either left; when `b` ends the line, `a` has not failed."""
+    """Walk `a || b`: the line goes on where either ended; if `b` ends the line, where `a` did."""
     first, second = block.parts
     _first(first, findings)
     reached = findings.cwd
@@ -157,7 +157,7 @@ def _may_run(block: StatementBlock, findings: WalkState) -> None:
 
 
 def _loop(block: StatementBlock, findings: WalkState) -> None:
-    """Twice, so that the second time begins where the first has left."""
+    """Walk a loop twice, so that the second pass begins where the first ended."""
     before = findings.cwd
     _may_run(block, findings)
     if findings.cwd != before:
@@ -224,7 +224,7 @@ def _redirect(word: Word, findings: WalkState, *, write: bool) -> None:
 
 
 def _save(one: Simple, findings: WalkState) -> None:
-    """Note what puts out the text that a command has written into files."""
+    """Note the commands whose output a redirection writes into files."""
     if findings.writing:
         feed = CommandFeed("pipe", None, (*(findings.fed.parts if findings.fed else ()), one))
         for path in findings.writing:
@@ -233,7 +233,7 @@ def _save(one: Simple, findings: WalkState) -> None:
 
 
 def _empty(word: Word, findings: WalkState) -> None:
-    """Note what a redirection empties, by a wildcard or a listing."""
+    """Note the files that a redirection empties, by a wildcard or a listing."""
     for target in findings.operands([word]):
         if target.dynamic or (findings.placeholder and findings.placeholder in target.text):
             lose(target, findings)
@@ -242,7 +242,7 @@ def _empty(word: Word, findings: WalkState) -> None:
 
 
 def _command(command: ShellCommand, findings: WalkState) -> None:
-    """Walk a command, and those that it starts."""
+    """Walk a command, and the commands that it starts."""
     words = command.words[1:]
     placeholder = findings.placeholder
     findings.placeholder = command.placeholder if command.is_fed else ""
@@ -275,7 +275,7 @@ def _command(command: ShellCommand, findings: WalkState) -> None:
 
 
 def _run(code: Statement, findings: WalkState, *, stays: bool) -> None:
-    """Code that is given to a shell, in one of its own where its directory does not stay."""
+    """Walk code for a shell; unless its folder `stays`, in a state of its own."""
     if stays:
         walk(code, findings)
         return
@@ -285,7 +285,7 @@ def _run(code: Statement, findings: WalkState, *, stays: bool) -> None:
 
 
 def _call(name: str, words: Sequence[Word], findings: WalkState) -> None:
-    """Walk a function of the line with the state at its call."""
+    """Walk a function of the line, with the state at its call."""
     call = tuple(word.shown for word in words)
     if call in findings.active:
         return  # one that calls itself does the same again
@@ -324,7 +324,7 @@ def _exits_on_failure(texts: Sequence[str], *, strict: bool) -> bool:
 
 
 def _in_its_folder(command: ShellCommand, own: Sequence[Word], findings: WalkState) -> None:
-    """Note what the command does with files, in the folder of its `-C` if it has one."""
+    """Note the command's effects on files, in the folder of its `-C` if it has one."""
     before, base = findings.cwd, command.base
     findings.filled = "" if destroys(base) else command.placeholder
     if command.inner and base != "find":
@@ -347,7 +347,7 @@ def _in_its_folder(command: ShellCommand, own: Sequence[Word], findings: WalkSta
 
 
 def _move(words: Sequence[Word], findings: WalkState) -> None:
-    """Return where a `cd` with these words leads to."""
+    """Continue in the folders to which a `cd` with these words leads."""
     before, home = findings.cwd, Operand(findings.home)
     targets = [word for word in words if not re.match(r"-[LPe@n]|--$", word.shown)]
     named = findings.operands(targets[:1])

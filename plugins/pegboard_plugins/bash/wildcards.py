@@ -1,4 +1,4 @@
-"""The files that the wildcards of a line fit when it is judged."""
+"""The files that the wildcards of a line match when the line is judged."""
 
 import os
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ MOST_MATCHES = 2000
 
 
 def looked_up(found: Scan, command: str) -> Scan:
-    """Return what a line does, with the files that its wildcards fit.
+    """Return the scan with the files that its wildcards match.
 
     A wildcard that is written names all of them, but for `folder/*` of which all is deleted. Of one
     that is read it names secrets, and what lies outside of its folder, behind a link.
@@ -73,7 +73,7 @@ def _index(found: Scan) -> bytes:
 
 
 def _runs(path: Path, found: Scan) -> bool:
-    """Return whether a file runs by itself, or is protected for another reason."""
+    """Return whether a file is protected, because programs run it or for another reason."""
     place = found.place
     return place is not None and bool(
         protected_path(path, worktree=place.worktree or place.cwd, home=place.home)
@@ -81,7 +81,7 @@ def _runs(path: Path, found: Scan) -> bool:
 
 
 def _words(each: Glob, command: str) -> Iterator[str]:
-    """Yield the files that a wildcard fits, and the words into which their names come apart."""
+    """Yield the files that a wildcard matches, and the words into which their names split."""
     for text in _matches(each, command):
         yield text
         name = text.removeprefix(each.base)
@@ -90,7 +90,7 @@ def _words(each: Glob, command: str) -> Iterator[str]:
 
 
 def _matches(each: Glob, command: str) -> Iterator[str]:
-    """Yield the files that it fits, else its own text, and where one would come to be."""
+    """Yield the files that a wildcard matches, else its own text, and a possible new file."""
     deep = "globstar" in command
     found = [*islice(shell_paths(each.pattern, deep=deep), MOST_MATCHES)]
     if found:

@@ -1,4 +1,4 @@
-"""Words as the shell reads them: letters, quotes, wildcards, braces, and what a `$` begins."""
+"""Words as the shell reads them: letters, quotes, wildcards, braces and expansions with `$`."""
 
 import re
 from collections.abc import Sequence
@@ -168,7 +168,7 @@ def _tilde(source: ShellSource, start: int, *, assigning: bool) -> Piece:
 
 
 def _brace(source: ShellSource, pieces: Sequence[Piece]) -> Piece:
-    """`{a,b}` and `{1..3}` as what they stand for, `{}` and `{name}` as they are."""
+    """Read `{a,b}` and `{1..3}` as their expansions, `{}` and `{name}` as plain text."""
     start = source.at
     if found := source.take(_BRACES):
         last = pieces[-1] if pieces else Piece("text", "")
@@ -183,7 +183,7 @@ def _brace(source: ShellSource, pieces: Sequence[Piece]) -> Piece:
 
 
 def _between(first: str, last: str) -> list[str]:
-    """Return the numbers or letters of a range, none if it is not followed."""
+    """Return the numbers or letters of a range; [] if it is too unusual."""
     if re.fullmatch(r"-?(0|[1-9]\d*)", first) and re.fullmatch(r"-?(0|[1-9]\d*)", last):
         step = 1 if int(first) <= int(last) else -1
         return [str(each) for each in range(int(first), int(last) + step, step)][:_MOST_CHOICES]
@@ -213,7 +213,7 @@ def unbraced(source: ShellSource, word: Word) -> list[Word]:
 
 
 def read_dollar(source: ShellSource, *, quoted: bool) -> Piece:
-    """Read what a dollar begins; a lone one is a letter."""
+    """Read an expansion that begins with a dollar; a lone dollar is a letter."""
     start = source.at
     after = source.text[start + 1 : start + 2]
     if after == "(":
@@ -238,7 +238,7 @@ def read_dollar(source: ShellSource, *, quoted: bool) -> Piece:
 
 
 def read_output(source: ShellSource, kind: Literal["output", "process"], *, quoted: bool) -> Piece:
-    """Read a substitution in parentheses: of a command's output, or of a file of it."""
+    """Read a substitution in parentheses: a command's output, or a file with it."""
     start = source.at
     if source.depth + source.inner >= DEEPEST:
         source.no("nested-too-deep")

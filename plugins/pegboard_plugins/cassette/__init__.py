@@ -24,7 +24,7 @@ Mode = Literal["record", "replay", "auto", "passthrough"]
 
 
 class CassetteOptions(msgspec.Struct, frozen=True):
-    """`file` is the tape, below the project's folder unless it is absolute.
+    """`file` is the tape; a relative path is below the project's folder.
 
     `match_on` are the parts of a request that have to be equal to be played; all where it is empty.
     """
@@ -42,7 +42,7 @@ options = CassetteOptions
 async def wrap_providers(
     providers: Mapping[str, Provider], keys: Keys, workspace: Workspace, plugin: Plugin
 ) -> Mapping[str, Provider] | None:
-    """Wrap the providers by the tape, if the configuration names a file for one."""
+    """Wrap the providers with the tape, if the configuration names a file for it."""
     file, mode = plugin.options.file, plugin.options.mode
     if not file or mode == "passthrough":
         return None

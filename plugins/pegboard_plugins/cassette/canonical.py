@@ -1,4 +1,4 @@
-"""A request in the form by which it is known again: without what differs from run to run.
+"""The canonical form of a request, without the parts that differ between runs.
 
 Ids, dates, times, durations and names of temporary files become words such as `<date>`, folders
 `<project>` and `<home>`; keys, and what looks like one, are hidden before anything is written.
@@ -37,7 +37,7 @@ _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 class Wording:
-    """The form of texts on a tape, in this project and for this user."""
+    """The form of texts on a tape, for this project and this user."""
 
     def __init__(self, keys: Keys, directory: Path) -> None:
         self._keys = keys
@@ -48,7 +48,7 @@ class Wording:
         self._passing += [(re.compile(shape), word) for shape, word in _PASSING]
 
     def stored(self, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """Return JSON as it may be written: without keys, and with words for folders."""
+        """Return JSON in the stored form: without keys, and with words for folders."""
         secrets = self._keys.values()
         hidden = _without_secrets(value)
         return _map_strings(hidden, lambda text: self._without_places(redact(text, secrets)))
@@ -108,7 +108,7 @@ def matched(canonical: Mapping[str, Any], match_on: Sequence[str] = ()) -> str:
 
 
 def lines_of(value: Any, at: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
-    """Yield the value line by line, each with its place, for people and for a comparison."""
+    """Yield the value line by line, each with its path, for people and for comparisons."""
     if isinstance(value, dict):
         for name in sorted(value):
             yield from lines_of(value[name], f"{at}.{name}" if at else name)

@@ -1,4 +1,4 @@
-"""`pegboard rerun`: the prompts of a session are sent again, to another model."""
+"""`pegboard rerun`: send the prompts of a session again, to another model."""
 
 from collections.abc import Iterator
 from pathlib import Path

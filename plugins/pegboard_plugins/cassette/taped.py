@@ -1,4 +1,4 @@
-"""A provider over a tape: what was asked before is answered from the file."""
+"""A provider with a tape: it answers a known request from the file."""
 
 import asyncio
 import errno
@@ -40,7 +40,7 @@ _LINE_LENGTH = 200
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the file: a request in its canonical form, and what came of it."""
+    """A line of the file: a request in its canonical form, and its outcome."""
 
     key: str
     request: dict[str, Any]
@@ -49,7 +49,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tape:
-    """The records of a file, in their order; each is played once, and the last of a request again.
+    """The records of a file, in order; each is played once, the last one of a request again.
 
     In the mode `replay` nothing is written, in `record` nothing is played. `match_on` are the
     fields of a request that have to be equal, all where it is empty.
@@ -97,7 +97,7 @@ class Tape:
         )
 
     async def add(self, record: Record) -> None:
-        """Append a record to the file: all of it, or nothing if that fails.
+        """Append a record to the file: completely, or not at all.
 
         :raises ProviderError: when it cannot be written.
         """
@@ -150,7 +150,7 @@ def _open(file: Path, mode: str, match_on: Sequence[str]) -> Tape:
 
 
 def _fault_of(line: bytes, records: list[Record]) -> str:
-    """Return the fault of a line, "" for a sound one, whose record joins the others."""
+    """Check a line; return its fault, or "" and append its record to the others."""
     if not line.endswith(b"\n"):
         return "the record is cut off"
     try:
@@ -177,7 +177,7 @@ def _fields_of(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Taped:
-    """A provider whose answers come from the tape where it has them."""
+    """A provider that answers from the tape where that has the request."""
 
     def __init__(self, provider: Provider, tape: Tape, wording: Wording) -> None:
         self._provider = provider
@@ -257,7 +257,7 @@ class Taped:
 
 
 class _RecordedAnswer:
-    """The events of an answer; each block has its text in one, so that no key is cut in two."""
+    """Collects the events of an answer, with each block's text in one piece, so no key is split."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []

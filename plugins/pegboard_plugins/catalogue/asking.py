@@ -1,4 +1,4 @@
-"""Asks servers for their models, and a table on the web for what is known of all; keeps both."""
+"""Requests for lists of models: from servers, and from a table on the web; both are stored."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ MOST_BYTES = 32 << 20
 
 
 class ListingServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's server: where it is, how it lists its models, and the key for it."""
+    """A provider's server: its address, the kind of its list, and the key for it."""
 
     provider: str
     url: str
@@ -38,7 +38,7 @@ class ListingServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListingOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a question: the number of models, or why it is unknown."""
+    """The outcome of a request: the number of models, or why it is unknown."""
 
     who: str
     models: int = 0
@@ -48,7 +48,7 @@ class ListingOutcome(msgspec.Struct, frozen=True, kw_only=True):
 async def ask_servers(
     servers: Iterable[ListingServer], cache: Path, *, local: bool
 ) -> tuple[ListingOutcome, ...]:
-    """Ask each server for its models, all at once, and keep what they say.
+    """Ask each server for its models, all at once, and store the answers.
 
     Requests to `local` servers use no proxy.
     """
@@ -66,7 +66,7 @@ async def ask_servers(
 
 
 async def refresh(url: str, cache: Path) -> ListingOutcome:
-    """Fetch the newest price list, and keep the table that is made of it."""
+    """Download the newest price list, and store the table that is made from it."""
     import httpx
 
     try:

@@ -26,7 +26,7 @@ _HEADERS = ("model", "window", "answer", "$ in", "$ out", "can", "key")
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
-    """The models, the one that the text is an alias of, each provider's key, and servers' words."""
+    """The models to list, with a possible alias, each provider's key, and servers' messages."""
 
     models: "Sequence[Model]"
     aliased: "Sequence[Model]"
@@ -110,7 +110,7 @@ def _named(text: str, among: "Sequence[Model]") -> "Sequence[Model]":
 
 
 async def _aliased(app: "App", text: str) -> "Sequence[Model]":
-    """Return the model for which a plugin has this other name."""
+    """Return the model for which a plugin has this alias."""
     from pegboard.errors import ModelNotFoundError
 
     if text.partition("/")[0] in ("", *app.providers):
@@ -122,7 +122,7 @@ async def _aliased(app: "App", text: str) -> "Sequence[Model]":
 
 
 def _refuse(text: str, found: _Found) -> None:
-    """Say that no model has the text, with those that nearly have it, or that need a key."""
+    """Report that no model matches the text, with similar ones, and ones that need a key."""
     from pegboard.errors import NotFoundError
     from pegboard.plugins import nearest_names
 
@@ -178,7 +178,7 @@ async def _with_configured(app: "App", listed: "Sequence[Model]") -> "Sequence[M
 
 
 async def _asked(app: "App", wanted: _Wanted) -> "tuple[ListingOutcome, ...]":
-    """Ask the web and the servers that are wanted for what they know."""
+    """Ask the web and the chosen servers for their models."""
     if not (wanted.refresh or wanted.local or wanted.providers):
         return ()
     from pegboard.errors import NotFoundError
@@ -209,7 +209,7 @@ async def _asked(app: "App", wanted: _Wanted) -> "tuple[ListingOutcome, ...]":
 async def _servers(
     app: "App",
 ) -> "tuple[list[ListingServer], list[ListingServer], list[ListingOutcome]]":
-    """Return the servers on this machine, those elsewhere, and those whose key fails."""
+    """Return the local servers, the remote ones, and failures for those without a key."""
     from urllib.parse import urlsplit
 
     from pegboard.errors import ProviderAuthError
@@ -286,7 +286,7 @@ def _abilities(model: "Model") -> Iterable[str]:
 
 
 def _facts(model: "Model", key: str) -> dict[str, Any]:
-    """Return all that is known, but no value that the user has set: a key may be in one."""
+    """Return all known facts, without values of the user's settings, which may contain keys."""
     told: dict[str, Any] = msgspec.to_builtins(model)
     limit = {name: getattr(model.limit, name) for name in ("context", "output", "input")}
     names = {name: sorted(told[name]) for name in ("options", "headers", "variants")}

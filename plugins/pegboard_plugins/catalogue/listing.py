@@ -1,4 +1,4 @@
-"""The lists of models by kind of server: each has its own spelling and facts.
+"""The lists of models by kind of server, each with its own spelling and facts.
 
 All but two kinds have OpenAI's list, with fields of their own; of servers for one's own machine
 it leaves out the window that they really read, which they say elsewhere.
@@ -57,7 +57,7 @@ async def listed(kind: Kind, url: str, ask: Ask) -> dict[str, ModelRow]:
 
 
 async def _of_whoever(url: str, ask: Ask) -> dict[str, ModelRow]:
-    """Return the models of a server whose kind only its list in OpenAI's format tells."""
+    """Return the models of a server that is known only to list them in OpenAI's format."""
     found = await ask(f"{url}/models")
     owners = {_OWNERS.get(str(each.get("owned_by"))) for each in _entries(found)}
     behind = owners.pop() if len(owners) == 1 else None
@@ -108,7 +108,7 @@ def _count(entry: Mapping[str, Any], *names: str) -> int | None:
 
 
 def _media(kinds: object) -> str | None:
-    """OpenRouter's words for what a model reads."""
+    """Return the kinds of content that a model reads, from OpenRouter's words."""
     if not isinstance(kinds, list):
         return None
     letters = {"image": "i", "file": "p", "audio": "a", "video": "v"}
@@ -134,7 +134,7 @@ def _prices(said: Mapping[str, Any]) -> tuple[float | None, ...]:
 
 
 def _dollars(value: object, factor: int) -> float | None:
-    """Return the price, None for an invalid one, as the -1 of a model that routes."""
+    """Return the price; None for an invalid one, such as the -1 of a routing model."""
     try:
         price = round(float(value) * factor, 6)  # type: ignore[arg-type]  # tried
     except (TypeError, ValueError):
@@ -153,7 +153,7 @@ def _gemini(found: object) -> dict[str, ModelRow]:
 
 
 def _lmstudio(found: object) -> dict[str, ModelRow]:
-    """Return the models that chat; the window is that of the loaded one, else its longest."""
+    """Return the chat models; the window is that of the loaded model, else its longest."""
     return {
         str(each["id"]): ModelRow(
             c=_count(each, "loaded_context_length", "max_context_length"),
@@ -165,7 +165,7 @@ def _lmstudio(found: object) -> dict[str, ModelRow]:
 
 
 async def _llamacpp(rows: dict[str, ModelRow], root: str, ask: Ask) -> dict[str, ModelRow]:
-    """Return the models with the window of one slot; the list has that of all slots.
+    """Return the models with the window of one slot; the list has that of all slots together.
 
     A server that routes to several models has the properties of each at a query.
     """
@@ -225,7 +225,7 @@ def _parameter(shown: Mapping[str, Any], name: str) -> int | None:
 
 
 def kind_of(provider: str, npm: str) -> Kind:
-    """Return how the server of this provider lists its models, by its name or its client."""
+    """Return the kind of a provider's model list, from the provider's name or client."""
     if "anthropic" in npm:
         return "anthropic"
     if "google" in npm:
@@ -239,7 +239,7 @@ def kind_of(provider: str, npm: str) -> Kind:
 
 
 def key_headers(kind: Kind, key: str) -> dict[str, str]:
-    """Return the headers in which a server of this kind expects a key."""
+    """Return the headers with the key that a server of this kind expects."""
     if not key:
         return {}
     match kind:

@@ -1,4 +1,4 @@
-"""The facts of a model from the tables, which are asked in their order."""
+"""The facts of a model, looked up in the tables in order."""
 
 import importlib.util
 import re
@@ -64,7 +64,7 @@ def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
 
 
 def names_of(provider: str, url: str, cache: Path) -> Sequence[str] | None:
-    """Return the models that the server at this address has listed, else those of the table.
+    """Return the models that the server at this address has listed, else those in the table.
 
     Models on the user's own machine are in no table, nor are those of a server that stands for
     the provider's own.
@@ -91,7 +91,7 @@ def _provider(path: Path, provider: str) -> Listed | None:
 
 @lru_cache(maxsize=256)
 def _read(path: Path, provider: str, _written_at: int) -> Listed | None:
-    """One provider of a file as it was written then; a list of models asks for it each time."""
+    """Read one provider of a file, cached by the file's time: lists of models ask often."""
     raw = _table(path, _written_at).get(provider)
     return None if raw is None else read_provider(raw)
 
@@ -102,7 +102,7 @@ def _table(path: Path, _written_at: int) -> Mapping[str, msgspec.Raw]:
 
 
 def _named(listed: Listed | None, model: str) -> ModelFacts | None:
-    """Return the model with this name, or the one whose dated release has it."""
+    """Return the model with this name, or the one that has a dated release with it."""
     if listed is None:
         return None
     row = listed.models.get(model) or listed.models.get(re.sub(_DATED, "", model))
@@ -128,7 +128,7 @@ def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts |
 
 
 def _in_price_list(provider: str, model: str, shipped: Listed | None) -> dict[str, Any] | None:
-    """Return the entry of litellm's list, without parsing the 4,000 others.
+    """Return the entry in litellm's list, without parsing the 4,000 others.
 
     The list from which the shipped table was made has no more of a provider than the table.
     """

@@ -44,7 +44,7 @@ Entry = dict[str, Any]
 
 
 def row_of(provider: str, model: str, entry: Entry) -> ModelRow:
-    """Return the row of this model of this provider."""
+    """Return the table row of a provider's model."""
     chats = provider == "openai" and "-chat" in model  # which litellm takes for one that thinks
     reasons = bool(entry.get("supports_reasoning")) and not chats
     style = _style(provider, model, entry) if reasons else None
@@ -165,7 +165,7 @@ def _wire(provider: str, entry: Entry, *, reasons: bool) -> WireName:
 
 
 def read_price_list(content: bytes) -> dict[str, Entry]:
-    """Parse the entries by name, without the one that explains the others."""
+    """Parse the entries by name, without the one that documents the others."""
     entries = msgspec.json.decode(content, type=dict[str, Entry])
     entries.pop("sample_spec", None)
     return entries

@@ -77,7 +77,7 @@ class ModelRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A provider: its small model, and its models; `litellm` is its name there.
+    """A provider: its small model and its models; `litellm` is the provider's name there.
 
     A model of a `free` provider costs nothing. `url` is where a server listed the models.
     """
@@ -90,7 +90,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PriceList(msgspec.Struct, frozen=True, kw_only=True):
-    """The list of litellm that a table is made of: its size, and providers that are not in it."""
+    """The state of litellm's list for a table: its size, and the providers that it lacks."""
 
     size: int = 0
     others: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ LIST = ""
 
 
 def read_table(path: Path) -> Mapping[str, msgspec.Raw]:
-    """Read the providers of a table, each still encoded; none without a valid file."""
+    """Read the providers of a table, still encoded; empty without a valid file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
     except (OSError, msgspec.DecodeError):
@@ -109,7 +109,7 @@ def read_table(path: Path) -> Mapping[str, msgspec.Raw]:
 
 
 def read_provider(raw: msgspec.Raw | None) -> Listed:
-    """One provider of a table; an empty one where it is not sound."""
+    """Decode one provider of a table; an empty one if it is invalid."""
     try:
         return msgspec.json.decode(raw, type=Listed) if raw else Listed()
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""The tools that change a file: edit, a text in the place of another; multiedit; and write.
+"""The tools that change one file: edit replaces a text, multiedit several, write all of it.
 
 multiedit is off until the configuration has a table `plugins.multiedit`: models do as well with
 several calls of edit, and each tool that is offered costs every request.
@@ -15,7 +15,7 @@ from pegboard.schema.config import Config
 
 
 async def _may_change(context: PermissionContext, filePath: str) -> Path:
-    """Return the real path, unless its change is denied; it is asked for with its diff."""
+    """Return the resolved path, unless changing it is denied; the diff is asked for later."""
     path = await context.require_path(named_path(context, filePath))
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     facts = {"filepath": str(path)}

@@ -1,4 +1,4 @@
-"""The change of one file, by edits or as a whole: its text before, its bytes, and the report."""
+"""The change of one file, by edits or as a whole: the old text, the new bytes, the report."""
 
 import asyncio
 import codecs
@@ -28,7 +28,7 @@ _LONGEST_PATCH = 1 << 20
 
 
 class Edit(msgspec.Struct, frozen=True, kw_only=True):
-    """A text in the place of another; an empty `old` makes a new file."""
+    """A text to replace and its replacement; an empty `old` creates a file."""
 
     old: str
     new: str
@@ -103,7 +103,7 @@ class _Plan(msgspec.Struct, frozen=True):
 
 
 class _Put(msgspec.Struct, frozen=True):
-    """The written file: its name in the project, the diff, and its other names."""
+    """The written file: its name in the project, its diff, and its other names."""
 
     title: str
     diff: Diff
@@ -116,14 +116,14 @@ class _Put(msgspec.Struct, frozen=True):
 
     @property
     def linked(self) -> str:
-        """A line about the other names, if there are some."""
+        """A line about the file's other names, "" without any."""
         if not self.links:
             return ""
         return f"\n{self.links} other names of the file (hard links) keep the old content."
 
 
 async def _put(context: ToolContext, path: Path, plan: _Plan, check: Callable[[], None]) -> _Put:
-    """Write the text, once its diff was allowed; the user may have taken a while, so `check`."""
+    """Write the text once its diff is allowed; `check` again, since the user may take a while."""
     facts = {"filepath": str(path), "diff": plan.diff.text}
     if plan.note:
         facts["text"] = plan.note
@@ -164,7 +164,7 @@ def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str,
 def _edits_planned(
     context: ToolContext, path: Path, edits: Sequence[Edit]
 ) -> tuple[_Plan, list[EditStep]]:
-    """Return the change that the edits make, and their results; a new file follows EditorConfig."""
+    """Plan the change by edits; return it and their results. A new file follows EditorConfig."""
     before = _current(context, path, edits[0].old)
     old = before.text if before else ""
     text, steps = _steps(context, old, edits)
@@ -177,7 +177,7 @@ def _edits_planned(
 
 
 def _writing_planned(context: ToolContext, path: Path, content: str) -> _Plan:
-    """Return the change to this content, with the marks and line ends of the file or a new one."""
+    """Plan the change to this content, with the marks and line ends of the file or a new one."""
     before, long = _overwritten(context, path)
     after = before.replacement(content) if before else new_text(path, content)
     return _planned(context, path, before, after, long)
@@ -225,7 +225,7 @@ def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
 
 
 def _overwritten(context: ToolContext, path: Path) -> tuple[FileText | None, _LongFile | None]:
-    """Return the content, of a long file the beginning and its size; None where no file is."""
+    """Return the old content; of a long file its beginning and size; None for a new file."""
     if not _is_there(context, path):
         return None, None
     with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
@@ -243,13 +243,13 @@ def _overwritten(context: ToolContext, path: Path) -> tuple[FileText | None, _Lo
 
 
 def _still_there(context: ToolContext, path: Path, *, existed: bool) -> None:
-    """Check that the file to be written is as it was read, or still missing."""
+    """Check that the file is as it was read, or still missing."""
     if _is_there(context, path) and not existed:
         raise ToolError(_NEW.format(path))
 
 
 def _is_there(context: ToolContext, path: Path) -> bool:
-    """Return whether there is a file already; then it must have been read as it is."""
+    """Return whether the file exists; an existing one must have been read in this state."""
     if path.is_dir():
         raise ToolError(f"{path} is a directory")
     if not path.exists():

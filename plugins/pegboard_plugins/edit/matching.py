@@ -1,4 +1,4 @@
-"""The place in a file of a text that a model remembers, and the file with it replaced."""
+"""Replacing a text that a model remembers in a file, where it occurs in about that form."""
 
 import re
 from bisect import bisect_left
@@ -22,7 +22,7 @@ BOM = "\ufeff"
 
 
 class MatchError(ToolError):
-    """The text cannot be replaced; `kind` says why, the text what the model can do."""
+    """The text cannot be replaced; `kind` is the reason, the text tells the model what to do."""
 
     def __init__(self, kind: Problem, text: str) -> None:
         super().__init__(text)
@@ -30,7 +30,7 @@ class MatchError(ToolError):
 
 
 class Replacement(msgspec.Struct, frozen=True, kw_only=True):
-    """The file afterwards, the rule that found the place, and how many places there were."""
+    """The new text, the rule that found the places, and their number."""
 
     text: str
     rule: str
@@ -38,7 +38,7 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    """A way to find places, with the name that the answer gives it."""
+    """A rule that finds places, and its name for the answer."""
 
     name: str
     find: Callable[[str, str], list[EditPlace]]
@@ -85,7 +85,7 @@ def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Repl
 
 
 def _check_size(length: int, count: int, old: str, new: str) -> None:
-    """Check that the result has a bearable size, before it is made."""
+    """Check that the result will not be too large."""
     size = length + count * (len(new) - len(old))
     if size > LIMIT_LETTERS:
         raise MatchError(
@@ -176,14 +176,14 @@ def _edit(flat: str, place: EditPlace, old: str, new: str, *, keeps: bool) -> _E
 
 
 def _inner(old: str, new: str) -> str:
-    """Return `new` without the outer white space that it shares with `old`, which did not match."""
+    """Return `new` without the outer white space that it shares with `old`."""
     lead = old[: len(old) - len(old.lstrip())]
     trail = old[len(old.rstrip()) :]
     return new.removeprefix(lead).removesuffix(trail)
 
 
 def _moved(block: str, old: str, new: str) -> str:
-    """Move `new` to the indentation of `block` if `old` and `new` share another one."""
+    """Change `new` to the indentation of `block`, if `old` and `new` share another one."""
     there, meant, given = (_indentation(text) for text in (block, old, new))
     lines = new.split("\n")
     if meant != given or meant == there:
@@ -199,7 +199,7 @@ def _indentation(text: str) -> str:
 
 
 def _apply(body: str, flat: str, edits: list[_Edit]) -> str:
-    """`body` with the edits, which are given by their places in `flat`."""
+    """Apply the edits to `body`; their places are those in `flat`."""
     if len(body) == len(flat):
         breaks: list[int] = []
     else:

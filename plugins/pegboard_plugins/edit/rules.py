@@ -52,7 +52,7 @@ def trimmed_lines(text: str, old: str) -> list[EditPlace]:
 
 
 def folded_whitespace(text: str, old: str) -> list[EditPlace]:
-    """Places that are equal when a run of white space within a line counts as one blank.
+    """Find places that are equal if a run of white space in a line counts as one blank.
 
     Whole lines come first, but a place within a line makes them ambiguous too.
     """
@@ -65,13 +65,13 @@ def folded_whitespace(text: str, old: str) -> list[EditPlace]:
 
 
 def unescaped(text: str, old: str) -> list[EditPlace]:
-    r"""Places of the text whose escapes (`\n`, `\"`, ...) are taken for what they stand for."""
+    r"""Find the places of the text with its escapes (`\n`, `\"`, ...) decoded."""
     plain = _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), old)
     return _words(text, plain) if plain != old else []
 
 
 def trimmed_boundary(text: str, old: str) -> list[EditPlace]:
-    """Places of the text without the white space at its start and end."""
+    """Find the places of the text without the white space at its start and end."""
     return [EditPlace(place.start, place.end, trimmed=True) for place in _words(text, old.strip())]
 
 
@@ -172,7 +172,7 @@ def _within_lines(text: str, old: str) -> list[EditPlace]:
 
 
 def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Spans of all matches, also overlapping ones."""
+    """Yield the spans of all matches, overlapping ones included."""
     match = pattern.search(text)
     while match is not None:
         yield match.span()
@@ -209,7 +209,7 @@ def _are_anchors(first: str, last: str) -> bool:
 
 
 class _Comparer:
-    """The comparison of blocks with one, with a limit of work over all of them.
+    """Compares blocks with one text, with a limit on all of the work.
 
     `is_unsure`: a line that could be similar was not compared, so there may be more such blocks.
     """
@@ -220,7 +220,7 @@ class _Comparer:
         self.is_unsure = False
 
     def is_similar(self, lines: list[str]) -> bool:
-        """Return whether each of these lines is like the one that is wanted in its place."""
+        """Return whether each line is similar to the expected line at its place."""
         length = different = 0.0
         for line, wanted in zip(lines, self._wanted, strict=True):
             size = max(len(line), len(wanted))

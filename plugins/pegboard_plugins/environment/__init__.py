@@ -109,7 +109,7 @@ async def chat_message(session: SessionView, message: Turn) -> Turn | None:
 
 
 async def tree_state(directory: Path) -> str | None:
-    """Return the branch, and how many files differ from its last commit; None without git.
+    """Return the branch, and the number of files that differ from its last commit.
 
     Git is not run where the repository's own settings would make it run programs.
     """
@@ -129,7 +129,7 @@ def plain(name: str) -> str:
 
 
 class _Checkout(NamedTuple):
-    """A worktree; `git` is the program that may look at its files, None where none may."""
+    """A worktree; `git` is the program that may inspect its files, None if none may."""
 
     root: Path
     branch: str | None

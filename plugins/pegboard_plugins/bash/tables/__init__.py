@@ -1,4 +1,4 @@
-"""Tables of programs, variables and sayings: `NAMES = VALUE`, in sections, with their sources.
+"""Tables of programs, variables and messages: `NAMES = VALUE`, in sections, with their sources.
 
 A name in several rows has the values of all of them.
 """
@@ -36,7 +36,7 @@ def pairs(file: str, section: str) -> Mapping[str, list[tuple[str, str]]]:
 
 
 def pattern(file: str, name: str) -> re.Pattern[str]:
-    """One of a file's section of patterns."""
+    """Return one pattern from a file's section of patterns."""
     return re.compile(patterns(file, "patterns")[name])
 
 
