@@ -163,5 +163,5 @@ def join_fleet(server: FleetServer) -> FleetMembership | None:
 
 @hookimpl
 def register_hooks() -> tuple[Callable[..., object], ...]:
-    """Routes, services and their actions of plugins, and fleets of servers."""
+    """Register the hooks with which plugins add routes, services and fleets of servers."""
     return register_routes, services, service_action, join_fleet

@@ -26,7 +26,7 @@ class Credentials:
     fleet: str | None = None
 
     def accepts(self, authorization: str | None) -> bool:
-        """Return whether this `Authorization` header opens the server, always in the same time."""
+        """Return whether this `Authorization` header is valid; any header takes the same time."""
         if self.token is None:
             return True
         scheme, _, value = (authorization or "").partition(" ")
@@ -42,7 +42,7 @@ class Credentials:
 
 
 def credentials_from(env: Mapping[str, str], *, is_open: bool) -> Credentials:
-    """Return a new token, and the password of the environment if there is one."""
+    """Return a new token, and the password from the environment if one is set."""
     password = next((env[name] for name in _PASSWORDS if env.get(name)), None)
     user = next((env[name] for name in _USERS if env.get(name)), USER)
     token = None if is_open and password is None else secrets.token_urlsafe(TOKEN_BYTES)
@@ -59,6 +59,6 @@ def _basic(value: str) -> tuple[str, str]:
 
 
 def _same(given: str, wanted: str) -> bool:
-    """Byte for byte; what stands in the environment need not be UTF-8."""
+    """Compare two secrets byte by byte; the environment's need not be UTF-8."""
     sides = (text.encode("utf-8", "surrogateescape") for text in (given, wanted))
     return hmac.compare_digest(*sides)

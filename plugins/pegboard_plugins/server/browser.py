@@ -1,4 +1,4 @@
-"""Browser sessions: a page of a plugin is let in without a password of its own.
+"""Browser sessions: access for a plugin's page without a password of its own.
 
 A client with the server's token asks for a key, which opens one session within a minute.
 """
@@ -33,7 +33,7 @@ class BrowserKey(Wire, frozen=True):
 
 
 class BrowserProof(Wire, frozen=True):
-    """The half of a browser session that its page keeps; the cookie is the other one.
+    """The page's half of a browser session; the cookie is the other half.
 
     `event` is the id of the newest event: an event stream after it misses none of the session.
     """
@@ -56,7 +56,7 @@ def may_not_approve(request: Request) -> bool:
 
 
 def require_approval(request: Request) -> None:
-    """Refuse what holds for good to a page that may not approve, here or at another server.
+    """Refuse a permanent approval to a page without the right to give one.
 
     :raises PermissionDeniedError: when the request comes from such a page.
     """

@@ -1,4 +1,4 @@
-"""The door for pages in a browser: one-time keys, and the sessions that they open.
+"""Access for pages in a browser: one-time keys, and the sessions that they open.
 
 A session is a cookie that no script can read, and a proof that the page sends as a header. Browsers
 send cookies to every port of a host, so the cookie alone opens nothing.
@@ -38,7 +38,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSession:
-    """A session of a page: what its proof must be, when it ends, and whether it may approve."""
+    """A page's session: the digest of its proof, its end, and whether it may approve."""
 
     proof: str
     ends_at: float
@@ -46,7 +46,7 @@ class BrowserSession:
 
 
 class BrowserDoor:
-    """The keys and browser sessions of one run of a server; `port` keeps its cookies apart."""
+    """The keys and browser sessions of one server run; `port` separates cookies of servers."""
 
     def __init__(self, port: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self.cookie = f"pegboard_{port}"
@@ -77,7 +77,7 @@ class BrowserDoor:
         return cookie, session
 
     def session(self, method: str, path: str, headers: Headers) -> BrowserSession | None:
-        """Return the session that a request belongs to, if a page may make this request.
+        """Return the session to which a request belongs, if its page may make this request.
 
         The caller has checked the `Origin` and the `Sec-Fetch-Site` of the request.
         """
@@ -108,5 +108,5 @@ def _make_room(table: dict[bytes, _Value], most: int) -> None:
 
 
 def _digest(secret: str) -> bytes:
-    """Return what a secret is stored under: a look-up takes no longer for a nearly right one."""
+    """Return the digest under which a secret is stored, so that look-ups leak no timing."""
     return sha256(secret.encode("utf-8", "surrogateescape")).digest()

@@ -69,7 +69,7 @@ async def commands(app: Here) -> Response:
 
 @routes.get("/skill", **operation("app.skills", gives=tuple[ListedSkill, ...]))
 async def skills(app: Here) -> Response:
-    """List the skills that are slash commands too, each with its file."""
+    """List the skills, which are slash commands too, each with its file."""
     found = tuple(
         ListedSkill(
             name=each.name,
@@ -113,7 +113,7 @@ class LspStatus(Rest, frozen=True):
 
 
 class FormatterStatus(Rest, frozen=True):
-    """A formatter, and whether it would be run."""
+    """A formatter, and whether it is enabled."""
 
     name: str
     extensions: tuple[str, ...]
@@ -122,7 +122,7 @@ class FormatterStatus(Rest, frozen=True):
 
 @routes.get("/lsp", **operation("lsp.status", gives=tuple[LspStatus, ...]))
 async def language_servers(app: Here) -> Response:
-    """List the language servers that were started, with their states."""
+    """List the started language servers with their states."""
     found = await _services(app, "lsp")
     return answer(tuple(_server(each, app.workspace.worktree) for each in found))
 
@@ -167,7 +167,7 @@ async def _services(app: App, kind: str) -> list[Service]:
 )
 @routes.get("/experimental/worktree", **operation("worktree.list", gives=tuple[str, ...]))
 async def none_of_them(_app: Here) -> Response:
-    """Return an empty list: the server starts none of these."""
+    """Return an empty list, because the server has no such thing."""
     return answer([])
 
 

@@ -1,4 +1,4 @@
-"""The content coding of an event stream: gzip for a client that takes it, each frame at once."""
+"""The content coding of event streams: gzip where a client accepts it, flushed per frame."""
 
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -27,7 +27,7 @@ def takes_gzip(headers: Sequence[str]) -> bool:
 
 
 def _parse_weight(entry: str) -> tuple[str, float]:
-    """Return a coding and its weight, which is 0 where it cannot be read."""
+    """Return a coding and its weight; 0 for an invalid weight."""
     name, *parameters = (word.strip().lower() for word in entry.split(";"))
     weight = next((word[2:] for word in parameters if word.startswith("q=")), "1")
     try:
@@ -37,7 +37,7 @@ def _parse_weight(entry: str) -> tuple[str, float]:
 
 
 async def compress(frames: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    """Compress the frames into one gzip stream; each can be read as soon as it is sent."""
+    """Compress the frames into one gzip stream; each frame is readable as soon as it is sent."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS + _GZIP, _MEMORY_LEVEL)
     async with aclosing(frames):
         async for frame in frames:

@@ -81,6 +81,6 @@ def serve(  # noqa: PLR0913 - the options of a command
 
 
 def _announce(url: str) -> None:
-    """Print the server's address for people, and again as the protocol's launchers expect it."""
+    """Print the server's address for people, and again in the form that launchers expect."""
     names = ("pegboard", "opencode")
     click.echo("\n".join(f"{name} server listening on {url}" for name in names))

@@ -61,7 +61,7 @@ async def update_global(request: Request, state: Served) -> Response:
 
 
 async def _update(request: Request, state: ServerState, directory: Path) -> dict[str, Any]:
-    """Change the configuration; an unusable file is set back to its old text.
+    """Change the configuration; restore the old text if the result is invalid.
 
     Masks that a client sends back unchanged change nothing.
     """
@@ -114,7 +114,7 @@ def _provider(said: ProviderConfig) -> dict[str, Any]:
 
 
 def _model(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Mask a model's own settings: apart from options and headers they have names and numbers."""
+    """Mask a model's settings; only options and headers can contain secrets."""
     return {name: mask(value, name) for name, value in said.items()}
 
 
@@ -144,7 +144,7 @@ def permission_table(rules: Iterable[Rule]) -> dict[str, str | dict[str, str]]:
 
 
 def mask(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any shape
-    """Mask each text whose key, or a key around it, names a secret.
+    """Mask each text whose key, or a key around it, is the name of a secret.
 
     Of an address it masks the part that is secret.
     """

@@ -1,4 +1,4 @@
-"""Connections: each request is bounded in size and time, so that none stays open.
+"""Connections with limits on the size and the time of each request.
 
 uvicorn's own protocol bounds a body, while its reader is slow, and nothing else.
 """
@@ -42,7 +42,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _in_head = True
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Expect the request of a new client, unless there are too many clients."""
+        """Wait for the request of a new client; refuse the client if there are too many."""
         super().connection_made(transport)
         most = _most_connections()
         if len(self.connections) > most:
@@ -69,7 +69,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect_more()
 
     def on_message_begin(self) -> None:
-        """Begin a request, maybe on a connection that has had others."""
+        """Begin a request, perhaps not the first on its connection."""
         super().on_message_begin()
         scope = self.scope
         scope["extensions"] = {_INTERIM_EXTENSION: {"send": lambda: self._send_interim(scope)}}
@@ -82,7 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Handle a complete head, or refuse it."""
+        """Accept a complete head, or refuse it."""
         is_full = len(self.pipeline) >= MOST_WAITING
         if not self._is_clear() or (
             self._is_answering() and (is_full or self.parser.should_upgrade())
@@ -110,7 +110,7 @@ class BoundedProtocol(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _is_clear(self) -> bool:
-        """Return whether the request has one clear end and one clear host.
+        """Return whether the request has one clear length and one clear host.
 
         RFC 9112 6.3: with two lengths, or in an unknown coding, it has no clear length.
         """
@@ -146,7 +146,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, status: bytes) -> None:
-        """Close the connection, with an answer if there is something that it would answer."""
+        """Close the connection; send an answer first if a request waits for one."""
         if self.transport.is_closing():
             return
         if self._in_head and not self._is_answering():
@@ -175,7 +175,7 @@ class AcceptFailures:
         self._told_at = -TOLD_EVERY_S
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log the error; one of a connection at most every ten seconds."""
+        """Log the error; errors of connections at most every ten seconds."""
         message = str(context.get("message"))
         if not message.startswith(("socket.accept()", _REFUSED)):
             loop.default_exception_handler(context)
@@ -186,6 +186,6 @@ class AcceptFailures:
 
 
 def _most_connections() -> int:
-    """Return a limit below that of open files: without a free one the server can do nothing."""
+    """Return the limit of connections, below that of open files, which the server needs too."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return files - min(KEPT_FILES, files // 2)

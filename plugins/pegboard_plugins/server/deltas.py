@@ -1,4 +1,4 @@
-"""Streamed text on its way to clients: a slow text at once, a fast one joined."""
+"""Streamed text for clients: a slow stream is sent at once, a fast one in larger pieces."""
 
 import asyncio
 import math
@@ -29,7 +29,7 @@ _RATE_OVER_S = 0.25
 
 
 class _Rate:
-    """The number of events a second, of late: an older one counts exponentially less."""
+    """A rate of events per second, in which older events count exponentially less."""
 
     def __init__(self, rate: float) -> None:
         self._events = rate * _RATE_OVER_S
@@ -44,7 +44,7 @@ class _Rate:
 
 @dataclass(slots=True)
 class _Text:
-    """The text of a part that was not yet sent, when it is due, and the bytes for its events."""
+    """The unsent text of a part, the time when it is due, and the bytes allowed for its events."""
 
     delta: PartDelta
     due: float
@@ -54,7 +54,7 @@ class _Text:
     rate: _Rate = field(default_factory=lambda: _Rate(_BEGINS_S))
 
     def add(self, added: str, now: float, *, spare: bool) -> bool:
-        """Add text; whether it may be published at once: if it is slow, or has an event's bytes.
+        """Add text; return whether it may be sent at once, because it is slow or within its bytes.
 
         `spare` says whether the clients can have more bytes.
         """
@@ -78,7 +78,7 @@ class _Text:
 
 
 class JoinedDeltas:
-    """The events of a subscription in their order, with fewer deltas.
+    """The events of a subscription in order, with deltas joined.
 
     `around` gives the bytes that all clients together get around the text of one delta.
     """
@@ -91,7 +91,7 @@ class JoinedDeltas:
         self._texts: dict[str, _Text] = {}
 
     async def batch(self) -> tuple[Event, ...]:
-        """Wait for the next events; it is empty once the subscription is closed."""
+        """Wait for the next events; () after the subscription is closed."""
         while True:
             try:
                 async with asyncio.timeout_at(self._due()):
@@ -129,7 +129,7 @@ class JoinedDeltas:
                     yield event
 
     def _pass_on_due(self) -> Iterator[Event]:
-        """Yield the texts that are due; a part without one has just begun."""
+        """Yield the texts that are due; a part's first text always is."""
         now = self._loop.time()
         for part_id, text in tuple(self._texts.items()):
             if text.due > now:

@@ -88,7 +88,7 @@ def document(routers: Iterable[APIRouter]) -> dict[str, Any]:
 def with_plugins(
     whole: dict[str, Any], plugins: Mapping[str, Sequence[BaseRoute]]
 ) -> dict[str, Any]:
-    """Add the routes of plugins to the document, each one's schemas with its name before them.
+    """Add the routes of plugins to the document; schema names begin with the plugin's name.
 
     Routes that cannot be described are left out, with a line in the log.
     """
@@ -158,7 +158,7 @@ def _entry(route: APIRoute, fact: dict[str, Any], gives: object, takes: object) 
 
 
 def _query_params(dependant: Dependant) -> Iterator[Any]:
-    """Yield the parameters of a route and of what it depends on."""
+    """Yield the query parameters of a route and of its dependencies."""
     yield from dependant.query_params
     for each in dependant.dependencies:
         yield from _query_params(each)

@@ -76,7 +76,7 @@ def _is_public(route: APIRoute) -> bool:
 
 
 def forwarding(app: FastAPI, state: ServerState) -> ASGIApp:
-    """Return the application, with requests passed on to the other servers of its fleet."""
+    """Wrap the application so that it forwards requests to other servers of its fleet."""
     handlers = {
         PegboardError: _answer_error,
         HTTPException: _unknown,
@@ -86,7 +86,7 @@ def forwarding(app: FastAPI, state: ServerState) -> ASGIApp:
 
 
 def application(state: ServerState) -> FastAPI:
-    """Return the server's routes, with a state behind them."""
+    """Build the application: all routes over one state."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.server = state
     own = (module.routes for module in _RESOURCES)
@@ -138,7 +138,7 @@ def _methods(routes: Iterable[BaseRoute], path: str) -> list[str]:
 
 
 async def _broken_off(_request: Request, _error: Exception) -> Response:
-    """Answer a request whose body ended early or is not HTTP; its connection is closed."""
+    """Answer a request whose body ended early or is not HTTP, and close its connection."""
     return problem(400, "BadRequest", "the body broke off; send the request again", kind="Payload")
 
 

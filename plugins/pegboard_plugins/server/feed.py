@@ -1,4 +1,4 @@
-"""Events on their way to clients: encoded once, stored for a while, read by each listener."""
+"""Events for clients: encoded once, stored for a while, read by each listener."""
 
 import asyncio
 import secrets
@@ -32,7 +32,7 @@ LONGEST_NUMBER = 15
 
 @dataclass(frozen=True, slots=True)
 class EventFrame:
-    """One event as JSON; without a directory it is everybody's.
+    """One event as JSON; one without a directory is for all clients.
 
     A frame that `repeats` the content of deltas is for clients that do not know deltas. One that
     is `relayed` comes from another server of a fleet.
@@ -55,7 +55,7 @@ class EventFrame:
 
 
 class _Kept:
-    """The newest frames, at least one of them; their numbers follow each other."""
+    """The newest frames, at least one; their numbers are consecutive."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -64,7 +64,7 @@ class _Kept:
         self._bytes = 0
 
     def add(self, frame: EventFrame) -> None:
-        """Store the next frame, and drop those for which there is no room."""
+        """Store the next frame, and drop old ones to make room."""
         self.last = frame.number
         self._frames[frame.number] = frame
         self._bytes += len(frame.event)
@@ -75,12 +75,12 @@ class _Kept:
             self.oldest += 1
 
     def since(self, number: int) -> Iterator[EventFrame]:
-        """Yield the frames from this number on, which is not older than the oldest."""
+        """Yield the frames from this number on; the number must still be stored."""
         return (self._frames[each] for each in range(number, self.last + 1))
 
 
 class FeedListener:
-    """One client's place in what is kept; `directory` None hears all directories.
+    """One client's position in the stored frames; `directory` None receives all directories.
 
     A listener with `repeats` gets the frames that repeat the content of deltas. The stream of one
     that is `coded` is compressed. With `own` it gets no relayed frames.
@@ -106,12 +106,12 @@ class FeedListener:
 
     @property
     def heard(self) -> int:
-        """The number of the newest frame that it has taken, or that is not for it."""
+        """The number of the newest frame that the listener has read or skipped."""
         return self._next - 1
 
     @property
     def is_late(self) -> bool:
-        """Whether the listener has not yet taken frames that it could take."""
+        """Whether frames for the listener are waiting."""
         return self._asks and self._has_more
 
     def hears(self, frame: EventFrame) -> bool:
@@ -129,17 +129,17 @@ class FeedListener:
             self._next = frame.number + 1
 
     def go_back(self, number: int) -> None:
-        """Take again what comes after the frame with this number."""
+        """Continue after the frame with this number again."""
         self._next = number + 1
         self._has_more = number < self._kept.last
 
     def close(self) -> None:
-        """End the stream, once what is there is read."""
+        """End the stream after the frames that are stored now."""
         self.closed = True
         self._ready.set()
 
     async def frames(self, limit_s: float) -> tuple[EventFrame, ...]:
-        """Wait at most so long for the next frames; return none after that.
+        """Wait up to `limit_s` seconds for the next frames; () if none comes.
 
         `missed` counts the frames that were dropped, those of other directories included.
         """
@@ -183,7 +183,7 @@ class EventFeed:
         self._is_closed = False
 
     def event_id(self) -> str:
-        """Return an id for an event that is not stored, which differs little from the last one.
+        """Return an id for an unstored event, similar to the last one so that it compresses.
 
         Random letters cannot be compressed: they are a third of the bytes around a delta's text.
         """
@@ -199,7 +199,7 @@ class EventFeed:
         repeats: bool = False,
         relayed: bool = False,
     ) -> None:
-        """Hand an event to all who hear it; never waits."""
+        """Publish an event to its listeners; never blocks."""
         frame = EventFrame(self._kept.last + 1, directory, project, event, repeats, relayed)
         self._kept.add(frame)
         self._fresh_frames += 1
@@ -210,7 +210,7 @@ class EventFeed:
     async def publish_all(
         self, events: Iterable[tuple[bytes, bool]], *, directory: str, project: str | None
     ) -> None:
-        """Hand many events on, each with whether it repeats, and let clients read in between.
+        """Publish many events, each with its `repeats`, and let clients read in between.
 
         One whose connection is full is not waited for.
         """
@@ -269,13 +269,13 @@ class EventFeed:
                 listener.close()
 
     def close(self) -> None:
-        """End all streams, and those of requests that are on their way: the server stops."""
+        """End all streams, those of requests in progress included, because the server stops."""
         self._is_closed = True
         for listener in tuple(self._listeners):
             listener.close()
 
     def hears_repeats(self, directory: str) -> bool:
-        """Return whether a client of this directory may know no deltas."""
+        """Return whether some client of this directory may not understand deltas."""
         return any(
             listener.repeats and listener.directory in (None, directory)
             for listener in self._listeners
@@ -290,7 +290,7 @@ class EventFeed:
         )
 
     def is_heard(self, directory: Path) -> bool:
-        """Return whether a client follows this directory alone."""
+        """Return whether a client follows only this directory."""
         return any(listener.directory == str(directory) for listener in self._listeners)
 
     async def read(self, directory: Path) -> None:

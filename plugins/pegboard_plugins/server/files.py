@@ -167,7 +167,7 @@ def _file_content(path: Path, raw: bytes) -> FileContent:
 
 
 def _find_names(app: App, query: str, kind: str | None, limit: int) -> list[str]:
-    """Return the names of the project nearest to a text, all or those of one kind."""
+    """Return the project's names that are nearest to a text, all or those of one kind."""
     files, _ = _files(app.workspace.directory)
     names = [*_folders(files), *files]
     if kind in {"file", "directory"}:
@@ -176,7 +176,7 @@ def _find_names(app: App, query: str, kind: str | None, limit: int) -> list[str]
 
 
 def _files(folder: Path) -> tuple[list[str], bool]:
-    """Return the files below a folder that git would look at, outer ones first; True if all."""
+    """Return the files below a folder that git does not ignore, outer ones first; True if all."""
     start = len(str(folder).rstrip("/")) + 1
     ends_at = time.monotonic() + WALK_WITHIN_S
     files: list[str] = []
@@ -188,7 +188,7 @@ def _files(folder: Path) -> tuple[list[str], bool]:
 
 
 def _folders(files: Iterable[str]) -> Iterable[str]:
-    """Return the folders that the files are in, each with a slash at its end."""
+    """Return the folders of these files, each with a slash at its end."""
     found: dict[str, None] = {}
     for name in files:
         for place, letter in enumerate(name):

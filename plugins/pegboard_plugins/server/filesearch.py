@@ -1,4 +1,4 @@
-"""Search in files: names by nearness, lines by ripgrep, or by Python where it is missing."""
+"""Search in files: names by similarity, lines with ripgrep, or with Python where it is missing."""
 
 import asyncio
 import base64
@@ -28,7 +28,7 @@ OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
 
 
 def no_system(path: Path) -> Path:
-    """Return a resolved path, if it is not the system's.
+    """Resolve a path and return it, unless it belongs to the system.
 
     :raises PermissionDeniedError: for processes with their keys, devices, and files without end.
     """
@@ -46,7 +46,7 @@ def best_names(names: Iterable[str], query: str, limit: int) -> list[str]:
 
 
 def _distance(name: str, wanted: str) -> tuple[int, int, int] | None:
-    """Return the distance of a name from the query, None if it lacks a letter."""
+    """Return the distance of a name from the query, None if it lacks a letter of it."""
     lower = name.lower()
     last = lower.rstrip("/").rpartition("/")[2]
     if wanted in last:
@@ -84,7 +84,7 @@ async def search(folder: Path, pattern: str, *, root: Path) -> list[Match]:
 
 
 async def _output(command: list[str], folder: Path) -> tuple[bytes, int | None]:
-    """Run the search, and return its output until its end or limit, and its exit code."""
+    """Run the search; return its output up to the limit, and its exit code."""
     try:
         done = await run_program(
             command,
@@ -133,7 +133,7 @@ def _number(value: object) -> int:
 
 
 def _decode(shown: object) -> str:
-    """ripgrep's text, or its bytes where they are no UTF-8."""
+    """Return ripgrep's text, or the decoded bytes where the text is not UTF-8."""
     assert isinstance(shown, dict)
     if "text" in shown:
         return str(shown["text"])
@@ -141,7 +141,7 @@ def _decode(shown: object) -> str:
 
 
 def main(pattern: str) -> int:
-    """Print what ripgrep would, for the files of the current folder."""
+    """Print, for the files of the current folder, what ripgrep would print."""
     try:
         expression = re.compile(pattern.encode())
     except re.error:

@@ -1,4 +1,4 @@
-"""The differences from a commit, as git reports them."""
+"""Differences from a commit, as git reports them."""
 
 import asyncio
 import os
@@ -47,7 +47,7 @@ async def changes(app: App, base: str = "HEAD") -> tuple[FileChange, ...]:
 
 
 async def default_branch(app: App) -> str | None:
-    """Return the branch that others start from: the remote's, or the one named main or master."""
+    """Return the branch that others start from: the remote's default, `main` or `master`."""
     ref = await _start(app)
     return None if ref is None else ref.removeprefix(_REMOTE)
 
@@ -63,7 +63,7 @@ async def find_branch_point(app: App) -> str | None:
 
 
 async def _start(app: App) -> str | None:
-    """Return the default branch as git finds it, with its remote where that declares it."""
+    """Return the default branch in git's form, with the remote where the remote declares it."""
     if app.workspace.git_dir is None:
         return None
     root, env = app.workspace.worktree, _own_environment()
@@ -84,7 +84,7 @@ class FileStatus(Rest, frozen=True):
 
 
 class FilePatch(FileStatus, frozen=True):
-    """The same, with its patch."""
+    """A changed file with its patch."""
 
     patch: str
 
@@ -174,7 +174,7 @@ def _read(path: Path) -> str:
 
 
 def _as_new(root: Path, name: str) -> str:
-    """Return the patch that creates a file, as git would write it."""
+    """Return git's patch for a new file."""
     text = _read(root / name)
     ended = text.endswith("\n")
     lines = text.removesuffix("\n").split("\n")
@@ -207,7 +207,7 @@ def _own_environment() -> dict[str, str]:
 
 
 async def _git(root: Path, env: Mapping[str, str], *arguments: str) -> str:
-    """Run git; its output is empty when it fails, exceeds a limit or is not installed."""
+    """Run git and return its output; "" when it fails, exceeds a limit or is not installed."""
     program = await asyncio.to_thread(find_program, "git", env, root=root)
     if program is None:
         return ""

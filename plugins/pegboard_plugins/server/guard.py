@@ -1,4 +1,4 @@
-"""The check before every route: whose request it is, how large, and from which site.
+"""The check before every route: a request's sender, size and site.
 
 The checks come before routing, so that an answer never tells which routes there are.
 """
@@ -64,7 +64,7 @@ class Guard:
         self._logged_at = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse the request, or pass it on."""
+        """Refuse the request, or pass it to the routes."""
         headers = Headers(scope=scope)
         if scope["type"] == "websocket":
             refusal = self._refusal(scope, headers)
@@ -87,7 +87,7 @@ class Guard:
             reply.log()
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return the answer to a request that may not enter, None for others."""
+        """Return the refusal of a request, None for an accepted one."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._policy.hosts:
             return problem(421, "MisdirectedRequest", "this server has other names")
@@ -114,7 +114,7 @@ class Guard:
         return is_public and headers.get("sec-fetch-dest") == "document"
 
     def _is_page(self, scope: Scope, headers: Headers) -> bool:
-        """Return whether the server's own page asks: for its files, its session, or within that."""
+        """Return whether the server's own page sends the request: for its files or its session."""
         if scope["type"] != "http":
             return False
         method, path = scope["method"], scope["path"]
@@ -131,7 +131,7 @@ class Guard:
         return session is not None
 
     def _has_ticket(self, scope: Scope) -> bool:
-        """Return whether a WebSocket brings a ticket: a page cannot send a token with it."""
+        """Return whether a WebSocket has a ticket, since a page cannot send a token with it."""
         at = _AT_TERMINAL.fullmatch(scope["path"]) if scope["type"] == "websocket" else None
         tickets = parse_qs(scope["query_string"]).get(b"ticket", [])
         return (
@@ -148,7 +148,7 @@ class Guard:
 
 
 class _Reply:
-    """One answer on its way: it is numbered and logged, and a known site may read it.
+    """One response in progress: numbered, logged, and readable for known sites.
 
     `whole`: the client has all of it.
     """
@@ -178,7 +178,7 @@ class _Reply:
         self.whole = self.whole or ended
 
     def log(self) -> None:
-        """Log a request in one line, without its query, which may have secrets."""
+        """Log a request on one line, without its query, which may contain secrets."""
         if not _log.isEnabledFor(logging.INFO):
             return
         took_ms = (time.perf_counter() - self._since) * 1000
@@ -188,7 +188,7 @@ class _Reply:
 
 
 class _Body:
-    """A request's body, bounded by the room for it."""
+    """A request's body, limited by the server's free room for bodies."""
 
     def __init__(self, receive: Receive, room: int) -> None:
         self._receive = receive

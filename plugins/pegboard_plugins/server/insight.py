@@ -1,4 +1,4 @@
-"""Facts that the protocol lacks: plugins and their changes, parts of requests, protection."""
+"""Facts beyond the protocol: plugins and their changes, parts of requests, protected paths."""
 
 import asyncio
 
@@ -27,7 +27,7 @@ routes = APIRouter()
 
 @routes.get("/pegboard/plugins", **operation("pegboard.plugins", gives=tuple[PluginEntry, ...]))
 async def plugins(app: Here) -> Response:
-    """List the plugins with their faults and their tools."""
+    """List the plugins with their problems and their tools."""
     return answer(without_keys(app, plugin_entries(app)))
 
 

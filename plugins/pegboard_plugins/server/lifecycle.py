@@ -1,4 +1,4 @@
-"""A server's life: its socket, its runtime file, its start, and its end."""
+"""A server's life: its socket, its runtime file, its start and its end."""
 
 import asyncio
 import errno
@@ -90,7 +90,7 @@ class ServerSettings:
 async def serve(
     settings: ServerSettings, env: Mapping[str, str], ready: Callable[[str], None]
 ) -> None:
-    """Serve until a signal says to stop; `ready` gets the address once it can be used.
+    """Serve until a signal arrives; `ready` gets the address once the server accepts requests.
 
     :raises InvalidInputError: when the address cannot be listened on, or not like this.
     """
@@ -174,7 +174,7 @@ async def _run(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server, which tells when it is ready and ends event streams when it is to stop."""
+    """uvicorn's server, which reports when it is ready and ends event streams when it stops."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class _Server(uvicorn.Server):
         self._runtime_file: RuntimeFile | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Listen, and say so."""
+        """Listen, then report that the server is ready."""
         await super().startup(sockets)
         for each in sockets or ():
             each.listen(BACKLOG)
@@ -196,7 +196,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at a signal; unlike uvicorn's own, it is not raised again, so that all is closed."""
+        """Stop at a signal; unlike uvicorn, do not raise it again, so that everything is closed."""
         loop = asyncio.get_running_loop()
         signals = (signal.SIGINT, signal.SIGTERM)
         hang_up = partial(self.handle_exit, signal.SIGHUP, None)
@@ -210,7 +210,7 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(each)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more requests, and end those that there are."""
+        """Accept no more requests, and end the current ones."""
         stopping = asyncio.create_task(self._stop_turns(), name="stop turns")
         try:
             await super().shutdown(sockets)
@@ -223,12 +223,12 @@ class _Server(uvicorn.Server):
         await self._state.pool.abort_all()
 
     def remove_runtime_file(self) -> None:
-        """Remove the file that announces this server, if there is one yet."""
+        """Remove the file that announces this server, if it exists."""
         if self._runtime_file is not None:
             self._runtime_file.remove()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop: streams would otherwise never end, and the port is soon another's."""
+        """Begin to stop: end event streams, and release the port early."""
         _log.info("stopping; what runs has %.0f s to end", TURNS_END_WITHIN_S)
         self.remove_runtime_file()
         self._state.feed.close()
@@ -345,7 +345,7 @@ def _listening(settings: ServerSettings) -> socket.socket:
 
 
 class _Line(logging.Formatter):
-    """One line for each record, whatever a request or a file name puts into it.
+    """Formats each record as one line, whatever a request or a file name contains.
 
     Those of an error's trace are indented.
     """
@@ -371,7 +371,7 @@ def _is_cancelled(record: logging.LogRecord) -> bool:
 
 
 def log_to_stderr(*, is_quiet: bool) -> None:
-    """Log one line for each event, with `is_quiet` only for errors.
+    """Log one line per event to stderr; with `is_quiet` only errors.
 
     uvicorn warns of each request that is not HTTP, with which a stranger could fill a disk.
     """

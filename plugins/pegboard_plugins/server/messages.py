@@ -1,4 +1,4 @@
-"""Messages and their parts: read, changed and removed one by one."""
+"""Routes for messages and their parts: read, change, remove."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -68,7 +68,7 @@ class _Id(msgspec.Struct):
 
 
 class _Place(msgspec.Struct):
-    """A message with its parts, as far as the next page needs it."""
+    """A message with the parts that the next page needs."""
 
     info: _Id
 
@@ -97,14 +97,14 @@ async def delete_message(opened: AtSession, messageID: str) -> Response:
 
 @routes.post(f"{_MESSAGE}/withdraw", **operation("session.withdraw", gives=bool))
 async def withdraw(opened: AtSession, messageID: str) -> Response:
-    """Drop a prompt that no model has read; return whether it is gone."""
+    """Delete a prompt that no model has read yet; return whether it was deleted."""
     message_id = valid_id("message", messageID)
     return answer(await opened.app.withdraw(opened.session.id, message_id))
 
 
 @routes.patch(_PART, **operation("part.update", gives=Part, takes=Part))
 async def update_part(request: Request, opened: AtSession, messageID: str, partID: str) -> Response:
-    """Change the part, and return it."""
+    """Change the part and return it."""
     part: Part = await body_of(request, Part)  # type: ignore[arg-type] # a union is no class
     if (part.session_id, part.message_id, part.id) != (opened.session.id, messageID, partID):
         raise InvalidInputError("the ids of the part are not those of the path")

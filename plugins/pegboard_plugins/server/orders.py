@@ -1,4 +1,4 @@
-"""The orders to terminal interfaces that wait for a client which asks for one at a time."""
+"""Commands for terminal interfaces, for clients that fetch one at a time."""
 
 import asyncio
 from collections import deque
@@ -12,14 +12,14 @@ MOST_ORDERS = 100
 
 
 class InterfaceOrder(Rest, frozen=True):
-    """A request to one of the `/tui` routes: its path and its body."""
+    """A command for a terminal interface: the path of a `/tui` route, and the body."""
 
     path: str
     body: Any
 
 
 class Orders:
-    """The orders of each directory, from the first time that a client asks for one.
+    """The waiting commands of each directory, once a client has asked for one.
 
     Orders of a directory for which no client has asked are not stored.
     """
@@ -36,7 +36,7 @@ class Orders:
             self._wake()
 
     async def next(self, directory: Path) -> InterfaceOrder | None:
-        """Return the directory's oldest order, and forget it; None once the server stops.
+        """Remove and return the directory's oldest command; None once the server stops.
 
         There is no limit to the wait: orders come from users.
         """

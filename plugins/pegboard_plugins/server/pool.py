@@ -1,4 +1,4 @@
-"""One App for each directory with work; those without it are closed after a while."""
+"""One App per directory in use; an idle one is closed after a while."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ _log = logging.getLogger("pegboard.server")
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """An open App, the task that hands its events on, and the sessions that run in it.
+    """An open App, the task that forwards its events, and its running sessions.
 
     `users` are the requests and turns that work with it. `outdated`: the user's settings
     have changed since it was opened.
@@ -49,7 +49,7 @@ class Member:
 
     @property
     def rests(self) -> bool:
-        """Whether no client uses it, no turn runs and no request waits."""
+        """Whether the App is idle: no client, no running turn, no waiting request."""
         return not (
             self.users
             or self.statuses
@@ -59,7 +59,7 @@ class Member:
 
 
 class Pool:
-    """The Apps by directory; it owns them and their tasks.
+    """The Apps by directory, with their tasks.
 
     `on_open` gets each App before it is used.
     """
@@ -109,7 +109,7 @@ class Pool:
 
     @contextmanager
     def hold(self, app: App) -> Iterator[None]:
-        """Let an App stay open meanwhile, unless its directory is closed on purpose."""
+        """Keep an App open during a block, unless its directory is closed on purpose."""
         member = next((member for member in self.members() if member.app is app), None)
         if member is None:
             yield
@@ -125,7 +125,7 @@ class Pool:
                 task.add_done_callback(self._renewing.discard)
 
     def trust(self, directory: Path, decision: Decision) -> None:
-        """Run this code of the directory from its next opening on, as long as the server runs.
+        """Run this code of the directory from its next opening on, while the server runs.
 
         Not other code: a file that changes is asked about again.
         """
@@ -140,13 +140,13 @@ class Pool:
             await _ended(await task)
 
     async def renew(self) -> None:
-        """Let each App be opened again with the present files, as soon as it rests."""
+        """Reopen each App with the current files, as soon as it is idle."""
         for member in self.members():
             member.outdated = True
             await self._let_go(member.app.workspace.directory)
 
     async def _let_go(self, directory: Path) -> None:
-        """Close the directory's App if it rests and is outdated."""
+        """Close the directory's App if it is idle and outdated."""
         task = self._opening.get(directory)
         if task is None or not task.done() or task.cancelled() or task.exception() is not None:
             return
@@ -155,7 +155,7 @@ class Pool:
             await self.close(directory)
 
     async def sweep(self) -> None:
-        """Close what has rested for long, again and again, until it is cancelled."""
+        """Close Apps that have been idle for long, repeatedly until cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
             for member in self._stale():
@@ -215,7 +215,7 @@ class Pool:
         return Member(app=app, relay=relay, used_at=time.monotonic(), statuses=statuses)
 
     async def _relay(self, app: App, statuses: dict[str, SessionStatus]) -> None:
-        """Hand the App's events on until it is closed."""
+        """Forward the App's events until it is closed."""
         place = str(app.workspace.directory)
         project = app.workspace.project_id
         repeats = Repeats()

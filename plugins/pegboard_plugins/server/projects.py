@@ -1,4 +1,4 @@
-"""Projects, their paths and their version control."""
+"""Routes for projects, their paths and their version control."""
 
 import asyncio
 from pathlib import Path
@@ -63,7 +63,7 @@ async def paths(app: Here, state: Served) -> Response:
 
 @routes.get("/project", **operation("project.list", gives=tuple[Project, ...]))
 async def projects(app: Here) -> Response:
-    """Return all projects that the database knows, and this one."""
+    """List the projects in the database, and this one."""
     known = await app.storage.projects()
     rest = tuple(each for each in known if each.id != app.workspace.project_id)
     return answer((await _current(app), *rest))
@@ -77,7 +77,7 @@ async def current(app: Here) -> Response:
 
 @routes.post("/project/git/init", **operation("project.initGit", gives=Project))
 async def init_git(app: Here, state: Served) -> Response:
-    """Return the project, with a git repository in its directory; create one if needed.
+    """Create a git repository in the project's directory if it has none; return the project.
 
     The sessions of the directory become those of the repository.
     """
@@ -100,7 +100,7 @@ async def init_git(app: Here, state: Served) -> Response:
 
 @routes.patch("/project/{projectID}", **operation("project.update", gives=Project, absent=True))
 async def update(projectID: str) -> Response:
-    """No answer but an error: a project has its folder's name."""
+    """Return an error: a project always has its folder's name."""
     raise UnsupportedError(f"project {projectID[:80]} has nothing that can be changed")
 
 
@@ -117,7 +117,7 @@ async def directories(projectID: str, app: Here) -> Response:
 
 @routes.get("/vcs", **operation("vcs.get", gives=Branch))
 async def vcs(app: Here) -> Response:
-    """Return the branch that is checked out, and the one that others start from if any."""
+    """Return the checked-out branch, and the default branch if there is one."""
     name = await asyncio.to_thread(lambda: branch(app.workspace))
     return answer(Branch(branch=name or "", default_branch=await default_branch(app)))
 

@@ -1,4 +1,4 @@
-"""Providers, their models and their keys."""
+"""Routes for providers, their models and their keys."""
 
 import asyncio
 import re
@@ -79,7 +79,7 @@ async def sign_in(providerID: str) -> Response:
 
 @routes.put("/auth/{providerID}", **operation("auth.set", gives=bool, takes=Auth))
 async def put_key(request: Request, providerID: str, state: Served) -> Response:
-    """Store the key or token; idle projects use it from then on."""
+    """Store the key or token; idle projects use it from now on."""
     body: Auth = await body_of(request, Auth)  # type: ignore[arg-type] # a union is no class
     await asyncio.to_thread(state.keys.put, _provider_name(providerID), to_json(body))
     await state.pool.renew()
@@ -101,7 +101,7 @@ def _provider_name(provider_id: str) -> str:
 
 
 async def listings(app: App) -> tuple[ProviderListing, ...]:
-    """Return the providers that know models, and always the one of the default model."""
+    """Return the providers with known models, and the default model's provider."""
     found = [model for model in await app.models() if model.provider_id != _SCRIPTED]
     if app.config.model:
         with suppress(ModelNotFoundError):

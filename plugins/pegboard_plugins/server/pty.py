@@ -51,7 +51,7 @@ class PtyChange(Wire, frozen=True):
 
 
 class ShellEntry(Rest, frozen=True):
-    """A shell of this machine."""
+    """A shell that is installed on this machine."""
 
     path: str
     name: str
@@ -104,7 +104,7 @@ async def remove(ptyID: str, app: Here, state: Served) -> Response:
 
 @routes.post(_PTY + "/connect-token", **operation("pty.connectToken", gives=PtyToken))
 async def connect_token(request: Request, ptyID: str, app: Here, state: Served) -> Response:
-    """Give a ticket for one connection to a client that asks by its own header."""
+    """Return a ticket for one connection, for a client that proves itself with a header."""
     opened = state.terminals.get(app.workspace.directory, ptyID)
     if request.headers.get(TICKET_HEADER) != "1":
         message = f"a ticket is for requests with the header {TICKET_HEADER}: 1"
@@ -148,7 +148,7 @@ async def connect(socket: WebSocket, ptyID: str) -> None:
 
 
 async def _typed(socket: WebSocket, opened: OpenTerminal) -> None:
-    """Type what the client sends, until it goes."""
+    """Write the client's input to the terminal until the client leaves."""
     while (message := await socket.receive())["type"] == "websocket.receive":
         text = message.get("text")
         content = text.encode("utf-8", "replace") if text is not None else message["bytes"]
@@ -156,7 +156,7 @@ async def _typed(socket: WebSocket, opened: OpenTerminal) -> None:
 
 
 async def _send_screen(socket: WebSocket, screen: ScreenText, place: int) -> None:
-    """Send what is shown until the terminal ends; a client that is slow misses some."""
+    """Send the terminal's output until it ends; a slow client misses some."""
     told = False
     try:
         while True:

@@ -143,7 +143,7 @@ async def select(request: Request, app: Here, state: Served) -> Response:
     "/tui/execute-command", **operation("tui.executeCommand", gives=bool, takes=dict[str, str])
 )
 async def execute(request: Request, app: Here, state: Served) -> Response:
-    """Make the terminal interfaces run one of their commands."""
+    """Send a command to the terminal interfaces."""
     body = await body_of(request, dict[str, str])
     name = body.get("command", "")
     said = Spoken(type=_EXECUTE, properties={"command": _COMMANDS.get(name, name)})
@@ -169,7 +169,7 @@ def _order(command: str) -> Callable[..., Awaitable[Response]]:
 
 @routes.get("/tui/control/next", **operation("tui.control.next", gives=InterfaceOrder))
 async def next_order(request: Request, app: Here, state: Served) -> Response:
-    """Return the next order to a terminal interface, as soon as there is one.
+    """Wait for the next command to a terminal interface and return it.
 
     Orders wait from the first such request on. A client that leaves takes none.
     """
@@ -182,7 +182,7 @@ async def next_order(request: Request, app: Here, state: Served) -> Response:
 
 @routes.post("/tui/control/response", **operation("tui.control.response", gives=bool, takes=Any))
 async def order_done(request: Request, _app: Here) -> Response:
-    """Return true: an order was answered when it was stored, so that no request waits for this."""
+    """Return true: a command is answered when it is stored, so no request waits for this."""
     await body_of(request, object)
     return answer(value=True)
 

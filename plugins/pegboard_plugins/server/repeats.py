@@ -16,7 +16,7 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(slots=True)
 class _RepeatedText:
-    """A text that is being written, and at how many letters it is repeated."""
+    """A text in progress, and the length at which it is next sent whole."""
 
     part: TextPart | ReasoningPart
     pieces: list[str]
@@ -28,7 +28,7 @@ class _RepeatedText:
         self.letters += len(text)
 
     def repeated(self) -> Event:
-        """Return the part as it is now."""
+        """Return the event with the part in its current state."""
         self.due = GROWTH * self.letters
         part = replace(self.part, text="".join(self.pieces))
         instant = time_ns() // _NS_PER_MS
@@ -36,13 +36,13 @@ class _RepeatedText:
 
 
 class Repeats:
-    """The texts that are being written, from the events of one App."""
+    """The texts in progress, from the events of one App."""
 
     def __init__(self) -> None:
         self._texts: dict[str, _RepeatedText] = {}
 
     def take(self, event: Event) -> Event | None:
-        """Return the event that follows this one for clients that know no deltas."""
+        """Return an event to send after this one to clients without deltas, None for none."""
         match event.properties:
             case PartUpdated(part=TextPart() | ReasoningPart() as part):
                 self._begin(part)
@@ -60,7 +60,7 @@ class Repeats:
         return None
 
     def _begin(self, part: TextPart | ReasoningPart) -> None:
-        """Follow a part that has begun, and no longer one that has ended."""
+        """Follow a new part; stop following one that has ended."""
         if part.time is not None and part.time.end is None:
             self._texts[part.id] = _RepeatedText(part, [part.text], len(part.text))
         else:

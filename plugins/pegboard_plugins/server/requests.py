@@ -1,4 +1,4 @@
-"""Permission requests and questions that wait for the user, and their answers."""
+"""Routes for waiting permission requests and questions, and for answers to them."""
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -130,7 +130,7 @@ def _question_app(apps: tuple[App, ...], request_id: str) -> App:
 
 
 def _apps(request: Request, state: ServerState, app: App) -> tuple[App, ...]:
-    """Return the Apps in which the request of this client may wait.
+    """Return the Apps in which this client's request may wait.
 
     They are those of the project that it names. Some clients name none, and mean any.
     """

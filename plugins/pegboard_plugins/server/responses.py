@@ -46,11 +46,11 @@ class PeerError(PegboardError):
 
 
 class UnsupportedError(PegboardError):
-    """The protocol has this action, and Pegboard has no equivalent."""
+    """Pegboard has no equivalent of this action of the protocol."""
 
 
 class BodyError(InvalidInputError):
-    """A body that is not what the route takes; the text says where."""
+    """The body is not what the route accepts; the text says where."""
 
 
 _STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
@@ -79,7 +79,7 @@ def as_json(
 
 
 class _Json(Response):
-    """JSON, with fields of ours for a client that asks for them."""
+    """A JSON response, with extra fields for clients that ask for them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = for_client(bytes(self.body), Headers(scope=scope))
@@ -125,7 +125,7 @@ def _facts(error: PegboardError) -> dict[str, object]:
 def _tagged_response(
     status: int, tag: str, message: str, facts: Mapping[str, str], *, name: str | None = None
 ) -> Response:
-    """Return an error with the tag that newer clients read, and the name that others read."""
+    """Return an error with a tag for newer clients, and a name for the others."""
     told = {"name": name or tag, "data": {"message": message}}
     return answer({**told, "_tag": tag, **facts, "message": message}, status=status)
 
@@ -166,6 +166,6 @@ def _refuse_twins(raw: bytes) -> None:
 
 
 def _break_before_place(text: str) -> str:
-    """Put the place onto a separate line, as the protocol's clients show it."""
+    """Put the place on a line of its own, as clients of the protocol show it."""
     message, found, place = text.partition(" - at `$")
     return f"{message}\n  at {place.removesuffix('`')}" if found else message

@@ -1,4 +1,4 @@
-"""Unfinished work of an earlier server, which the next one resumes."""
+"""The unfinished work of an earlier server, resumed by the next one."""
 
 import asyncio
 import logging

@@ -24,7 +24,7 @@ class RunningSessions:
         self._ending = False
 
     def end(self) -> None:
-        """Keep the files of the sessions that run now: the server stops them, not their user."""
+        """Keep the files of the running sessions: the server stops them, not their user."""
         self._ending = True
 
     async def note(self, events: Iterable[Event], directory: Path) -> None:
@@ -49,7 +49,7 @@ class RunningSessions:
             _log.warning("cannot record that %s runs: %s; it will not go on", session_id, error)
 
     def left(self) -> list[tuple[str, Path]]:
-        """Return the sessions that have files, with their directories; it blocks."""
+        """Return the sessions that have files, with their directories; blocks."""
         found = []
         for file in sorted(self._folder.glob("ses_*")):
             with suppress(OSError):  # its session has ended
@@ -57,7 +57,7 @@ class RunningSessions:
         return found
 
     def drop(self, session_id: str) -> None:
-        """Remove the file of a session that has ended or cannot go on; it blocks."""
+        """Remove the file of a session that has ended or cannot go on; blocks."""
         try:
             (self._folder / session_id).unlink(missing_ok=True)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The file in which a server tells the user's own clients where it is and what opens it."""
+"""The file that tells the user's own clients a server's address and credentials."""
 
 import fcntl
 import os
@@ -12,7 +12,7 @@ import msgspec
 
 
 class RuntimeFile:
-    """A file that is locked as long as its server lives; without the lock it is a dead server's.
+    """A file that its server keeps locked; without the lock it belongs to a dead server.
 
     `locked` is the open file. On leaving the context the file is removed.
     """
@@ -33,7 +33,7 @@ class RuntimeFile:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the file, unless it is another server's by now; a second call does nothing."""
+        """Remove the file, unless another server owns it by now; a second call does nothing."""
         if self._file is None:
             return
         try:
@@ -47,7 +47,7 @@ class RuntimeFile:
 
 
 def write_runtime_file(path: Path, facts: Mapping[str, object]) -> RuntimeFile:
-    """Write a file with these facts in place of an older one; only its owner can read it.
+    """Write a file with these facts, readable only by its owner, and replace an older one.
 
     Files of servers that were killed are removed.
     """
@@ -68,7 +68,7 @@ def write_runtime_file(path: Path, facts: Mapping[str, object]) -> RuntimeFile:
 
 
 def _remove_dead(rest: Path) -> None:
-    """Remove a file that no server holds; a server's own is locked before it has its name."""
+    """Remove a file that no living server has locked."""
     try:
         file = os.open(rest, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:  # it is gone, or none of ours

@@ -1,4 +1,4 @@
-"""The state that every route works with: the server's Apps, its events, a request's App."""
+"""The state that all routes share: the server's Apps and events, and a request's App."""
 
 import asyncio
 import logging
@@ -119,7 +119,7 @@ def asked_directory(connection: HTTPConnection, state: ServerState) -> Path:
 
 
 def _unquoted(header: str) -> str:
-    """Decode the header: its bytes are UTF-8, or else Latin-1, as browsers send it."""
+    """Decode the header: as UTF-8, else as Latin-1, as browsers send it."""
     raw = unquote_to_bytes(header.encode("latin-1"))
     try:
         return raw.decode()
@@ -199,7 +199,7 @@ def known_agent(app: App, name: str | None) -> str | None:
 
 
 def valid_id(kind: "str", text: str) -> str:
-    """`text` if it can be an id of this kind.
+    """Return `text` if it is a valid id of this kind.
 
     :raises NotFoundError: otherwise, for nothing can have it.
     """

@@ -1,6 +1,6 @@
-"""Code that several built-in plugins share; it is no promise to others.
+"""Code that several built-in plugins share; it is not public.
 
-What stands here is what they need before they import the rest.
+This module has what they need before they import the rest.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ def has_project_bundles(worktree: "Path") -> bool:
 
 
 def rule_options(command: "Callable[..., Any]") -> "Callable[..., Any]":
-    """Give a command the options `--allow` and `--deny`, whose rules `RunRules` reads."""
+    """Add the options `--allow` and `--deny` to a command; `RunRules` reads their rules."""
     import click  # few plugins have commands
 
     allow = "Allow in this run what would be asked, such as `Bash(git *)`; repeatable."

@@ -1,4 +1,4 @@
-"""Pictures made to fit what a provider takes, with Pillow where it is installed."""
+"""Pictures made to fit a provider's limits, with Pillow where it is installed."""
 
 import hashlib
 import io
@@ -26,7 +26,7 @@ _KNOWN: dict[tuple[str, int, int], bytes | str] = {}
 
 
 def fitting_picture(content: bytes, limits: MediaLimits) -> bytes | str:
-    """Return a picture that fits the limits, or what to do where that cannot be had; it blocks."""
+    """Return a picture that fits the limits, or advice where there cannot be one; blocks."""
     key = hashlib.sha256(content).hexdigest(), limits.side, limits.image_bytes
     if key not in _KNOWN:
         while len(_KNOWN) >= MOST_KNOWN:

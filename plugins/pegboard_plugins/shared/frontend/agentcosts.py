@@ -37,7 +37,7 @@ def by_agent(session: Session, answers: Iterable[AssistantMessage]) -> tuple[Age
 
 
 def costs_of(answers: Iterable[AssistantMessage]) -> tuple[AgentCost, ...]:
-    """Return the cost of each agent and model in these answers, the dearest first."""
+    """Return the cost by agent and model of these answers, highest first."""
     found: dict[tuple[str, str], AgentCost] = {}
     for answer in answers:
         model = f"{answer.provider_id}/{answer.model_id}"

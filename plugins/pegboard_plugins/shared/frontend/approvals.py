@@ -1,4 +1,4 @@
-"""The user's lasting approvals, and their removal."""
+"""The user's permanent approvals, and their removal."""
 
 from collections.abc import Collection
 
@@ -21,7 +21,7 @@ async def approvals_of(app: App) -> tuple[Approval, ...]:
 async def revoke(
     app: App, permission: str = "*", pattern: str = "*", *, ids: Collection[int] = ()
 ) -> tuple[Approval, ...]:
-    """Take approvals back, in all Apps at once, and return them.
+    """Revoke approvals, in all Apps at once, and return them.
 
     They are those with these numbers, or those whose texts fit both wildcards.
 

@@ -23,7 +23,7 @@ class SessionBody(Wire, frozen=True):
 
 
 class ChangedTime(Wire, frozen=True):
-    """The time of archiving a session, in milliseconds since the epoch; null takes it out."""
+    """The time when a session was archived, in milliseconds since the epoch; null restores it."""
 
     archived: int | msgspec.UnsetType | None = msgspec.UNSET
 
@@ -86,7 +86,7 @@ class CommandBody(Wire, frozen=True):
 
 
 class ShellBody(Wire, frozen=True):
-    """A command line of the user's; without an agent it is the session's."""
+    """A user's command line; without an agent the session's agent is used."""
 
     command: str
     agent: str | None = None
@@ -191,7 +191,7 @@ Auth = ApiAuth | OtherAuth | WellKnownAuth
 
 
 class Health(Rest, frozen=True):
-    """The server's sign of life, with its version."""
+    """The server's health, with its version."""
 
     healthy: bool
     version: str
@@ -244,7 +244,7 @@ class FileChange(Rest, frozen=True):
 
 
 class Shown(Rest, frozen=True):
-    """A text as ripgrep tells it."""
+    """A text in ripgrep's JSON form."""
 
     text: str
 
@@ -258,7 +258,7 @@ class Submatch(Rest, frozen=True):
 
 
 class Match(Rest, frozen=True):
-    """One line that matches, in the shape of ripgrep's JSON."""
+    """A matching line in ripgrep's JSON form."""
 
     path: Shown
     lines: Shown
@@ -268,7 +268,7 @@ class Match(Rest, frozen=True):
 
 
 class Branch(Wire, frozen=True):
-    """The branch that is checked out, and the default one; empty or absent without git."""
+    """The checked-out branch and the default one; absent without git."""
 
     branch: str | None = None
     default_branch: str | None = msgspec.field(default=None, name="default_branch")
@@ -290,7 +290,7 @@ class Protection(Wire, frozen=True):
 
 
 class PluginEntry(Wire, frozen=True):
-    """A plugin, with what is wrong with it, and its tools."""
+    """A plugin with its problems and its tools."""
 
     name: str
     origin: str

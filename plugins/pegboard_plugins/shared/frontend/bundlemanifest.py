@@ -1,4 +1,4 @@
-"""The parts of a bundle, read from its folder; nothing of it runs here.
+"""The parts of a bundle, read from its folder without running any of it.
 
 Two forms: Agent Plugins 1.0.0 (`plugin.json` in the root) and Claude Code's plugins
 (`.claude-plugin/plugin.json`). A folder of both forms has the skills and servers of the first, and
@@ -78,7 +78,7 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_bundle(root: Path, storage: Path) -> Bundle:
-    """Return the bundle of a folder; it blocks.
+    """Read the bundle in a folder; blocks.
 
     :raises BundleError: when the folder is not a bundle, or breaks its form.
     """
@@ -103,7 +103,7 @@ def _refuse_links_out(root: Path) -> None:
 
 
 class _ManifestReader:
-    """Reads the parts of one folder; `notes` collects what has no effect."""
+    """Reads the parts of one folder; `notes` collects what is ignored."""
 
     def __init__(self, root: Path, storage: Path) -> None:
         self._root = root
@@ -160,7 +160,7 @@ class _ManifestReader:
         }
 
     def _check_facts(self, facts: Mapping[str, Any]) -> None:
-        """Check the forms of what describes an Agent Plugin.
+        """Check the types of an Agent Plugin's descriptive fields.
 
         :raises BundleError: when one breaks the specification.
         """
@@ -179,7 +179,7 @@ class _ManifestReader:
         return BundleError(f"{self._root}: {key} is {value!r} where {expected} is expected")
 
     def _skills(self, given: object = None) -> tuple[Path, ...]:
-        """Return the folders of the skills: direct children of the folders that hold them."""
+        """Return the folders of skills: the direct children of the folders for skills."""
         own = self._root / "skills"
         found: dict[Path, None] = {}
         for place in (*([own] if own.exists() else []), *self._paths(given)):
@@ -345,7 +345,7 @@ class _ManifestReader:
 
 
 def _check_local(where: str, env: Mapping[str, str]) -> None:
-    """Check what Agent Plugins alone demand of a server on this machine."""
+    """Check the rules that only Agent Plugins have for a server on this machine."""
     if not _WORKING_FOLDER.match(where):
         begin = "./, ${PLUGIN_ROOT} or ${PLUGIN_DATA}"
         raise ValueError(f"the cwd {where!r} does not begin with {begin}")

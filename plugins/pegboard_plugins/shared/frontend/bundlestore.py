@@ -26,7 +26,7 @@ _CACHE: dict[Path, tuple[tuple[object, ...], str]] = {}
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
-    """An installed bundle: where it came from, and the digest that the user trusts.
+    """An installed bundle: its source, and the digest that the user trusts.
 
     `market` is the list of bundles in which `source` is a name.
     """
@@ -71,15 +71,15 @@ class BundleStore:
         return read_bundle(self._root / name, self._storage / name)
 
     def digest(self, name: str) -> str:
-        """Return the digest of a bundle as it is now."""
+        """Return the current digest of a bundle."""
         return digest_of(self._root / name)
 
     def is_trusted(self, name: str, entry: Installed) -> bool:
-        """Return whether the bundle is as the user trusts it."""
+        """Return whether the bundle is unchanged since the user trusted it."""
         return bool(entry.trusted) and entry.trusted == self.digest(name)
 
     def add(self, source: str, *, market: str = "") -> Bundle:
-        """Install the bundle of a folder or a git repository, and do not trust it yet.
+        """Install the bundle from a folder or a git repository, not yet trusted.
 
         With a `market`, the folder or repository of a list of bundles, `source` is a name in it.
 
@@ -117,7 +117,7 @@ class BundleStore:
 
 
 class Bundles(msgspec.Struct, frozen=True, kw_only=True):
-    """The bundles that are as the user trusts them, and a line for each of the others."""
+    """The trusted bundles, and a line for each of the others."""
 
     active: tuple[Bundle, ...] = ()
     problems: tuple[str, ...] = ()
@@ -144,7 +144,7 @@ def copy_bundle(source: str, root: Path, *, market: str = "") -> tuple[Bundle, s
 
 
 def read_bundles(places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes]) -> Bundles:
-    """Return the bundles of the user, and then those of the project at this root; it blocks.
+    """Return the user's bundles, then those of the project at this root; blocks.
 
     `trusted` are the files of the project that the user trusts, as in the hook `config_load`.
     """
@@ -214,7 +214,7 @@ def _fetched_from(market: str, name: str) -> Iterator[tuple[Path, str]]:
 
 @contextmanager
 def _fetched(source: str) -> Iterator[tuple[Path, str]]:
-    """Return a folder with a bundle and its revision, for as long as the context lasts."""
+    """Yield a folder with a bundle, and its revision, for the length of a context."""
     if not source.startswith(_SCHEMES):
         folder = Path(source).expanduser()
         if not folder.is_dir():

@@ -1,4 +1,4 @@
-"""The imports and acts of a Python file, read from its source without running it.
+"""A scan of a Python file for its imports and actions, without running it.
 
 The scan helps a user to judge; it is no proof. Code that hides what it does gets past it, which is
 why `exec`, `getattr` with a computed name and the like are listed as well.
@@ -101,7 +101,7 @@ class CodeFinding:
 
 
 class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The imports and acts of a file; `error` says why it could not be read as Python."""
+    """The imports and actions of a file; `error` says why it could not be parsed."""
 
     imports: tuple[str, ...] = ()
     findings: tuple[CodeFinding, ...] = ()
@@ -109,12 +109,12 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scans_of(decision: Decision) -> dict[Path, ScanReport]:
-    """Report the imports and acts of each Python file in a decision, without running it."""
+    """Scan each Python file in a decision, without running it."""
     return {path: scan(content) for path, content in decision.files.items() if path.suffix == ".py"}
 
 
 def scan(source: bytes) -> ScanReport:
-    """Report on one file's bytes; nothing is imported or run."""
+    """Scan the bytes of a Python file; imports and runs nothing."""
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
@@ -135,7 +135,7 @@ def scan(source: bytes) -> ScanReport:
 
 
 def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield the names that imports bind, with their full names."""
+    """Yield the names that imports bind, with the full names they stand for."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -207,7 +207,7 @@ def _dotted(node: ast.expr, names: dict[str, str]) -> str:
 
 
 def _writes(call: ast.Call) -> bool:
-    """Return whether a call of `open` may write: its mode says so, or cannot be read."""
+    """Return whether a call of `open` may write, by its mode; an unknown mode may."""
     given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
     place = 1 if isinstance(call.func, ast.Name) else 0
     modes = given or call.args[place : place + 1]

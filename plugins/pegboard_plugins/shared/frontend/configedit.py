@@ -1,6 +1,6 @@
-"""Changes of the user's own configuration, written to a file as it is read.
+"""Edits of the user's own configuration.
 
-Changes in the text of a JSON file that leave its comments and its layout as they are.
+An edit of a JSON file changes its text and keeps comments and layout.
 """
 
 import json
@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[-+.\w]+")
 
 
 class UnclearTextError(ValueError):
-    """The text is not JSON with comments; it may still be of a wider kind."""
+    """The text is not JSON with comments; a more tolerant parser may still read it."""
 
 
 class _Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,7 +44,7 @@ class _Object(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def patched(text: str, changes: Mapping[str, Any]) -> str:
-    """Set these keys in the text: tables are merged, None takes a key out.
+    """Set these keys in the text; tables are merged, None removes a key.
 
     :raises UnclearTextError: when the text is not an object of JSON with comments.
     """
@@ -65,7 +65,7 @@ def _leaves(changes: Mapping[str, Any], at: tuple[str, ...]) -> list[tuple[tuple
 
 
 def _with(text: str, path: tuple[str, ...], value: object) -> str:
-    """Set one value in the text, with new tables on the way to it where they are missing."""
+    """Set one value in the text, with any missing tables on its path."""
     place = _BLANK.match(text).end()  # type: ignore[union-attr] # it always matches
     for depth, name in enumerate(path):
         table = _object(text, place)
@@ -101,7 +101,7 @@ def _added(text: str, table: _Object, name: str, value: object, depth: int) -> s
 
 
 def _removed(text: str, table: _Object, member: _Member) -> str:
-    """Take out a member, its comma, and the blanks of its line."""
+    """Remove a member, its comma, and the blanks of its line."""
     end = _after_blank(text, member.end)
     if text[end] == ",":
         return f"{text[: member.start]}{text[_after_spaces(text, end + 1) :]}"
@@ -181,13 +181,13 @@ DEEPEST = 32
 
 
 class ConfigEdit(msgspec.Struct, frozen=True):
-    """A file that was written, and what it said before; None when there was none."""
+    """A written file and its previous text; None when the file is new."""
 
     file: Path
     before: str | None
 
     def undo(self) -> None:
-        """Write the file as it was before."""
+        """Restore the previous text of the file."""
         if self.before is None:
             self.file.unlink(missing_ok=True)
         else:
@@ -219,7 +219,7 @@ def update_user_config(
 
 
 def write_config(file: Path, text: str) -> ConfigEdit:
-    """Write the whole text into the config file, never half of it; its mode and links stay.
+    """Write the whole text into the config file atomically; its mode and links stay.
 
     :raises InvalidInputError: when it cannot be written.
     """
@@ -266,7 +266,7 @@ def _merged(below: object, above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write the whole text into the file, never half of it; its mode stays."""
+    """Write the whole text into the file atomically; its mode stays."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = file.stat().st_mode & 0o777 if file.exists() else USERS_ALONE
     try:

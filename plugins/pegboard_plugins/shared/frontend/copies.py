@@ -1,4 +1,4 @@
-"""Copies of conversations, with ids of their own: forks, and what comes from elsewhere."""
+"""Copies of conversations under new ids: forks, and imports."""
 
 import re
 import time
@@ -103,7 +103,7 @@ async def adopted(app: App, conversations: Sequence[Conversation]) -> Session:
 
 
 async def moved_here(app: App, session_id: str, place: Workspace | None = None) -> Session:
-    """Make a session, with those of its subagents, one of the App's project and folder.
+    """Move a session, with those of its subagents, to the App's project and folder.
 
     With a `place` it becomes one of that folder.
 
@@ -177,7 +177,7 @@ def fork_title(title: str) -> str:
 
 
 class Renaming:
-    """Old ids and the new ones; text that mentions an old id, as a tool's output may, follows too.
+    """Old and new ids; mentions of an old id in texts, such as tools' output, are replaced too.
 
     `ids` makes the new ones, in the order of the turns, so that they sort like them.
     """
@@ -200,7 +200,7 @@ class Renaming:
                 self._part = self._noted(part.id, self._ids.new("part", after=self._part))
 
     def apply(self, value: _Value, kind: type[_Value]) -> _Value:
-        """Replace the ids in a value by the new ones."""
+        """Replace the old ids in a value by the new ones."""
         return msgspec.json.decode(_ID.sub(self._name, encode(value)), type=kind)
 
     def _noted(self, old: str, new: str) -> str:
@@ -212,7 +212,7 @@ class Renaming:
 
 
 def ended(turn: Turn, now: int) -> Turn:
-    """End all that is unfinished in a turn: a copy does not run it."""
+    """End all unfinished work in a turn, since a copy does not run it."""
     info = turn.info
     if not isinstance(info, AssistantMessage):
         return turn

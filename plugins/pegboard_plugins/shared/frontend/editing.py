@@ -6,7 +6,7 @@ from pegboard.storage import DropMessage, DropPart, PutPart
 
 
 async def edit_turn(app: App, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
-    """Change or remove a message, or a part of one, that the session has, while it rests.
+    """Change or remove a message, or a part of one, while the session is idle.
 
     :raises NotFoundError: when there is no such session, message or part.
     :raises SessionBusyError: while the session runs, here or in another process.

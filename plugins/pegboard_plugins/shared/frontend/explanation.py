@@ -17,7 +17,7 @@ _SANDBOX = "sandbox"
 
 
 class Opinion(msgspec.Struct, frozen=True, kw_only=True):
-    """The verdict of one plugin about a request."""
+    """The verdict of one plugin on a request."""
 
     plugin: str
     request_id: str
@@ -54,7 +54,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 async def explain(
     app: App, name: str, args: Mapping[str, Any], *, agent: str | None = None
 ) -> Explanation:
-    """Foresee the questions of a call and each policy's answer, without running it.
+    """Predict the questions of a call and each policy's answer, without running the call.
 
     :raises ToolError: when there is no such tool, or the arguments do not fit it.
     :raises NotFoundError: when there is no such agent.
@@ -88,7 +88,7 @@ async def explain(
 async def _in_mode(
     app: App, session: SessionView, requests: Sequence[PermissionRequest], mode: str
 ) -> Action:
-    """Return how the requests would be decided in a session of this mode."""
+    """Return the decision about the requests in a session of this mode."""
     info = replace(session.info, metadata=with_mode(session.info, mode))
     view = replace(session, info=info)
     judged = [await app.policy.judge(view, request) for request in requests]
@@ -106,7 +106,7 @@ def _sandbox(app: App, verdicts: Sequence[Verdict]) -> str:
 
 
 async def _to_allow(app: App, view: SessionView, judged: Sequence[Judgement]) -> tuple[Rule, ...]:
-    """Return the rules by which the user could allow the call, none where they do not suffice."""
+    """Return rules with which the user could allow the call; () if they would not suffice."""
     found: list[Rule] = []
     for request, verdict in ((each.asked, each.verdict) for each in judged):
         if verdict.action == "allow":

@@ -38,7 +38,7 @@ _STEPS = StashKey[deque[TraceStep]]()
 
 
 def begin_trace(app: App) -> None:
-    """Keep from here on what each plugin of the App changes."""
+    """Record from now on what each plugin of the App changes."""
     if not tracing(app):
         steps = app.stash.setdefault(_STEPS, lambda: deque(maxlen=KEPT))
         app.hooks.fold_listeners.append(lambda step: steps.append(_traced(step)))
@@ -95,7 +95,7 @@ def _content(value: object) -> bytes:
 
 
 def _json(value: object) -> list[str]:
-    """Return the lines of the JSON of a struct or a tuple of structs, none for all else."""
+    """Return the lines of the JSON of a struct or a tuple of structs; [] for other values."""
     items = value if isinstance(value, tuple) else (value,)
     if not all(isinstance(item, msgspec.Struct) for item in items):
         return []
@@ -104,7 +104,7 @@ def _json(value: object) -> list[str]:
 
 
 def _lines(value: object) -> list[str] | None:
-    """Return the lines of a text, of a tuple or a table of texts; None for all else."""
+    """Return the lines of a text, or of a tuple or table of texts; None for other values."""
     match value:
         case str():
             return value.splitlines()

@@ -1,4 +1,4 @@
-"""The settings in front of a Markdown file, as skills, rules, agents and commands have them."""
+"""Front matter: the settings at the start of a Markdown file."""
 
 import re
 from typing import Any

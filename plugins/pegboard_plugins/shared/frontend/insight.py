@@ -41,7 +41,7 @@ def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
 
 
 def trace_entries(app: App, session_id: str) -> tuple[TraceEntry, ...]:
-    """Return the changes that plugins made to the session's prompts, as far as they were traced."""
+    """Return the traced changes that plugins made to the session's prompts."""
     steps = trace_steps(app, session_id)
     return tuple(
         TraceEntry(hook=step.hook, plugin=step.plugin, diff=step.diff)

@@ -1,4 +1,4 @@
-"""The file with the keys of providers, which its owner alone can read.
+"""The file with the keys of providers, readable only by its owner.
 
 It has OpenCode's form: a provider's id, and what opens it. `ID/LABEL` is one more key of the
 provider, and the type `keyring` says that the system's keyring has it.
@@ -35,21 +35,21 @@ class KeyFile:
         self.path = path
 
     def put(self, entry: str, credential: Mapping[str, Any]) -> None:
-        """Keep a credential; it blocks for the time of a small file.
+        """Store a credential; blocks briefly.
 
         :raises ConfigError: when the file cannot be written.
         """
         self.change(lambda known: {**known, entry: dict(credential)})
 
     def drop(self, entry: str) -> None:
-        """Forget a credential, if there is one.
+        """Delete a credential, if there is one.
 
         :raises ConfigError: when the file cannot be written.
         """
         self.change(lambda known: {name: known[name] for name in known if name != entry})
 
     def change(self, changed: Callable[[Credentials], Credentials]) -> None:
-        """Replace the credentials by a change of the present ones, under a lock.
+        """Replace the credentials by a change of the current ones, under a lock.
 
         :raises ConfigError: when the file cannot be written.
         """
@@ -66,7 +66,7 @@ class KeyFile:
             raise ConfigError(text, file=self.path) from error
 
     def read(self) -> tuple[Credentials, str]:
-        """Read the credentials, and the reason why they do not count; it is empty if they do.
+        """Read the credentials, and the reason why they are unusable; "" if they are valid.
 
         A file that others can read becomes its owner's alone again, which is logged.
         """
@@ -95,12 +95,12 @@ class KeyFile:
 
 
 def entry_name(provider_id: str, label: str | None) -> str:
-    """Return the name in the file for a provider's key, or for that of several with this label."""
+    """Return the name in the file for a provider's key, or for its key with this label."""
     return f"{provider_id}/{label}" if label else provider_id
 
 
 def key_of(credential: Mapping[str, Any]) -> str | None:
-    """Return a provider's key, a company's token, or that of a sign-in until it expires."""
+    """Return a provider's key, a company's token, or a sign-in's token until it expires."""
     match credential:
         case {"type": "oauth", "access": str(token), "expires": int(until_ms)}:
             return token if not until_ms or until_ms > time.time() * 1000 else None
@@ -117,7 +117,7 @@ def kept_names(places: UserFolders, plugin: str) -> tuple[str, ...]:
 
 
 def store_secret(places: UserFolders, plugin: str, name: str, value: str | None) -> None:
-    """Keep a secret of a plugin for the user alone, or forget it with None; it blocks.
+    """Store a secret of a plugin, readable only by the user; None deletes it. Blocks.
 
     :raises ConfigError: when the file cannot be written; it is then as it was.
     """

@@ -16,7 +16,7 @@ NAMES = 3
 
 
 class LeftOut(NamedTuple):
-    """Code that does not run: one line for all of it, if there is any.
+    """Code that does not run: one line for all of it, or "".
 
     The line stands for the `details`; `others` are warnings about plugins that run.
     """
@@ -35,7 +35,7 @@ class _Fault(NamedTuple):
 
 
 def left_out(app: "App", *, names: int = NAMES) -> LeftOut:
-    """Return what does not run because it is not trusted, has changed, is broken or is refused."""
+    """Return the code that does not run, because it is untrusted, changed, broken or refused."""
     root = app.workspace.worktree
     waiting = {_short(path, root): path in app.trust.changed for path in app.untrusted}
     found = _faults(app)
@@ -58,7 +58,7 @@ def left_out(app: "App", *, names: int = NAMES) -> LeftOut:
 
 
 def untrusted_warnings(app: "App") -> tuple[str, ...]:
-    """Return a line with all files of code that are not trusted, if there are any."""
+    """Return a line that names all untrusted files of code; () without any."""
     code = [path for path in app.untrusted if path not in app.config_sources.untrusted]
     if not code:
         return ()

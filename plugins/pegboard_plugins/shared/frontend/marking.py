@@ -1,4 +1,4 @@
-"""Text from elsewhere in what a model reads, between tags that it cannot close itself."""
+"""Foreign text in a model's input, between tags that the text cannot close."""
 
 import re
 
@@ -16,10 +16,10 @@ def material(text: str, source: str) -> str:
 
 
 def disarmed(text: str) -> str:
-    """Return the text with a backslash in each end tag that Pegboard writes around such texts."""
+    """Return the text with a backslash in each end tag of the kind that Pegboard writes."""
     return _END.sub(r"<\\/", text)
 
 
 def as_source(name: str) -> str:
-    """Return the name of a source as the value of an attribute, which it cannot end."""
+    """Return the name of a source as an attribute's value, with quotes escaped."""
     return name.replace('"', "'").replace("\n", " ").replace("<", "(").replace(">", ")")

@@ -1,4 +1,4 @@
-"""`@file` and `@agent` in what a user typed: found by a pure parser, then looked up.
+"""`@file` and `@agent` in text that a user typed: parsed, then looked up.
 
 Only text that a user typed goes through here. What a model, a tool or a file says is never
 searched, or it could have files read in the user's name.
@@ -47,11 +47,11 @@ class MentionedFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names by which rules may know it: as mentioned, and the link's target."""
+        """The names by which rules may match the file: as mentioned, and as the link's target."""
         return tuple(dict.fromkeys((os.path.normpath(self.given), str(self.path))))
 
     def part(self) -> FileInput:
-        """Return the part of a prompt that attaches it."""
+        """Return the part of a prompt that attaches the file."""
         url = self.path.as_uri()
         if self.is_dir:
             return FileInput(mime=DIRECTORY_MIME, url=url, filename=self.mention.name)
@@ -65,7 +65,7 @@ class MentionedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def mentions(text: str) -> tuple[Mention, ...]:
-    """Return the distinct mentions of a text, in its order.
+    """Return the distinct mentions in a text, in order.
 
     The `@` follows a blank or a bracket, not a letter, a backtick or another `@`; a full stop,
     comma or bracket that ends the sentence does not belong to the name.
@@ -109,7 +109,7 @@ def _find(mention: Mention, workspace: Workspace) -> MentionedFile | None:
 
 
 def missing_files(text: str, directory: Path) -> tuple[str, ...]:
-    """Return a warning for each mention in `text` that looks like a file and leads to none.
+    """Return a warning for each mention in `text` that looks like a file and does not exist.
 
     A name looks like a file if it has a dot or a slash, and no colon, which names of plugins
     have. It looks at the disk.

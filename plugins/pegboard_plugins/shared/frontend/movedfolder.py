@@ -1,4 +1,4 @@
-"""Checkouts that were moved or renamed, and their sessions, which follow them."""
+"""Checkouts that were moved or renamed, whose sessions move with them."""
 
 import asyncio
 from contextlib import suppress
@@ -17,7 +17,7 @@ MOST_FOLDERS = 1000
 
 
 async def take_sessions(app: App, file: Path, known: dict[str, str], mark: str) -> str:
-    """Make the sessions of the former folders of a checkout those of the App's, and record it.
+    """Move the sessions of a checkout's former folders to the App's folder, and record that.
 
     It returns a note on them, if there are any. A former folder has the same mark in the record
     `known` and does not exist any more.
@@ -40,7 +40,7 @@ def _gone(known: dict[str, str], mark: str) -> list[str]:
 
 
 async def _moved(app: App, old: Path) -> list[Session]:
-    """Move the sessions of a folder and of the folders below it that are there again."""
+    """Move the sessions of a folder, and of its subfolders that exist again."""
     moved = []
     for session in await app.storage.sessions(roots=True):
         folder = Path(session.directory)
@@ -54,7 +54,7 @@ async def _moved(app: App, old: Path) -> list[Session]:
 
 
 def _write(file: Path, known: dict[str, str]) -> None:
-    """Write the record; where it cannot be written, sessions stay where they are."""
+    """Write the record; if that fails, sessions stay where they are."""
     draft = temporary_beside(file)
     with suppress(OSError):
         draft.write_bytes(msgspec.json.encode(dict(list(known.items())[-MOST_FOLDERS:])))

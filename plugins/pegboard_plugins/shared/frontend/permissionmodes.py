@@ -19,7 +19,7 @@ _KEY = "mode"
 
 
 class PermissionMode(msgspec.Struct, frozen=True, kw_only=True):
-    """A mode; calls of tools with one of the `effects` run unasked where no rule asks."""
+    """A mode; tools with one of its `effects` run without a question where no rule asks."""
 
     name: str
     help: str
@@ -51,7 +51,7 @@ def is_for_all(rule: Rule) -> bool:
 
 
 def default_mode(config: Config) -> str:
-    """Return the mode for a user who is there: the configured one, else `ask`.
+    """Return the mode when a user is present: the configured one, else `ask`.
 
     A user who has allowed everything in the configuration is asked no more than before.
     """

@@ -1,4 +1,4 @@
-"""The bundles of a project: folders in it, which act once the user trusts all of their files."""
+"""The bundles of a project: folders that act once the user trusts all of their files."""
 
 import hashlib
 import shlex
@@ -33,7 +33,7 @@ class ProjectBundle(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
     def is_trusted(self, trusted: Mapping[Path, bytes]) -> bool:
-        """Return whether just these files, as they are now, are among the trusted ones."""
+        """Return whether exactly these files, in their current state, are trusted."""
         if self.problem or not self.files:
             return False
         inside = self.folder.resolve()
@@ -64,7 +64,7 @@ class ProjectBundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def project_bundles(worktree: Path) -> Iterator[ProjectBundle]:
-    """Yield the folders of a project that are to be bundles, sorted by place; it blocks."""
+    """Yield the project's folders that claim to be bundles, sorted by path; blocks."""
     root = worktree.resolve()
     found = (path for name in BUNDLE_PLACES for path in _folders(worktree / name))
     for folder in islice(found, MOST_BUNDLES):
@@ -78,7 +78,7 @@ def project_bundles(worktree: Path) -> Iterator[ProjectBundle]:
 def active_bundles(
     places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes], *, taken: set[str]
 ) -> tuple[list[Bundle], list[str]]:
-    """Return the bundles of a project that the user trusts, and a line for each of the others.
+    """Return the trusted bundles of a project, and a line for each of the others.
 
     One whose name is `taken` does not act; it blocks.
     """
@@ -112,7 +112,7 @@ def _folders(place: Path) -> list[Path]:
 
 
 def _files(folder: Path, root: Path) -> tuple[tuple[Path, ...], str]:
-    """Return all files of a folder, or why it cannot be a bundle."""
+    """Return all files of a folder, or the reason why it cannot be a bundle."""
     if not folder.resolve().is_relative_to(root):
         return (), "is a link that leads out of the project; copy the folder"
     found = list(islice((path for path in folder.rglob("*") if path.is_file()), MOST_FILES + 1))

@@ -23,7 +23,7 @@ _PACKAGE = "__init__.py"
 
 
 async def follow_folder(app: App) -> str:
-    """Make the sessions of a checkout's former folder those of the App's, and return a note on it.
+    """Move the sessions of a checkout's former folder to the App's; return a note about that.
 
     A checkout is known by the first line of its reflog, which says when and from where it was
     made, and by the inode of its git directory: another clone or a copy has another.
@@ -37,7 +37,7 @@ async def follow_folder(app: App) -> str:
 
 
 def _mark(place: Workspace) -> str:
-    """Return what a checkout is known by, "" without git and without a commit."""
+    """Return the mark that identifies a checkout, "" without git or a commit."""
     if place.git_dir is None:
         return ""
     try:
@@ -50,7 +50,7 @@ def _mark(place: Workspace) -> str:
 
 
 def _known(file: Path) -> dict[str, str]:
-    """Return the folders of the checkouts that were used, each with what it is known by."""
+    """Return the folders of known checkouts, each with its mark."""
     content, _ = read_bounded(file)
     try:
         return msgspec.json.decode(content, type=dict[str, str])
@@ -59,7 +59,7 @@ def _known(file: Path) -> dict[str, str]:
 
 
 def settings_warnings(app: App) -> tuple[str, ...]:
-    """List the faults of Pegboard's settings and folders, and of git's where they lack trust.
+    """List the faults of Pegboard's settings and folders, and of git's if untrusted.
 
     It reads the names of folders, and some files of those that may be misspelt.
     """
@@ -78,7 +78,7 @@ def settings_warnings(app: App) -> tuple[str, ...]:
 
 
 def unseen_warnings(app: App) -> tuple[str, ...]:
-    """Return a line for the documents that do not count until the user accepts them, if any."""
+    """Return a line for the documents that wait for the user's acceptance; () without any."""
     record = app.places.unseen_documents
     if not record.exists():
         return ()
@@ -117,7 +117,7 @@ def misplaced_below(root: Path) -> Iterator[str]:
 
 
 def _too_deep(folder: Path, packages: str = "") -> Iterator[str]:
-    """Folders within one for code that are no packages, and have code that would be run there."""
+    """Yield the subfolders of a folder for code that hold code but are no packages."""
     for wrong in sorted(folder.glob("*/")):
         if not (wrong / _PACKAGE).exists() and wrong.name != "__pycache__" and _has_ours(wrong):
             what = "plugins" if packages else "tools"
@@ -141,7 +141,7 @@ _REFTABLE_BRANCH = ".invalid"
 
 
 def branch(workspace: Workspace) -> str | None:
-    """Return the branch that is checked out; None without git, and for a detached HEAD."""
+    """Return the checked-out branch; None without git, and for a detached HEAD."""
     if workspace.git_dir is None:
         return None
     head = _read(workspace.git_dir / "HEAD").strip()

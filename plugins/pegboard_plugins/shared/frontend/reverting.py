@@ -1,4 +1,4 @@
-"""Revert: back to a point of a session, forth again, and what cannot be undone.
+"""Revert: move a session back to a point, or forward again, with its files.
 
 Only files that the session has changed are touched, and only those that are still as it has
 left them: what somebody has edited since, what no snapshot has, and what cannot be looked up any
@@ -32,7 +32,7 @@ from pegboard.unstable import (
 
 
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):
-    """The session after going back or forth, and what became of its files.
+    """The session after a revert, and the results for its files.
 
     `warning` says what was left, why, and where copies are; it is "" without any of it.
     """
@@ -45,7 +45,7 @@ class Reverted(msgspec.Struct, frozen=True, kw_only=True):
 async def reverted(
     app: App, session_id: str, message_id: str, part_id: str | None = None
 ) -> Reverted:
-    """Set the session and its files back to before a message, or before a part of one.
+    """Revert the session and its files to before a message, or before a part of one.
 
     The messages stay until the next prompt. A second call moves the point, either way; to the same
     point it tries again the files that could not be put back.
@@ -61,7 +61,7 @@ async def reverted(
 
 
 async def unreverted(app: App, session_id: str) -> Reverted:
-    """Set the session and its files back to before they were reverted.
+    """Undo the revert of the session and its files.
 
     :raises NotFoundError: when there is no such session.
     :raises SessionBusyError: while the session runs.
@@ -77,7 +77,7 @@ async def unreverted(app: App, session_id: str) -> Reverted:
 async def session_diff(
     app: App, session_id: str, *, message_id: str | None = None
 ) -> tuple[FileDiff, ...]:
-    """Return what the ended steps of a session have changed in files, up to where it is reverted.
+    """Return the changes of files by the session's ended steps, up to the point of a revert.
 
     With a user's message, what its answer has changed.
 
@@ -161,7 +161,7 @@ def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Rever
 
 
 def _exchange(turns: Sequence[Turn], message_id: str) -> tuple[Turn, ...]:
-    """Return a message with the answers to it."""
+    """Return a message and the answers to it."""
     found = tuple(
         turn
         for turn in turns
@@ -248,12 +248,12 @@ def _among(replaced: Replaced | None, files: set[Path]) -> Replaced | None:
 
 
 def _names_files(tool: Tool | None) -> bool:
-    """Return whether calls of a tool name each file that they change."""
+    """Return whether a tool's calls name each file that they change."""
     return tool is not None and tool.effect in ("reads", "edits")
 
 
 def _was_killed(part: ToolPart) -> bool:
-    """Return whether the end of the call is not known, so that its changes are unknown."""
+    """Return whether the call's end, and so its changes, is unknown."""
     return isinstance(part.state, Failed) and part.state.error in INTERRUPTED_CALLS
 
 
@@ -271,7 +271,7 @@ def said_of(files: Restored, root: Path) -> str:
 
 
 def copies_of(files: Restored, root: Path) -> str:
-    """Which files the user may have edited while a command changed them, and where copies are."""
+    """Name the files that the user may have edited meanwhile, and the places of copies."""
     if files.replaced is None:
         return ""
     names = ", ".join(_first([shown_path(path, root) for path in files.replaced.paths]))
@@ -316,7 +316,7 @@ def _taken_back(turns: Sequence[Turn], here: Revert | None, there: Revert | None
 def between(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> dict[Path, RestoreWay]:
-    """Each file's change from one point of a session to another; None is its end."""
+    """Return each file's change from one point of a session to another; None is its end."""
     places = [_states(*split(turns, point)) for point in (here, there)]
     return {
         Path(name_of(path)): RestoreWay(before=tree, after=places[1][path])
@@ -348,7 +348,7 @@ def staged_between(
 def _states(
     before: Iterable[PatchPart | Staged], behind: Iterable[PatchPart | Staged]
 ) -> dict[str, str]:
-    """For each path that the session has changed, a tree with its state at a point."""
+    """Return, for each path that the session has changed, a tree with its state at a point."""
     trees = {path: way.after for path, way in total_by_name(before).items()}
     return trees | {path: way.before for path, way in total_by_name(behind).items()}
 

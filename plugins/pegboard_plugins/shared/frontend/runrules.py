@@ -1,4 +1,4 @@
-"""`--allow` and `--deny`: permission rules of one run, chat or batch, which no file contains."""
+"""`--allow` and `--deny`: permission rules for one run, chat or batch."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ _WITHOUT_TOOL = ("external_directory", "doom_loop", "destroy", "protected")
 
 
 def split_rules(text: str) -> Iterator[str]:
-    """Yield the rules of a list that has commas or blanks outside of parentheses between them."""
+    """Split a list of rules at commas and blanks outside of parentheses."""
     depth, rule = 0, ""
     for sign in text:
         depth += (sign == "(") - (sign == ")")
@@ -63,7 +63,7 @@ class RunRules:
         )
 
     def check(self, app: "App") -> None:
-        """Check that each permission that a rule names is one that a tool asks for.
+        """Check that some tool asks for each permission that a rule names.
 
         A rule about a server of tools is not checked: the server may not run here.
 

@@ -1,4 +1,4 @@
-"""The folder that a session works in: another one is refused, and a renamed one is followed."""
+"""The folder of a session: another folder is refused, a renamed one is followed."""
 
 import asyncio
 import shlex
@@ -14,7 +14,7 @@ _SHOWN = 3
 
 
 def require_folder(session: Session, folder: Path) -> None:
-    """Reject a session that works in another folder than this one.
+    """Reject a session that belongs to another folder.
 
     Its paths, its snapshots and the user's approvals are those of its own folder.
 
@@ -41,7 +41,7 @@ def _adopting(folder: Path) -> str:
 
 
 async def gone_folders(app: App) -> dict[Path, int]:
-    """Return the folders with sessions that do not exist, each with the number of its sessions.
+    """Return the missing folders that have sessions, each with the number of sessions.
 
     The folder of the session that was used last comes first.
     """
@@ -50,7 +50,7 @@ async def gone_folders(app: App) -> dict[Path, int]:
 
 
 def gone_note(folders: Mapping[Path, int]) -> str:
-    """Return the sentence that names folders that do not exist, and the way to their sessions."""
+    """Return a sentence that names the missing folders, and how to move their sessions."""
     shown = ", ".join(f"{folder} ({number})" for folder, number in [*folders.items()][:_SHOWN])
     more = f" and {len(folders) - _SHOWN} more" if len(folders) > _SHOWN else ""
     return (

@@ -1,4 +1,4 @@
-"""`!command`: a shell line of the user's own, whose output the model sees.
+"""`!command`: a command line that the user runs, with output that the model sees.
 
 No permission is asked: it is the user who runs the line. What it changes is the user's work, and
 stays when the session is reverted.

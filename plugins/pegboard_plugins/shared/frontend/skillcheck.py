@@ -1,4 +1,4 @@
-"""The check of a `SKILL.md`: why it is not a skill, and which of its settings have no effect."""
+"""The check of a `SKILL.md`: whether it is a valid skill, and which settings are ignored."""
 
 import re
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class SkillCheck(msgspec.Struct, frozen=True):
 
 
 def check_skill(file: Path) -> SkillCheck:
-    """Return the check of a file; it blocks, and nothing of the file runs."""
+    """Check a file without running anything; blocks."""
     content, why = read_bounded(file)
     if why:
         return SkillCheck(f"{SKILL_FILE} {why}")
@@ -50,7 +50,7 @@ def _check(text: str, folder: str) -> SkillCheck:
 
 
 def skill_problem(settings: Mapping[str, object], folder: str) -> str:
-    """Return why the settings in a folder are not those of a skill, empty for those of one."""
+    """Return why the settings in a folder are not a valid skill's, "" if they are."""
     name, description = settings.get("name", folder), settings.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return f"its name {name!r} is not 1 to 64 letters, digits, hyphens and underscores"

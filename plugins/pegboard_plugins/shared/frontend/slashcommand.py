@@ -43,7 +43,7 @@ _Known = TypeVar("_Known")
 
 
 class Filled(msgspec.Struct, frozen=True, kw_only=True):
-    """A template with everything put in; `typed` is what mentions are looked for in."""
+    """An expanded template; `typed` is the part in which mentions count."""
 
     text: str
     typed: str
@@ -179,7 +179,7 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
 async def require_answerer(
     app: App, session_id: str, *, agent: str | None, model: str | None
 ) -> None:
-    """Check that there are an agent and a model for a prompt, before the session stores it.
+    """Check that the agent and the model exist, before the session stores the prompt.
 
     :raises NotFoundError: for an unknown session or agent, with the nearest names.
     :raises ModelNotFoundError: when no provider serves the model, or none is chosen.
@@ -255,7 +255,7 @@ def _output_of(output: str, metadata: Mapping[str, object]) -> str:
 
 
 def _with_arguments(snippet: str, arguments: str) -> str:
-    """Set the arguments as the shell's own parameters before a snippet that uses them.
+    """Pass the arguments as the shell's parameters to a snippet that uses them.
 
     A shell never reads parameters as commands, whatever the user has typed.
     """

@@ -1,4 +1,4 @@
-"""The values unknown to a server: the protocol has numbers there, a field of ours marks them.
+"""Unknown values in JSON, where the protocol requires numbers: an extra field marks them.
 
 An object of the JSON names in `pegboardUnknown` those of its fields that are numbers for nothing.
 A session has in `pegboardEstimate` what its cost lacks. Only a client that asks by a header gets
@@ -21,7 +21,7 @@ _Value = TypeVar("_Value")
 
 
 def for_client(body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Adapt JSON, or lines of it, to the client of a request with these headers."""
+    """Adapt JSON, or lines of JSON, to the client that sent these headers."""
     name, value = ASKS_UNKNOWN
     return body if _OURS not in body or headers.get(name) == value else _FIELDS.sub(b"", body)
 
@@ -39,7 +39,7 @@ def decoded(body: bytes | msgspec.Raw, kind: type[_Value]) -> _Value:
 
 
 def _forget(found: Any) -> None:  # noqa: ANN401 - any JSON
-    """Put None in the place of what an object says that is not known."""
+    """Replace the marked values of objects by None."""
     still = [found]
     while still:
         match still.pop():

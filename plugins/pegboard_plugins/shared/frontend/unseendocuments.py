@@ -23,13 +23,13 @@ _Record = dict[str, list[str]]
 
 
 class UnseenDocuments:
-    """The record in the file at `path`. Its methods block."""
+    """The record of documents that wait for the user, in the file at `path`. Methods block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def note(self, documents: Iterable[Path]) -> None:
-        """Record documents that an agent has changed, as they are now.
+        """Record documents that an agent has changed, with their current content.
 
         A record that cannot be written is logged.
         """
@@ -63,7 +63,7 @@ class UnseenDocuments:
                 yield path, content
 
     def accept(self, seen: Mapping[Path, bytes]) -> None:
-        """Let documents with exactly this content count, since the user has seen it.
+        """Accept documents with exactly this content, since the user has seen it.
 
         :raises OSError: when the record cannot be written.
         """

@@ -1,4 +1,4 @@
-"""Code of what draws on a terminal: Markdown, colours, costs, and the first paint of the chat."""
+"""Code for drawing on a terminal: Markdown, colours, costs, and the chat's first paint."""
 
 from pegboard import late_names
 

@@ -41,7 +41,7 @@ _CODE_ROLES = {
 
 
 class _LeftHeading(Heading):
-    """A heading without a frame: a frame that is as wide as the terminal breaks when it shrinks."""
+    """A heading without a frame, since a frame breaks when the terminal shrinks."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         self.text.justify = "left"
@@ -54,7 +54,7 @@ class _ShortRule(HorizontalRule):
 
 
 class _WholeTable(TableElement):
-    """A table in which a long word goes on in the next row: nothing of it is left out."""
+    """A table that continues a long word in the next row, so that no text is lost."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for table in super().__rich_console__(console, options):
@@ -65,7 +65,7 @@ class _WholeTable(TableElement):
 
 
 class _BareCode(CodeBlock):
-    """Code that begins in the first column, so that it can be copied."""
+    """A code block that starts in the first column, so that it can be copied."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
@@ -110,7 +110,7 @@ def _with_links(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _without_repeated_addresses(tokens: Sequence[Token]) -> list[Token]:
-    """Reduce each link in a line's tokens whose text is its address to the text."""
+    """Reduce links whose text is their address to that text."""
     kept = list(tokens)
     for place in range(len(kept) - 2):
         opening, text, closing = kept[place : place + 3]
@@ -122,12 +122,12 @@ def _without_repeated_addresses(tokens: Sequence[Token]) -> list[Token]:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Made once: making one takes as long as reading a paragraph."""
+    """Return the parser, made once, since making it takes as long as parsing a paragraph."""
     return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
 
 
 def markdown_rows(text: str, width: int, roles: Mapping[str, Style]) -> list[Row]:
-    """Rows of at most `width` columns, without blanks at their ends.
+    """Render Markdown as rows of at most `width` columns, without trailing blanks.
 
     `roles` are the styles of a theme; where there are none, the rows have no colours.
 

@@ -1,4 +1,4 @@
-"""The roles of the tokens of code, as rich finds them."""
+"""The roles of tokens in code, as rich finds them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -29,7 +29,7 @@ _ROLE = "role"
 
 
 def coloured_code(lines: Sequence[str], file: str) -> Iterator[SpanLine]:
-    """Yield each line of a file of this name in spans, all plain where its language is unknown."""
+    """Yield each line of code in spans; all plain if the file's name has no known language."""
     code = "\n".join(lines)
     marked = {kind: Style(meta={_ROLE: role}) for kind, role in CODE_ROLES.items()}
     theme = ANSISyntaxTheme(marked)

@@ -1,4 +1,4 @@
-"""The rows of a drawn diff: which were added or removed, and the tokens of the code in them."""
+"""The colours of a drawn diff: added and removed rows, and the tokens of their code."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
@@ -34,7 +34,7 @@ def coloured_diff(lines: Iterable[SpanLine], diff: str) -> Iterator[SpanLine]:
 
 
 def _coloured(rows: Sequence[SpanLine], file: str) -> Iterator[SpanLine]:
-    """Yield the rows of a hunk; what was removed is read with the lines around it as they were."""
+    """Yield the rows of a hunk with colours; removed rows are read with the old lines around."""
     from pegboard_plugins.shared.terminal.codetokens import coloured_code  # few rows have tokens
 
     signs = [row_sign(row)[1] for row in rows]
@@ -50,7 +50,7 @@ def _coloured(rows: Sequence[SpanLine], file: str) -> Iterator[SpanLine]:
 
 
 def _overlaid(marked: SpanLine, tokens: SpanLine) -> Iterator[Span]:
-    """Yield the text with the roles of its tokens, but for words that are marked as changed."""
+    """Yield the text with the roles of its tokens, except words that are marked as changed."""
     marks, roles = list(reversed(marked)), list(reversed(tokens))
     while marks and roles:
         mark, role = marks.pop(), roles.pop()

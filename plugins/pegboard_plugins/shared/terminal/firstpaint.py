@@ -1,4 +1,4 @@
-"""The first paint: an empty footer, before anything is loaded that it can do without.
+"""The first paint: an empty footer, drawn before anything else is loaded.
 
 What is typed until the chat is there is shown at once, and is the editor's afterwards.
 """
@@ -33,7 +33,7 @@ _READ_BYTES = 4096
 
 
 class _Typed:
-    """Reads what is typed, and shows it behind the prompt, until it is stopped."""
+    """Reads and echoes typed keys behind the prompt until it is stopped."""
 
     def __init__(self, columns: int) -> None:
         self.content = b""
@@ -60,7 +60,7 @@ class _Typed:
 
 
 def _visible_end(content: bytes, room: int) -> str:
-    """Return the end of the typed bytes, as far as it is a single line of letters."""
+    """Return the end of the typed bytes, as far as it is one line of printable letters."""
     written = ""
     for letter in content.decode("utf-8", "ignore"):
         if letter in _RUBOUT:
@@ -73,7 +73,7 @@ def _visible_end(content: bytes, room: int) -> str:
 
 
 class _Footer:
-    """An empty footer; as long as it stands the terminal gives each key as it is."""
+    """An empty footer; while it stands, the terminal passes each key on unchanged."""
 
     def __init__(self) -> None:
         self._before = termios.tcgetattr(sys.stdin)
@@ -119,7 +119,7 @@ def painted() -> Iterator[Callable[[], bytes]]:
 
 
 def main() -> NoReturn:
-    """Run the `pegboard` script: a chat shows its footer before all else is loaded."""
+    """Run the `pegboard` script; a chat draws its footer before everything else loads."""
     if is_limited():
         from pegboard_plugins.shared.terminal.guardian import (
             call_guardian,  # few live under a limit
@@ -137,7 +137,7 @@ def main() -> NoReturn:
 
 
 def write_plain_signs(*streams: TextIO) -> None:
-    """Let the streams write a plain sign, else a question mark, for what they cannot encode."""
+    """Let the streams replace characters that they cannot encode by similar ones, or `?`."""
     for stream in streams:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=SIGNS)

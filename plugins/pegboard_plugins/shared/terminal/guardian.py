@@ -1,4 +1,4 @@
-"""Under a limit of memory a first process sees to it that the program ends, and with a sentence.
+"""A parent process that reports the end of a program without memory in a clear sentence.
 
 Where not even an integer finds room, Python 3.11 may look for the handler of an exception without
 end and lets no other thread run meanwhile; C code of others crashes. The program itself can help
@@ -34,7 +34,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def call_guardian() -> None:
-    """Go on in a child process and wait for its end; go on in this one where no process can start.
+    """Continue in a child process and wait for its end; without a new process, in this one.
 
     The child then has a thread more, which tells that it moves.
     """
