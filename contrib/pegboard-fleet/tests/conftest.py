@@ -11,6 +11,7 @@ from plugins.cli.commands import CommandLine
 from support.tools.worktrees import git
 
 if TYPE_CHECKING:
+    from fleet_servers import Servers
     from fleets import Fleet
     from postgres_server import PostgresServer
 
@@ -25,6 +26,7 @@ import installed  # noqa: E402 - found by the path above
 if installed.absent():
     collect_ignore = [
         "test_fleet.py",
+        "test_job_sessions.py",
         "test_serving.py",
         "test_stopping.py",
         "test_takeover.py",
@@ -51,6 +53,15 @@ async def fleet(line: CommandLine, server: "PostgresServer") -> "AsyncIterator[F
     from fleets import fleet_of
 
     async with fleet_of(line, server.new_url()) as found:
+        yield found
+
+
+@pytest.fixture
+async def servers(fleet: "Fleet", tmp_path: Path) -> "AsyncIterator[Servers]":
+    """Prepare servers for the fleet, none of which has started."""
+    from fleet_servers import servers_of
+
+    async with servers_of(fleet, tmp_path) as found:
         yield found
 
 

@@ -3,169 +3,29 @@
 import asyncio
 import json
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+import signal
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from fleets import Fleet, answer, bash, steps_of, until, waiting_for
+from fleet_servers import (
+    LIMIT_S,
+    Server,
+    Servers,
+    half_an_answer,
+    hearing,
+    new_session,
+    prompt_of,
+    speaking,
+    texts_of,
+)
+from fleets import answer, bash, steps_of, until, waiting_for
 
-from plugins.cli.commands import Process
-from support.models.model_server import Answer, ModelServer, Pause, text
+from support.models.model_server import Answer, ModelServer
 
 pytestmark = pytest.mark.timeout(300)
 
-LIMIT_S = 60.0
 ASKS = {"permission": {"*": "allow", "bash": "ask"}}
-
-
-@dataclass
-class Server:
-    """A server of the fleet, and the events that a client of it has heard."""
-
-    process: Process
-    url: str
-    token: str
-    events: list[dict[str, Any]] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
-
-    def client(self) -> httpx.AsyncClient:
-        """Return a client of it."""
-        headers = {"authorization": f"Bearer {self.token}"}
-        return httpx.AsyncClient(base_url=self.url, headers=headers, timeout=LIMIT_S)
-
-    async def ask(self, method: str, path: str, body: object = None) -> Any:
-        """Return the JSON of an answer, which must be a success."""
-        async with self.client() as client:
-            found = await client.request(method, path, json=body)
-        assert found.is_success, found.text
-        return found.json() if found.content else None
-
-    async def prompt(self, session_id: str, words: str) -> Any:
-        """Send a prompt, and return the answer."""
-        return await self.ask("POST", f"/session/{session_id}/message", _prompt(words))
-
-    async def prompt_async(self, session_id: str, words: str) -> None:
-        """Send a prompt whose answer comes as events."""
-        await self.ask("POST", f"/session/{session_id}/prompt_async", _prompt(words))
-
-    async def hear(self, after: str | None = None) -> None:
-        """Collect the events, until it is cancelled or the server is gone."""
-        headers = {} if after is None else {"last-event-id": after}
-        with suppress(httpx.HTTPError):
-            async with (
-                self.client() as client,
-                client.stream("GET", "/global/event?ids=true", headers=headers) as found,
-            ):
-                async for line in found.aiter_lines():
-                    name, _, value = line.partition(": ")
-                    if name == "id":
-                        self.ids.append(value)
-                    elif name == "data":
-                        self.events.append(json.loads(value)["payload"])
-
-    def heard(self, kind: str) -> list[dict[str, Any]]:
-        """Return the properties of the events of a kind."""
-        return [each["properties"] for each in self.events if each["type"] == kind]
-
-
-def _prompt(words: str) -> dict[str, Any]:
-    return {"parts": [{"type": "text", "text": words}]}
-
-
-@asynccontextmanager
-async def hearing(*servers: Server) -> AsyncIterator[None]:
-    """Let a client of each server hear its events."""
-    tasks = [asyncio.create_task(each.hear()) for each in servers]
-    await until(lambda: all(each.heard("server.connected") for each in servers))
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-@dataclass
-class Servers:
-    """Servers of one fleet, which have one secret."""
-
-    fleet: Fleet
-    secret: Path
-    running: list[Process] = field(default_factory=list)
-
-    async def start(self) -> Server:
-        """Start a server, and wait until it takes requests."""
-        line, log = self.fleet.line, self.secret.with_suffix(f".{len(self.running)}.log")
-        with log.open("wb") as out:
-            process = await line.start(
-                *("serve", "--port", "0", "--fleet", str(self.secret)),
-                stdout=out.fileno(),
-                stderr=out.fileno(),
-            )
-        self.running.append(process)
-        await until(
-            lambda: b"opencode server" in log.read_bytes() or process.returncode is not None
-        )
-        assert process.returncode is None, log.read_text()
-        url = log.read_text().rpartition("listening on ")[2].split()[0]
-        facts = json.loads((line.home / f"state/server-{url.rpartition(':')[2]}.json").read_bytes())
-        return Server(process, url, facts["token"])
-
-    async def pair(self) -> tuple[Server, Server]:
-        """Start two servers that know each other."""
-        one, other = await self.start(), await self.start()
-        await until(lambda: all(map(self._is_followed, (one, other))))
-        return one, other
-
-    def _is_followed(self, server: Server) -> bool:
-        """Return whether another server reads the events of this one."""
-        number = self.running.index(server.process)
-        log = self.secret.with_suffix(f".{1 - number}.log").read_text()
-        return f"the server {server.url} is in the fleet" in log
-
-
-@pytest.fixture
-async def servers(fleet: Fleet, tmp_path: Path) -> AsyncIterator[Servers]:
-    """Prepare a fleet without servers."""
-    (secret := tmp_path / "secret").write_text(secrets.token_hex(32))
-    secret.chmod(0o600)
-    found = Servers(fleet, secret)
-    yield found
-    for process in found.running:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-async def new_session(server: Server) -> str:
-    """Return the id of a new session."""
-    made = await server.ask("POST", "/session", {})
-    return str(made["id"])
-
-
-def half_an_answer(_: dict[str, Any]) -> Answer:
-    """Begin an answer that does not end."""
-    return [*text("half an answer"), Pause()]
-
-
-async def speaking(one: Server, other: Server) -> str:
-    """Return a new session of a server, once a client of the other has heard its answer begin."""
-    session_id = await new_session(one)
-    await one.prompt_async(session_id, "go")
-    await until(lambda: bool(other.heard("message.part.delta")))
-    return session_id
-
-
-def texts_of(turns: list[dict[str, Any]]) -> list[str]:
-    """Return the texts of a session's messages."""
-    return [
-        "".join(part.get("text", "") for part in turn["parts"] if part["type"] == "text")
-        for turn in turns
-    ]
 
 
 async def test_the_text_of_a_running_answer_comes_through_any_server_and_any_can_stop_it(
@@ -284,6 +144,41 @@ async def test_another_server_goes_on_with_the_session_of_one_that_is_killed(
     assert owned == 0
 
 
+async def test_a_server_that_is_stopped_and_wakes_up_leaves_its_session_to_the_one_that_went_on(
+    servers: Servers, tmp_path: Path
+) -> None:
+    gate, started = tmp_path / "gate", tmp_path / "started"
+
+    def script(body: dict[str, Any]) -> Answer:
+        if steps_of(body) == 0:
+            return bash(f"echo $$ >> {started}; {waiting_for(gate)}")
+        return answer("It goes on.")
+
+    async with ModelServer(script) as model:
+        await servers.fleet.ready(model)
+        one, other = await servers.pair()
+        session_id = await new_session(one)
+        async with hearing(other):
+            await one.prompt_async(session_id, "first")
+            await until(lambda: started.exists() and bool(started.read_text()))
+            one.process.send_signal(signal.SIGSTOP)
+            await until(lambda: bool(other.heard("session.idle")))
+            turns = await other.ask("GET", f"/session/{session_id}/message")
+            one.process.send_signal(signal.SIGCONT)
+            tool = Path("/proc", started.read_text().split()[0])
+            await until(lambda: not tool.exists())
+            same = await one.ask("GET", f"/session/{session_id}/message")
+            last_turn = await one.prompt(session_id, "second")
+        ((owned,),) = servers.fleet.rows("SELECT count(*) FROM session WHERE owner IS NOT NULL")
+
+    (call,) = [p["state"] for t in turns for p in t["parts"] if p["type"] == "tool"]
+    assert "interrupted" in call["error"]
+    assert texts_of(turns)[-1] == texts_of([last_turn])[0] == "It goes on."
+    assert same == turns
+    assert len(started.read_text().split()) == 1  # no call was made twice
+    assert owned == 0
+
+
 def _busy(server: Server) -> list[str]:
     """Return the sessions that a client of the server has last heard of as running."""
     last = {each["sessionID"]: each["status"]["type"] for each in server.heard("session.status")}
@@ -301,7 +196,7 @@ async def test_a_server_that_does_not_answer_is_named_and_what_is_stored_can_be_
         servers.fleet.rows("UPDATE fleet_server SET url = 'http://127.0.0.1:1', host = 'away'")
         async with other.client() as client:
             path = f"/session/{session_id}/message"
-            refused = await client.post(path, json=_prompt("more"))
+            refused = await client.post(path, json=prompt_of("more"))
             read = await client.get(path)
 
     assert refused.status_code == 503
