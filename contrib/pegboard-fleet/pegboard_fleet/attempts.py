@@ -5,7 +5,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,12 +59,13 @@ class Sharing:
     """The resources of attempts whose sessions may continue on another worker.
 
     `remote` is a bare repository for the checkpoints of folders. `plugins` and `env` are for the
-    App of each attempt; they open the database.
+    App of each attempt; they open the database. `serve` lets servers reach the sessions of an App.
     """
 
     remote: str
     plugins: tuple[object, ...]
     env: Mapping[str, str]
+    serve: Callable[[App], Awaitable[None]] | None = None
 
 
 class Attempts:
@@ -101,6 +102,8 @@ class Attempts:
         async with App.open(self._folders.of(attempt), self._options(saved)) as app:
             for each in self._rules:
                 each.check(app)
+            if self._sharing is not None and self._sharing.serve is not None:
+                await self._sharing.serve(app)
             if attempt.base is None:
                 await self._set_up(app, attempt)
                 await self._ledger.note(Ready(base=base, **at))  # type: ignore[arg-type]
@@ -198,7 +201,9 @@ class Attempts:
         if saved is None or self._sharing is None:
             return msgspec.structs.replace(options, plugins=(*self._rules, Meter(self._ledger)))
         plugins = (*self._sharing.plugins, *self._rules, Meter(self._ledger, before=saved.save))
-        return msgspec.structs.replace(options, plugins=plugins, env=self._sharing.env)
+        asks = settings.ask and self._sharing.serve is not None
+        env = self._sharing.env
+        return msgspec.structs.replace(options, plugins=plugins, env=env, interactive=asks)
 
     @property
     def _rules(self) -> tuple[RunRules, ...]:

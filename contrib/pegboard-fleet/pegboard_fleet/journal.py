@@ -23,7 +23,10 @@ Status = Literal["done", "failed", "error_infra", "stopped_budget", "timed_out",
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a batch; `repeat` is the number of attempts at each job."""
+    """The settings of a batch; `repeat` is the number of attempts at each job.
+
+    `ask`: permission requests and questions wait for a client of the fleet's servers.
+    """
 
     model: str | None = None
     agent: str | None = None
@@ -34,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     time_limit_s: float = 1800.0
     pause_s: float = 60.0
     auto: bool = False
+    ask: bool = False
     sandbox: str | None = None
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()

@@ -122,9 +122,9 @@ class Fleet:
         done = await self.line("fleet", "submit", jobs, "--batch", "b", *words)
         assert done.code == 0, done.err
 
-    async def work(self, concurrency: int = 4) -> Process:
+    async def work(self, concurrency: int = 4, *options: str) -> Process:
         """Start a worker, and wait until it takes jobs."""
-        words = ("fleet", "worker", "--remote", str(self.remote))
+        words = ("fleet", "worker", "--remote", str(self.remote), *options)
         log = self.line.home / f"worker-{len(self.workers)}.log"
         with log.open("wb") as out:
             process = await self.line.start(

@@ -16,11 +16,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetServer:
-    """A server of a fleet: its id, the name of its machine, and the address that it listens on."""
+    """A server of a fleet: its id, the name of its machine, and the address that it listens on.
+
+    One that `is_worker` runs the sessions of jobs: when it dies, other workers go on with them.
+    """
 
     id: str
     host: str
     url: str
+    is_worker: bool = False
 
 
 class FleetMembership(Protocol):

@@ -78,7 +78,7 @@ def _is_public(route: APIRoute) -> bool:
 def forwarding(app: FastAPI, state: ServerState) -> ASGIApp:
     """Wrap the application so that it forwards requests to other servers of its fleet."""
     handlers = {
-        PegboardError: _answer_error,
+        PegboardError: answer_error,
         HTTPException: _unknown,
         ClientDisconnect: _broken_off,
     }
@@ -94,7 +94,7 @@ def application(state: ServerState) -> FastAPI:
     app.state.plugins = {}
     for router in app.state.routers:
         app.include_router(router)
-    app.add_exception_handler(PegboardError, _answer_error)
+    app.add_exception_handler(PegboardError, answer_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _unknown)
     app.add_exception_handler(ClientDisconnect, _broken_off)
@@ -102,7 +102,8 @@ def application(state: ServerState) -> FastAPI:
     return app
 
 
-async def _answer_error(_request: Request, error: Exception) -> Response:
+async def answer_error(_request: Request, error: Exception) -> Response:
+    """Answer with an error of Pegboard's, in the protocol's form."""
     assert isinstance(error, PegboardError)
     return failure(error)
 

@@ -218,17 +218,22 @@ class ServerFleet:
         return next(found, None)
 
     def elsewhere(self, app: App) -> Elsewhere:
-        """Return what runs and waits in an App's project on other servers."""
+        """Return what runs and waits in an App's project on other servers, and on workers."""
         place, project = str(app.workspace.directory), app.workspace.project_id
-        running = (pair for peer in self._peers.values() for pair in peer.running.items())
+        running = [
+            (id_, each.status)
+            for peer in self._peers.values()
+            for id_, each in peer.running.items()
+            if peer.server.is_worker or each.directory == place
+        ]
         waiting = [
             each
             for peer in self._peers.values()
             for each in peer.waiting.values()
-            if each.project == project
+            if peer.server.is_worker or each.project == project
         ]
         return Elsewhere(
-            statuses={id_: each.status for id_, each in running if each.directory == place},
+            statuses=dict(running),
             permissions=tuple(x.request for x in waiting if x.kind == "permission.asked"),
             questions=tuple(x.request for x in waiting if x.kind == "question.asked"),
         )
@@ -261,6 +266,8 @@ class ServerFleet:
                 peer.relay.cancel()
             _log.info("the server %s has left the fleet", peer.server.url)
             for session_id, place in peer.running.items():
+                if peer.server.is_worker:
+                    continue  # another worker goes on with it
                 self._start(self._take_over(session_id, place), f"take over {session_id}")
 
     async def _relay(self, peer: _Peer) -> None:

@@ -31,13 +31,13 @@ from pegboard_plugins.server.serverstate import ServerState, asked_directory, na
 from pegboard_plugins.server.waiting import wait_for
 from pegboard_plugins.shared.frontend import ASKS_UNKNOWN
 
-_SESSION = re.compile(r"(?:/pegboard)?/session/(ses_[0-9A-Za-z]+)(/.*)?")
-_REQUEST = re.compile(r"/(?:permission|question)/([^/]+)/(?:reply|reject)")
+SESSION_PATH = re.compile(r"(?:/pegboard)?/session/(ses_[0-9A-Za-z]+)(/.*)?")
+REQUEST_PATH = re.compile(r"/(?:permission|question)/([^/]+)/(?:reply|reject)")
 _ASKS = "/question"
 """The path behind a session's for a question of the client itself, which waits for it here."""
 _PROMPTS = ("/message", "/prompt_async")
-_DIRECTORY = "x-opencode-directory"
-_PASSED_ON = ("accept", "content-type", "user-agent", _DIRECTORY, ASKS_UNKNOWN[0])
+DIRECTORY_HEADER = "x-opencode-directory"
+_PASSED_ON = ("accept", "content-type", "user-agent", DIRECTORY_HEADER, ASKS_UNKNOWN[0])
 _RETURNED = ("content-type", "link", "x-next-cursor", "access-control-expose-headers")
 
 
@@ -91,7 +91,10 @@ class Forwarder:
         if fleet is None or scope["type"] != "http" or FORWARDED in Headers(scope=scope):
             await self._app(scope, receive, send)
             return
-        waiting, session = _REQUEST.fullmatch(scope["path"]), _SESSION.fullmatch(scope["path"])
+        waiting, session = (
+            REQUEST_PATH.fullmatch(scope["path"]),
+            SESSION_PATH.fullmatch(scope["path"]),
+        )
         if waiting and (server := fleet.asked_in(waiting[1])):
             call = await self._call(Request(scope, receive), "", "")
             try:
@@ -110,7 +113,7 @@ class Forwarder:
         body = await request.body()
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         if session_id and not named_directory(request):
-            headers[_DIRECTORY] = quote(str(asked_directory(request, self._state)))
+            headers[DIRECTORY_HEADER] = quote(str(asked_directory(request, self._state)))
         if may_not_approve(request):
             headers[MAY_NOT_APPROVE] = "1"
         call = _Forwarded(request.scope, body, session_id, rest, headers=headers)
@@ -126,15 +129,18 @@ class Forwarder:
     ) -> None:
         """Let the session's server answer, and when it dies the one that goes on.
 
+        A session of a worker goes on on another worker, and never here.
+
         :raises PeerError: when a server lives and does not answer, or has died with the request.
         """
         until, was_lost = time.monotonic() + TAKEN_OVER_WITHIN_S, False
-        while (server := await fleet.membership.owner(call.session_id)) is not None:
+        worker: FleetServer | None = None
+        while server := await fleet.membership.owner(call.session_id) or worker:
             try:
                 response = await self._ask(fleet, server, call)
             except _LostError as lost:
-                was_lost = True
-                if call.method == "GET":
+                was_lost, worker = True, server if server.is_worker else None
+                if call.method == "GET" and worker is None:
                     break  # the database has the answer
                 if call.message_id is not None and await self._is_stored(call):
                     if call.rest == "/prompt_async":

@@ -18,6 +18,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from pegboard import AppOptions, InvalidInputError
 from pegboard.app import UserFolders
@@ -98,19 +99,19 @@ async def serve(
     _check(settings, credentials)
     if credentials.token is None:
         _log.warning("no password: every program on this machine can use this server")
-    with _listening(settings) as listener:
+    with listening(settings) as listener:
         port = listener.getsockname()[1]
         url = _url(settings.host, port)
         places = _places(settings, env)
         state = _state(settings, places, port)
         own = FleetServer(
-            id=secrets.token_hex(8), host=socket.gethostname(), url=_fleet_url(settings, port)
+            id=secrets.token_hex(8), host=socket.gethostname(), url=fleet_url(settings, port)
         )
         if settings.secret is not None:
             credentials = replace(credentials, fleet=token_of(settings.secret, own.id))
         policy = AccessPolicy(
             credentials=credentials,
-            hosts=_hosts(settings, port),
+            hosts=hosts_of(settings, port),
             origins=frozenset(settings.origins),
             admits=state.terminals.admits,
             door=state.door,
@@ -145,21 +146,8 @@ async def _run(
     announce: Callable[[], Awaitable[RuntimeFile]],
 ) -> None:
     app = application(state)
-    config = uvicorn.Config(
-        Guard(forwarding(app, state), policy),
-        http=BoundedProtocol,
-        ws="websockets-sansio",
-        ws_max_size=LONGEST_TYPED_BYTES,
-        ws_per_message_deflate=False,
-        lifespan="off",
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        backlog=ACCEPTED_AT_ONCE,
-        timeout_graceful_shutdown=STOP_WITHIN_S,
-    )
     asyncio.get_running_loop().set_exception_handler(AcceptFailures())
-    server = _Server(config, state, announce)
+    server = _Server(config_of(Guard(forwarding(app, state), policy)), state, announce)
     sweeping = asyncio.create_task(state.pool.sweep(), name="sweep")
     try:
         await add_plugin_routes(app, state)
@@ -171,6 +159,23 @@ async def _run(
         sweeping.cancel()
         await asyncio.gather(sweeping, return_exceptions=True)
         await state.aclose()
+
+
+def config_of(app: ASGIApp) -> uvicorn.Config:
+    """Return the settings of uvicorn for a server."""
+    return uvicorn.Config(
+        app,
+        http=BoundedProtocol,
+        ws="websockets-sansio",
+        ws_max_size=LONGEST_TYPED_BYTES,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        backlog=ACCEPTED_AT_ONCE,
+        timeout_graceful_shutdown=STOP_WITHIN_S,
+    )
 
 
 class _Server(uvicorn.Server):
@@ -291,7 +296,7 @@ def _check(settings: ServerSettings, credentials: Credentials) -> None:
         )
 
 
-def _hosts(settings: ServerSettings, port: int) -> frozenset[str]:
+def hosts_of(settings: ServerSettings, port: int) -> frozenset[str]:
     """Return the allowed values of a `Host` header."""
     own = ["127.0.0.1", "localhost", "[::1]"] if is_loopback(settings.host) else []
     names = {*own, _in_url(settings.host), *settings.known_hosts}
@@ -301,7 +306,7 @@ def _hosts(settings: ServerSettings, port: int) -> frozenset[str]:
     return frozenset(with_port | as_given | (names if port == _PLAIN_HTTP else set()))
 
 
-def _fleet_url(settings: ServerSettings, port: int) -> str:
+def fleet_url(settings: ServerSettings, port: int) -> str:
     """Return the address of this server for the others of its fleet.
 
     :raises InvalidInputError: when it has none.
@@ -325,7 +330,11 @@ def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _listening(settings: ServerSettings) -> socket.socket:
+def listening(settings: ServerSettings) -> socket.socket:
+    """Return the socket of a server.
+
+    :raises InvalidInputError: when the address cannot be listened on.
+    """
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     # With its protocol named: asyncio sends small answers at once for such sockets only.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -37,7 +37,7 @@ class Member:
     """An open App, the task that forwards its events, and its running sessions.
 
     `users` are the requests and turns that work with it. `outdated`: the user's settings
-    have changed since it was opened.
+    have changed since it was opened. `adopted`: another part of the program closes it.
     """
 
     app: App
@@ -45,6 +45,7 @@ class Member:
     used_at: float
     users: int = 0
     outdated: bool = False
+    adopted: bool = False
     statuses: dict[str, SessionStatus] = field(default_factory=dict)
 
     @property
@@ -61,11 +62,11 @@ class Member:
 class Pool:
     """The Apps by directory, with their tasks.
 
-    `on_open` gets each App before it is used.
+    `on_open` gets each App before it is used. Without `running` no session is recorded as running.
     """
 
     def __init__(
-        self, options: Callable[[], AppOptions], feed: EventFeed, running: RunningSessions
+        self, options: Callable[[], AppOptions], feed: EventFeed, running: RunningSessions | None
     ) -> None:
         self.on_open: Callable[[App], Awaitable[None]] | None = None
         self._options = options
@@ -97,6 +98,24 @@ class Pool:
             raise
         member.used_at = time.monotonic()
         return member.app
+
+    async def adopt(self, app: App) -> None:
+        """Take an App that another part of the program has opened, until that part closes it."""
+        place = app.workspace.directory
+        task = asyncio.create_task(self._joined(app), name=f"adopt {place}")
+        self._opening[place] = task
+        member = await task
+        member.adopted = True
+
+        def forget(_: "asyncio.Task[None]") -> None:
+            if self._opening.get(place) is task:
+                del self._opening[place]
+
+        member.relay.add_done_callback(forget)
+
+    def is_adopted(self, app: App) -> bool:
+        """Return whether another part of the program has opened an App, and closes it."""
+        return any(member.app is app and member.adopted for member in self.members())
 
     def members(self) -> tuple[Member, ...]:
         """Return the open Apps."""
@@ -201,8 +220,7 @@ class Pool:
                 await app.aclose()
                 raise
         followed = await follow_folder(app)
-        statuses: dict[str, SessionStatus] = {}
-        relay = asyncio.create_task(self._relay(app, statuses), name=f"relay {directory}")
+        member = await self._joined(app)
         missing = left_out(app, names=len(app.untrusted))
         for warning in (
             *filter(None, [followed]),
@@ -211,6 +229,12 @@ class Pool:
             *settings_warnings(app),
         ):
             _log.warning("%s", warning)
+        return member
+
+    async def _joined(self, app: App) -> Member:
+        statuses: dict[str, SessionStatus] = {}
+        work = self._relay(app, statuses)
+        relay = asyncio.create_task(work, name=f"relay {app.workspace.directory}")
         await asyncio.sleep(0)  # the relay listens before anybody uses the App
         return Member(app=app, relay=relay, used_at=time.monotonic(), statuses=statuses)
 
@@ -228,7 +252,7 @@ class Pool:
                     self._feed.say("server.resync", {"missed": missed}, directory=Path(place))
                 for event in batch:
                     _note(event, statuses)
-                if app.config.resume_on_restart:
+                if app.config.resume_on_restart and self._running is not None:
                     await self._running.note(batch, app.workspace.directory)
                 shown = self._frames(batch, repeats, place)
                 await self._feed.publish_all(shown, directory=place, project=project)

@@ -149,7 +149,7 @@ Followed = Annotated[App, Depends(app_of)]
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A session, and the App that runs it: the one of the session's own directory."""
+    """A session, and the App that runs it: the one of the session's own directory, or adopted."""
 
     app: App
     session: Session
@@ -167,6 +167,9 @@ async def session_of(app: App, session_id: str) -> Session:
 
 
 async def _place(sessionID: str, app: Here, state: Served) -> AsyncIterator[OpenSession]:
+    if state.pool.is_adopted(app):  # the session may have begun in another folder
+        yield OpenSession(app, await app.session(sessionID))
+        return
     session = await session_of(app, sessionID)
     directory = Path(session.directory)
     if directory != app.workspace.directory and await asyncio.to_thread(directory.is_dir):
@@ -179,8 +182,9 @@ AtSession = Annotated[OpenSession, Depends(_place)]
 """The session that the path names; 404 when there is none in the project."""
 
 
-async def _working(opened: AtSession) -> OpenSession:
-    require_folder(opened.session, opened.app.workspace.directory)
+async def _working(opened: AtSession, state: Served) -> OpenSession:
+    if not state.pool.is_adopted(opened.app):
+        require_folder(opened.session, opened.app.workspace.directory)
     return opened
 
 

@@ -19,8 +19,11 @@ LOOK_EVERY_S = 0.2
 def ask_once(state: ServerState, opened: OpenSession) -> None:
     """Ask about the project's code, if it has any without a decision in its present form.
 
-    The turn does not wait for the answer; until there is one, the code does not run.
+    The turn does not wait for the answer; until there is one, the code does not run. An App that
+    is adopted stays as it was opened.
     """
+    if state.pool.is_adopted(opened.app):
+        return
     directory = opened.app.workspace.directory
     about = (directory, opened.app.trust.key)
     if opened.app.untrusted and about not in state.asked_about:

@@ -168,3 +168,19 @@ async def test_a_body_that_does_not_come_is_not_waited_for(monkeypatch: pytest.M
         await Guard(app, policy)(scope, never, send)
 
     assert refused.value.status_code == 408
+
+
+async def test_an_app_of_another_part_of_the_program_is_served_until_that_part_closes_it(
+    opened: Opened,
+) -> None:
+    folder = opened.folder("job")
+    async with await App.open(folder, opened.options) as app:
+        await opened.pool.adopt(app)
+        same = await opened.pool.app(folder)
+        adopted = opened.pool.is_adopted(app)
+    async with asyncio.timeout(LIMIT_S):
+        while opened.open():  # noqa: ASYNC110 - a closing tells nobody
+            await asyncio.sleep(0.01)
+
+    assert same is app
+    assert adopted

@@ -22,7 +22,7 @@ from pegboard_plugins.server.feed import (
     EventFrame,
     FeedListener,
 )
-from pegboard_plugins.server.lifecycle import UNHEARD_MS, ServerSettings, _listening
+from pegboard_plugins.server.lifecycle import UNHEARD_MS, ServerSettings, listening
 from pegboard_plugins.server.sse import HEARTBEAT_S
 from support.wire.served import Served, served
 
@@ -363,7 +363,7 @@ def test_a_killed_server_loses_nothing_that_it_acknowledged(model_port, tmp_path
 
 
 def test_a_client_that_is_switched_off_is_noticed(tmp_path):
-    with _listening(ServerSettings(directory=tmp_path, options=AppOptions(), port=0)) as listener:
+    with listening(ServerSettings(directory=tmp_path, options=AppOptions(), port=0)) as listener:
         listener.listen()
         with socket.create_connection(listener.getsockname()), listener.accept()[0] as accepted:
             limit_ms = accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)

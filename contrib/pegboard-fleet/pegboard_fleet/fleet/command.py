@@ -7,7 +7,7 @@ import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -99,6 +99,11 @@ async def _init(role: str | None) -> None:
 @click.option("--batch", "name", type=_Name(), help="The name of the batch; by default a new one.")
 @_POOL
 @settings_options
+@click.option(
+    "--ask",
+    is_flag=True,
+    help="Let permission requests wait for clients of the fleet's servers; see `worker --secret`.",
+)
 def submit(jobs: Path, name: str | None, pool: str, **settings: Any) -> None:  # noqa: ANN401 - click's own types
     """Let a pool of workers run the jobs of the file JOBS, and print the batch's name.
 
@@ -141,26 +146,49 @@ async def _submit(jobs: tuple[Job, ...], name: str, pool: str, settings: Setting
     show_default=True,
     help="The folder in which jobs work.",
 )
-def worker(pool: str, concurrency: int, remote: str, work: Path) -> None:
+@click.option(
+    "--secret",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Let clients of `pegboard serve --fleet FILE` work with the sessions of jobs, too.",
+)
+@click.option(
+    "--hostname",
+    default="127.0.0.1",
+    show_default=True,
+    help="With --secret, the address of this machine for the servers.",
+)
+def worker(  # noqa: PLR0913 - the options of a command
+    *, pool: str, concurrency: int, remote: str, work: Path, secret: Path | None, hostname: str
+) -> None:
     """Take jobs from a pool, until it is drained or stopped; others go on with what it leaves.
 
     Exit codes: 0 drained or stopped, 1 the database stayed away, 75 it was taken for dead and must
     be started again.
     """
-    run_async(_worker(pool, concurrency, remote, work.absolute()))
+    place = None if secret is None else (secret, hostname)
+    run_async(_worker(pool, concurrency, remote, work.absolute(), place))
 
 
-async def _worker(pool: str, concurrency: int, remote: str, work: Path) -> NoReturn:
-    async with _database() as (database, url):
+async def _worker(
+    pool: str, concurrency: int, remote: str, work: Path, place: tuple[Path, str] | None
+) -> NoReturn:
+    async with AsyncExitStack() as stack:
+        database, url = await stack.enter_async_context(_database())
         from pegboard_fleet.fleet.queue import Queue
         from pegboard_fleet.fleet.storage import SharedDatabase
         from pegboard_fleet.fleet.worker import Worker, WorkerSettings
 
-        settings = WorkerSettings(
-            url=url, pool=pool, concurrency=concurrency, remote=remote, root=work
-        )
         shared = SharedDatabase()
         storage = await shared.open(url)
+        server = None
+        if place is not None:
+            from pegboard_plugins.server.jobserver import job_server  # 0.5 s that others save
+
+            server = await stack.enter_async_context(job_server(*place, os.environ))
+        settings = WorkerSettings(
+            url=url, pool=pool, concurrency=concurrency, remote=remote, root=work, server=server
+        )
         running = Worker(settings, database, await Queue.of(database, url), shared)
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, running.stop)

@@ -1,6 +1,8 @@
 # ruff: noqa: S608 - conditions are our own words
 """The servers of a fleet: who runs which session, by the leases of their processes."""
 
+from typing import Any
+
 from pegboard_postgres.storage import PostgresStorage
 from pegboard_postgres.workers import ALIVE
 
@@ -16,11 +18,18 @@ _PUT = (
 )
 # One that was stopped and wakes up has its row of `worker` again.
 _FORGET = "DELETE FROM fleet_server WHERE NOT EXISTS(SELECT 1 FROM worker WHERE id = owner)"
+_IS_WORKER = "EXISTS(SELECT 1 FROM fleet_worker AS w WHERE w.owner = fleet_server.owner)"
 _OTHERS = (
-    f"SELECT DISTINCT server, host, url FROM fleet_server WHERE server <> %s AND EXISTS({ALIVE})"
+    f"SELECT DISTINCT server, host, url, {_IS_WORKER} FROM fleet_server "
+    f"WHERE server <> %s AND EXISTS({ALIVE})"
 )
 _OWNER = f"{_OTHERS} AND owner = (SELECT owner FROM session WHERE id = %s)"
 _LEAVE = "DELETE FROM fleet_server WHERE server = %s"
+
+
+async def put_server(database: FleetDatabase, owner: str, server: FleetServer) -> None:
+    """Store that sessions which a process claims run on a server; `owner` is the process."""
+    await database.run(_PUT, owner, server.id, server.host, server.url)
 
 
 class ServerMembership:
@@ -42,7 +51,7 @@ class ServerMembership:
         :raises StorageError: when the database cannot be used.
         """
         await self._database.run(_FORGET)
-        await self._put(self._storage.own)
+        await put_server(self._database, self._storage.own, self._server)
 
     async def add(self, app: App) -> None:
         """Record that sessions which this App claims run on this server.
@@ -55,17 +64,17 @@ class ServerMembership:
                 f"servers of a fleet share; set {VARIABLE}",
                 key=VARIABLE,
             )
-        await self._put(app.storage.own)
+        await put_server(self._database, app.storage.own, self._server)
 
     async def owner(self, session_id: str) -> FleetServer | None:
         """Return the other living server that runs the session."""
         rows = await self._database.run(_OWNER, self._server.id, session_id)
-        return next((FleetServer(id=id_, host=host, url=url) for id_, host, url in rows), None)
+        return next(map(_server_of, rows), None)
 
     async def others(self) -> tuple[FleetServer, ...]:
         """Return the other living servers."""
         rows = await self._database.run(_OTHERS, self._server.id)
-        return tuple(FleetServer(id=id_, host=host, url=url) for id_, host, url in rows)
+        return tuple(map(_server_of, rows))
 
     async def aclose(self) -> None:
         """Leave the fleet."""
@@ -75,5 +84,7 @@ class ServerMembership:
             finally:
                 await self._storage.aclose()
 
-    async def _put(self, owner: str) -> None:
-        await self._database.run(_PUT, owner, self._server.id, self._server.host, self._server.url)
+
+def _server_of(row: tuple[Any, ...]) -> FleetServer:
+    id_, host, url, is_worker = row
+    return FleetServer(id=id_, host=host, url=url, is_worker=is_worker)

@@ -8,10 +8,9 @@ import socket
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TextIO
-
-import msgspec
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from pegboard.display import escape_controls
 from pegboard.errors import PegboardError, StorageError
@@ -21,9 +20,13 @@ from pegboard_fleet.fleet.database import FleetDatabase
 from pegboard_fleet.fleet.jobs import JobKey, TakenJob, has_ended, withdrawn_of
 from pegboard_fleet.fleet.ledger import SharedLedger
 from pegboard_fleet.fleet.queue import Queue
+from pegboard_fleet.fleet.servers import put_server
 from pegboard_fleet.fleet.storage import SharedAccess, SharedDatabase
 from pegboard_fleet.fleet.watch import FleetWatch
 from pegboard_fleet.folders import Folders
+
+if TYPE_CHECKING:
+    from pegboard_plugins.server.jobserver import JobServer
 
 _AGAIN_S = 0.25
 _STOP_LIMIT_S = 15.0
@@ -31,10 +34,12 @@ _STOP_LIMIT_S = 15.0
 Ending = Literal["drained", "stopped", "lost", "failed"]
 
 
-class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
     """The settings of a worker; `root` is the folder in which its own folder is.
 
-    `url` is the address of the database, and `remote` the repository of checkpoints.
+    `url` is the address of the database, and `remote` the repository of checkpoints. By `server`
+    the servers of the fleet reach the sessions of jobs.
     """
 
     url: str
@@ -42,6 +47,7 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int
     remote: str
     root: Path
+    server: "JobServer | None" = None
 
 
 class Worker:
@@ -71,6 +77,8 @@ class Worker:
         lock = await asyncio.to_thread(_own_folder, self._root)
         watch = FleetWatch(self._settings.url, self._queue, self.own, self._settings.pool)
         await watch.register(self._settings.concurrency)
+        if self._settings.server is not None:
+            await put_server(self._database, self.own, self._settings.server.own)
         await self._queue.work(
             self.own, self._settings.pool, self._settings.concurrency, self._work
         )
@@ -179,6 +187,7 @@ class Worker:
             remote=self._settings.remote,
             plugins=(SharedAccess(self._shared),),
             env=SharedAccess.env(os.environ),
+            serve=None if self._settings.server is None else self._settings.server.add,
         )
         attempts = Attempts(self._root, SharedLedger(job), folders=self._folders, sharing=sharing)
         while True:
