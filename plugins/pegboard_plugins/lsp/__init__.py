@@ -1,4 +1,4 @@
-"""The lsp tool, and the errors that a language server finds in what a tool has changed."""
+"""The lsp tool, and the errors that language servers report in changed files."""
 
 import asyncio
 import os
@@ -77,7 +77,7 @@ _TOLD = StashKey[set[str]]()
 
 
 async def _may_ask(context: PermissionContext, operation: Operation, filePath: str) -> Path:
-    """Return the file with links resolved, once its server may be asked."""
+    """Return the file with links resolved, once asking its server is allowed."""
     given = named_path(context, filePath)
     path = await context.require_path(given)
     # The server reads the file and tells what is in it.
@@ -88,7 +88,7 @@ async def _may_ask(context: PermissionContext, operation: Operation, filePath: s
 
 
 def _may_show(context: ToolContext, path: str) -> bool:
-    """Return whether `read` would show this file without a question."""
+    """Return whether `read` would show this file without asking."""
     real = resolved_path(path)
     session = context.session
     return Path(real).is_relative_to(context.worktree) and all(
@@ -167,7 +167,7 @@ async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> L
 
 @hookimpl(trylast=True, timeout_s=HOOK_S)
 async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolResult | None:
-    """Add to the answer the errors in the changed files, after they are formatted.
+    """Add the errors in the changed files to the result, after the files are formatted.
 
     New errors in other files that the server has open are added too.
     """
@@ -194,7 +194,7 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
 
 
 async def _errors(context: ToolContext, refused: list[str]) -> "tuple[_Found, _Found]":
-    """Return the errors in the first changed files, and new ones elsewhere, if known in time.
+    """Return the errors in the first changed files, and new ones in others, if known in time.
 
     `refused` receives the reasons why programs of the project do not run.
     """
@@ -220,7 +220,7 @@ async def _errors(context: ToolContext, refused: list[str]) -> "tuple[_Found, _F
 async def _launches(
     context: ToolContext, paths: Iterable[Path], env: Mapping[str, str], refused: list[str]
 ) -> list[tuple[Launch, list[Path]]]:
-    """Each server of the files, with its files."""
+    """Return the servers of the files, each with its files."""
     found: dict[tuple[str, Path], tuple[Launch, list[Path]]] = {}
     for path in paths:
         try:
@@ -298,7 +298,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
 
 
 def _seen(session: SessionView) -> list[bool]:
-    """Return whether the tool can answer during the prompt that is answered, once it is known."""
+    """Return whether the tool can answer during the current prompt; [] while that is unknown."""
     return _seen_in(session.id, session.turns[-1].prompt_id) if session.turns else []
 
 

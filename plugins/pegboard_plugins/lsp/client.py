@@ -88,7 +88,7 @@ class LSPClient(LanguageClient):
 
 
 class Protocol(JsonRPCProtocol):
-    """The messages of the Language Server Protocol, without what pygls does as a server.
+    """The client side of the Language Server Protocol, over pygls' messages.
 
     `unanswered` requests had no answer in time, and nothing has come since the first.
     """
@@ -136,7 +136,7 @@ class Protocol(JsonRPCProtocol):
             self._result_types.pop(number, None)
 
     async def take(self, body: bytes) -> None:
-        """Do what a message of the server's asks for.
+        """Handle a message from the server.
 
         :raises ValueError: for what is no message.
         """
@@ -171,7 +171,7 @@ class Protocol(JsonRPCProtocol):
 
 
 class _Outlet:
-    """The writer of pygls: BrokenPipeError is the one error that it lets through."""
+    """The writer for pygls, which fails with no error other than BrokenPipeError."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -210,7 +210,7 @@ def _unlike_the_protocol(message: Mapping[str, Any]) -> object | None:
 
 
 def _converter() -> cattrs.Converter:
-    """lsprotocol's, but for two things that real servers send and it refuses."""
+    """Return lsprotocol's converter, which also accepts two irregularities of real servers."""
     converter = get_converter()
     converter.register_structure_hook(types.Position, _position)
     converter.register_structure_hook(types.ServerCapabilities, _capabilities)
@@ -227,7 +227,7 @@ def _capabilities(given: Mapping[str, Any], _: type[Any]) -> types.ServerCapabil
 
 
 def _position(given: Mapping[str, float], _: type[Any]) -> types.Position:
-    """Parse a position, also one that means "the end" by a number that is too large."""
+    """Parse a position; a too large number for "the end" becomes the end."""
     line, character = (
         int(min(max(given[name], 0), UINTEGER_MAX_VALUE)) for name in ("line", "character")
     )

@@ -1,4 +1,4 @@
-"""The language servers that are known, and which of them a file belongs to."""
+"""The known language servers, and the server for each file."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -24,7 +24,7 @@ MOST_LOOKED_AT = 2_000
 
 
 class Language(msgspec.Struct, frozen=True, kw_only=True):
-    """A server with the files that it is for.
+    """A server and its files.
 
     `languages` maps a file's suffix to the protocol's name of its language. The server's root
     is the nearest folder with one of `markers`. `runs_project_code`: it runs programs that the
@@ -139,7 +139,7 @@ KNOWN = (
 
 
 def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
-    """Yield the configuration's own servers, then the known ones with its changes."""
+    """Yield the configuration's own servers, then the known ones with the configured changes."""
     known = {language.name: language for language in KNOWN}
     for name, settings in said.items():
         if name not in known and not settings.disabled and settings.command:
@@ -209,7 +209,7 @@ def can_answer(search: "ProgramSearch", said: Mapping[str, LspConfig]) -> bool:
 
 
 def _program(language: Language, path: Path, search: "ProgramSearch") -> "FoundProgram":
-    """Its program on the PATH; of one that is named, the nearest of the project's own first."""
+    """Return the server's program on the PATH; of a named one, the project's nearest first."""
     if language.runs_project_code and not search.trusted_by_user:
         return pegboard.processes.FoundProgram()
     return search.find(language.command, near=path if language.named else None)

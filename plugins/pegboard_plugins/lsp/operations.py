@@ -1,4 +1,4 @@
-"""The questions to a language server, and its answers as lines for a model."""
+"""The queries to a language server, with answers as lines for a model."""
 
 import os
 import re
@@ -34,7 +34,7 @@ class SymbolPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def hover(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return what the server knows of the symbol at the position."""
+    """Return the server's information about the symbol at the position."""
     params = types.HoverParams(*await _asked(server, question))
     found = await server.client.text_document_hover_async(params)
     text = _hover_text(found.contents) if found else ""
@@ -56,7 +56,7 @@ async def implementation(server: LanguageServer, question: SymbolPlace) -> list[
 
 
 async def references(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return where the symbol is used, its definition included."""
+    """Return the uses of the symbol, its definition included."""
     context = types.ReferenceContext(include_declaration=True)
     params = types.ReferenceParams(context, *await _asked(server, question))
     found = await server.client.text_document_references_async(params)
@@ -147,7 +147,7 @@ def _placed(
     found: types.Location | Sequence[types.Location] | Sequence[types.LocationLink] | None,
     question: SymbolPlace,
 ) -> list[str]:
-    """Each place with the line that stands there, if that may be shown."""
+    """Return each place with its line, if the line may be shown."""
     texts: dict[str, list[str] | None] = {}
     placed = []
     for each in [found] if isinstance(found, types.Location) else found or ():
@@ -172,7 +172,7 @@ def _start(found: types.Location | types.LocationLink) -> tuple[str, types.Posit
 def _hover_text(
     contents: types.MarkupContent | types.MarkedString | Sequence[types.MarkedString],
 ) -> str:
-    """Return the contents of a hover, in their order."""
+    """Return the text of a hover, in its order."""
     if isinstance(contents, str | types.MarkupContent | types.MarkedStringWithLanguage):
         return (contents if isinstance(contents, str) else contents.value).strip()
     return "\n\n".join(filter(None, map(_hover_text, contents)))

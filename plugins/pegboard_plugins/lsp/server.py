@@ -41,7 +41,7 @@ _LEAST_PATIENCE_S = 0.3
 
 
 class LanguageServer:
-    """A server that was started by `start`; `alive` until it ends, is closed, idle or too big."""
+    """A running server; `alive` until it ends, is closed, idles too long or grows too big."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class LanguageServer:
 
     @property
     def alive(self) -> bool:
-        """It can be asked."""
+        """Whether the server can be asked."""
         return self._process.returncode is None and not any(task.done() for task in self._tasks)
 
     @property
@@ -183,7 +183,7 @@ class LanguageServer:
         return found
 
     async def aclose(self) -> None:
-        """End the server: asked first, killed a second later, with all that it started."""
+        """End the server: ask it to, and kill it with its children a second later."""
         with suppress(ToolError, TimeoutError):
             if self.alive:
                 await self.client.shutdown_async(None)
@@ -198,7 +198,7 @@ class LanguageServer:
         await self._around.aclose()
 
     def _listen(self) -> None:
-        """Answer what the server asks and hear what it finds; pygls refuses anything else."""
+        """Answer the server's requests and store its diagnostics; pygls refuses others."""
         answers: Mapping[str, Callable[[Any], object]] = {
             # Not the method itself: pygls writes on what it is given.
             types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: partial(self._published),

@@ -1,4 +1,4 @@
-"""The process of a language server: its pipes, its end, its memory."""
+"""The process of a language server: its pipes, its end, and its memory."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ EXIT_S = 1.0
 
 
 class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
-    """The streams of a process, and whether it has exited: `wait` waits for its pipes too."""
+    """The streams of a process, and whether it has exited; `wait` also waits for its pipes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=HEAD_BYTES, loop=loop)
@@ -54,7 +54,7 @@ async def running(
 
 
 def kill_group(pid: int) -> None:
-    """End the process with its group, if it is still there."""
+    """Kill the process with its group, if it still exists."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 

@@ -1,4 +1,4 @@
-"""The language servers of an App: started when they are first needed, again after a crash."""
+"""The language servers of an App, started on first use and restarted after a crash."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ Key = tuple[str, Path]
 
 @dataclass(slots=True)
 class _Slot:
-    """A server that starts or runs, how many ask it, and how often it failed in a row."""
+    """A starting or running server, the number of its users, and of its failures in a row."""
 
     starting: "asyncio.Task[LanguageServer]"
     users: int = 0
@@ -85,7 +85,7 @@ class LanguageServers:
                 self._let_go(slot.starting)
 
     def services(self) -> tuple[Service, ...]:
-        """Those that were started, with what has become of them."""
+        """Return the started servers, with their states."""
         return tuple(
             Service(
                 kind="lsp",
@@ -104,7 +104,7 @@ class LanguageServers:
         await asyncio.gather(*self._ending)
 
     def _let_go(self, start: "asyncio.Task[LanguageServer]") -> None:
-        """End a server, however long who wanted another one waits."""
+        """End a server, even while others wait for its replacement."""
         task = asyncio.create_task(_end(start))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
@@ -112,7 +112,7 @@ class LanguageServers:
     def _again(
         self, slot: _Slot, launch: Launch, env: Mapping[str, str], enclosed: Enclosed
     ) -> None:
-        """Start a server that has ended, unless it keeps failing."""
+        """Restart a server that has ended, unless it keeps failing."""
         now = time.monotonic()
         if not slot.retry_at:
             steady = _lived_s(slot, now) > STEADY_S
@@ -138,7 +138,7 @@ class LanguageServers:
         self._drop(*idle)
 
     def _drop(self, key: Key, slot: _Slot) -> None:
-        """Take a server's place away; who uses it last ends it."""
+        """Remove a server from its slot; its last user ends it."""
         if self._slots.get(key) is slot:
             del self._slots[key]
             if not slot.users:

@@ -1,4 +1,4 @@
-"""The files below a folder: which there are, and what became of them since the last look."""
+"""The files below a folder, and their changes since the last look."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ Change = Literal["Created", "Changed", "Deleted"]
 
 
 class SourceTree:
-    """The files of a folder as they were at the last look; blocks.
+    """The files of a folder at the last look; blocks.
 
     `installed` says whether packages of Python have come or gone since the first one, in the
     folder's own environments or in those on the `search` path.
@@ -75,7 +75,7 @@ def _packages(root: Path, search: str) -> dict[Path, int]:
 
 
 def _stamps(root: Path, also: Iterable[Path]) -> dict[str, int]:
-    """Of each file a number that is another one when the file is."""
+    """Return a number for each file that changes with the file."""
     found: dict[str, int] = {}
     for entry in source_files(root):
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The documents that a server has open: their texts as they are on the disk, and what it finds."""
+"""The documents that a server has open: their current texts, and the server's diagnostics."""
 
 import asyncio
 import os
@@ -110,7 +110,7 @@ class TextDocuments:
         return tuple(self._open)
 
     def published(self, path: Path, params: types.PublishDiagnosticsParams) -> None:
-        """Store the findings, unless they are outdated or about a closed document."""
+        """Store the diagnostics, unless they are outdated or about a closed document."""
         document = self._open.get(path)
         if document is None or (params.version or document.version) < document.version:
             return
@@ -119,7 +119,7 @@ class TextDocuments:
         self.news.set()
 
     def ask_anew(self, path: Path, document: Document) -> None:
-        """Let the server look at a document again, which it does for each version of it."""
+        """Send a new version of a document, so that the server checks it again."""
         document.version += 1
         document.found, document.stale = None, False
         self._client.text_document_did_change(

@@ -1,4 +1,4 @@
-"""Which files a server wants to hear of when they come, change and go."""
+"""The files whose creation, change and deletion a server wants to know."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Watchers:
         self._globs: dict[str, tuple[re.Pattern[str], ...]] = {}
 
     def register(self, params: types.RegistrationParams) -> None:
-        """Note the patterns that a server names while it runs."""
+        """Add the patterns that a server registers while it runs."""
         for each in params.registrations:
             if each.method == types.WORKSPACE_DID_CHANGE_WATCHED_FILES:
                 self._globs[each.id] = tuple(map(_expression, _globs(each.register_options)))
@@ -38,12 +38,12 @@ class Watchers:
             self._globs.pop(each.id, None)
 
     def knows(self, path: str) -> bool:
-        """Return whether a file is in the server's languages, or configures how they are read."""
+        """Return whether a file has a language of the server, or configures the server."""
         name = Path(path)
         return name.suffix.lower() in self._suffixes or name.name in self._markers
 
     def want(self, path: str) -> bool:
-        """Return whether the server wants to hear of this file."""
+        """Return whether the server wants to know of changes of this file."""
         if not self._globs:
             return self.knows(path)
         below = path.removeprefix(f"{self._root}/")

@@ -1,4 +1,4 @@
-"""Snapshots of the project's files, so that what a session did can be undone.
+"""Snapshots of the project's files, so that the changes of a session can be reverted.
 
 They are made when the first is needed: while the model thinks, not at the start.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 async def register_snapshots(
     config: Config, workspace: "Workspace", places: "UserFolders", env: Mapping[str, str]
 ) -> "Snapshots | None":
-    """Trees of a shadow repository of git, unless the user wants none."""
+    """Return trees in a shadow repository of git, unless the user disables them."""
     if not config.snapshot:
         return None
     instructions = config.instructions
@@ -42,7 +42,7 @@ async def register_snapshots(
 
 
 class LateSnapshots:
-    """The `GitSnapshots` of a worktree, created late: a plain answer needs none."""
+    """The `GitSnapshots` of a worktree, created at first use: a plain answer needs none."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class LateSnapshots:
         return await self._git().track(fresh=fresh)
 
     def claimed(self, session_id: str) -> bool:
-        """Return whether there is something to take."""
+        """Return whether there are changes to take."""
         return self._made is not None and self._made.claimed(session_id)
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:
@@ -130,11 +130,11 @@ class LateSnapshots:
         await self._git().keep(session_id, step, way)
 
     async def keep_copies(self, session_id: str, ways: "Mapping[str, RestoreWay]") -> None:
-        """Keep what the steps of a copied session refer to."""
+        """Keep the states that the steps of a copied session refer to."""
         await self._git().keep_copies(session_id, ways)
 
     async def forget(self, session_id: str) -> None:
-        """Let go what a session could have reverted."""
+        """Release the states that only this session could revert to."""
         await self._git().forget(session_id)
 
     async def diff(self, ways: "Mapping[Path, RestoreWay]") -> tuple[FileDiff, ...]:
@@ -154,7 +154,7 @@ class LateSnapshots:
         return await self._git().copy_out(states, folder)
 
     async def collect(self, directories: Collection[Path]) -> int:
-        """Drop what is too old."""
+        """Delete old snapshots; return the freed bytes."""
         return await self._git().collect(directories)
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""The files that no tree has: long or ignored ones, inner repositories, modes, empty folders.
+"""Files outside of trees: long or ignored ones, inner repositories, modes, empty folders.
 
 That they have changed is seen all the same, so that a revert can name them. Of long files that git
 does not track some are copied; a file on the disk remembers as what, so that a process that begins
@@ -30,7 +30,7 @@ _Facts = tuple[int, ...]
 
 
 class Apart:
-    """The paths below `root` that no tree has, each with what tells a change of it.
+    """The paths below `root` that no tree contains, each with a stamp that shows changes.
 
     What is here stays here: a file of which no earlier state is kept would look like a new one
     otherwise, and a revert would remove it.
@@ -43,22 +43,22 @@ class Apart:
         self._facts: dict[bytes, _Facts] = {}
 
     def add(self, path: bytes, reason: Unkept) -> None:
-        """From here on no tree has this path."""
+        """Note that no tree has this path from now on."""
         self.reasons.setdefault(path, reason)
 
     def add_empty(self, folders: Collection[bytes]) -> None:
-        """Note from here on when one of these empty folders goes."""
+        """Watch from now on whether one of these empty folders disappears."""
         for path in folders:
             self.add(path, "empty")
         self.changed(folders)
 
     def forget_folder(self, path: bytes) -> None:
-        """Let trees have this path again, if it was an empty folder: a file is there now."""
+        """Allow this path in trees again, since an empty folder became a file."""
         if self.reasons.get(path) == "empty":
             del self.reasons[path]
 
     def above(self, path: bytes) -> bytes | None:
-        """Return the nested repository that a path lies in, None if in none."""
+        """Return the nested repository that contains the path, or None."""
         here = path
         while here:
             here = here.rpartition(b"/")[0]
@@ -67,7 +67,7 @@ class Apart:
         return None
 
     def changed(self, paths: Iterable[bytes] | None = None) -> frozenset[bytes]:
-        """Those of the paths, or of all, that are not as they were at the last look at them."""
+        """Return those of the paths, or of all, that have changed since they were last checked."""
         found: set[bytes] = set()
         for path in self.reasons if paths is None else paths:
             facts = self._look(path)
@@ -99,7 +99,7 @@ def facts_of(name: bytes) -> _Facts:
 
 
 def _below(folder: bytes) -> tuple[int, int]:
-    """Return when something below a folder changed last, and how many entries there are.
+    """Return the time of the last change below a folder, and the number of its entries.
 
     Of the repository itself only the folder counts: reading it writes there.
     """
@@ -123,7 +123,7 @@ def _below(folder: bytes) -> tuple[int, int]:
 
 
 class Traits:
-    """The permissions and the empty folders of a worktree as they were when they were last seen.
+    """The permissions and the empty folders of a worktree at the last look.
 
     A file on the disk, `place`, remembers them for the process that reverts. Usual permissions are
     not in it.
@@ -135,7 +135,7 @@ class Traits:
         self._known: tuple[int, dict[bytes, int]] = (0, {})
 
     def look(self, folders: Collection[bytes], files: int) -> None:
-        """Take in the permissions of the folders and of what is in them, and the empty folders.
+        """Record the permissions of folders and their content, and the empty folders.
 
         Nothing happens where there are more than `MOST_LOOKED_AT` files and folders.
         """
@@ -156,11 +156,11 @@ class Traits:
                 replaced.replace(self._place)
 
     def mode_of(self, path: bytes) -> int | None:
-        """Return the permissions that a file or folder had, None for usual ones."""
+        """Return the recorded permissions of a file or folder, None for usual ones."""
         return self._read().get(path, 0) & 0o777 or None
 
     def empty_folders(self, below: bytes = b"") -> tuple[bytes, ...]:
-        """Return the folders below another one, or all, that had no file in them."""
+        """Return the recorded empty folders below a folder, or all."""
         found = (path for path, mode in self._read().items() if mode & EMPTY)
         return tuple(path for path in found if path.startswith(below + b"/" if below else b""))
 
@@ -182,7 +182,7 @@ class Traits:
                 yield path, mode
 
     def _read(self) -> dict[bytes, int]:
-        """Return what is remembered; another process may have written it."""
+        """Return the record, which another process may have written."""
         try:
             written_ns = self._place.stat().st_mtime_ns
             if written_ns != self._known[0]:
@@ -195,7 +195,7 @@ class Traits:
 
 
 def _is_empty(folder: bytes) -> bool:
-    """Return whether there are no files in a folder, nor in any below it."""
+    """Return whether a folder contains no files at any depth."""
     try:
         with os.scandir(folder) as entries:
             return all(
@@ -218,7 +218,7 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class LargeFiles:
-    """The long files of a worktree that have a place among the copies; `place` remembers them."""
+    """The long files of a worktree that are copied; `place` records them."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -226,7 +226,7 @@ class LargeFiles:
         self._known: dict[str, _Known] = {}
 
     def fits(self, path: bytes, size: int) -> bool:
-        """Return whether there is room for a copy; from here on the room is taken."""
+        """Return whether there is room for a copy, and reserve it."""
         if size <= FREE_BYTES:
             return True
         taken = sum(self._sizes.values()) - self._sizes.get(path, 0)
@@ -236,7 +236,7 @@ class LargeFiles:
         return True
 
     def remembered(self, objects: Objects) -> Iterator[tuple[bytes, tuple[int, ...], TreeEntry]]:
-        """Yield the remembered files whose copies still exist, with the facts of their state."""
+        """Yield the recorded files whose copies still exist, with their stamps."""
         try:
             known = msgspec.json.decode(self._place.read_bytes(), type=dict[str, _Known])
         except (OSError, msgspec.MsgspecError):
@@ -249,7 +249,7 @@ class LargeFiles:
                 yield path, each.facts, TreeEntry(each.mode, each.oid)
 
     def remember(self, found: Mapping[bytes, tuple[tuple[int, ...], TreeEntry]]) -> None:
-        """Keep what is known of the files that have a place; nothing without a change."""
+        """Record the copied files; write nothing without a change."""
         known = {
             path.decode(): _Known(found[path][0], *found[path][1])
             for path in self._sizes

@@ -1,4 +1,4 @@
-"""Which session changed a file: by what a call says of it, else by when it was changed.
+"""The sessions that changed each file: known from what calls report, else from times.
 
 Of files that no tree has, such as ignored ones, there are copies from before and after its calls.
 """
@@ -107,7 +107,7 @@ class Claims:
         self._claimed: dict[str, set[bytes]] = {}
 
     def begin(self, owners: tuple[str, ...], *, tells: bool) -> WriteClaim:
-        """Begin a call of a session; `owners` are that session and its ancestors."""
+        """Begin a call of a session; `owners` are the session and its ancestors."""
         writing = WriteClaim(owners, self._root, self._copy, tells, begin_ns=time.time_ns())
         with self._lock:
             self._writings.append(writing)
@@ -121,7 +121,7 @@ class Claims:
         *,
         looked_ns: int,
     ) -> None:
-        """Find out whose work the changed files are, seen at an instant.
+        """Attribute the changed files, seen at an instant, to calls.
 
         `times` has when some of them changed last, if their own times do not tell. `moved` has
         where files were before that are gone from there: the move of a folder leaves their times.
@@ -150,7 +150,7 @@ class Claims:
         return {owner for each in found for owner in each.owners}
 
     def has(self, owner: str) -> bool:
-        """Return whether there is something to take."""
+        """Return whether the session has changes to take."""
         return owner in self._claimed
 
     def take(self, owner: str) -> tuple[bytes, ...]:
@@ -200,7 +200,7 @@ class Copies:
         self._before: dict[str, dict[bytes, TreeEntry | None]] = {}
 
     def note(self, owners: Iterable[str], path: bytes) -> None:
-        """Copy a file that is about to change, if no tree has it and it can be copied.
+        """Copy a file that is about to change, if it is in no tree and can be copied.
 
         The first copy counts, until it is dropped.
         """
@@ -216,7 +216,7 @@ class Copies:
         return owner in self._before
 
     def ways(self, owner: str) -> dict[bytes, RestoreWay]:
-        """From what was noted for a session to what is there, for the files that no tree has.
+        """Return the changes of a session's noted files that are in no tree.
 
         What cannot be copied is left out. The ways have trees of these files alone.
         """

@@ -1,4 +1,4 @@
-"""The clock by which a file system stamps files: it need not be the system's, nor as fine."""
+"""The clock of file times: a file system's clock may differ from the system's, and be coarser."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""The shadow repository: git reads the user's files, and none of their hooks or filters runs.
+"""The shadow repository: git reads the user's files without running hooks or filters.
 
 Its folder lies with the user's data, and its configuration is our own. Git reads the user's
 index, which is the best record of what is unchanged, but never writes it, and takes objects
@@ -58,7 +58,7 @@ class GitError(OSError):
 
 
 class GitUnusableError(GitError):
-    """Git did not end, or did not end to print: another try would cost as much."""
+    """Git did not finish, or printed without end; another attempt would cost as much."""
 
 
 class Listing(msgspec.Struct):
@@ -98,7 +98,7 @@ class ShadowGit:
 
     @property
     def seeded(self) -> bool:
-        """Whether there is an index of the user."""
+        """Whether the user has an index."""
         return self._shared is not None
 
     def prepare(self) -> None:
@@ -136,7 +136,7 @@ class ShadowGit:
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
     def listing(self, *, whole: bool, paths: Sequence[bytes] = ()) -> Listing:
-        """Return what differs from the index, and with `whole` the index too; runs one process.
+        """Return the differences from the index, and with `whole` the index; runs one process.
 
         :raises OSError: when git fails, or is missing.
         """
@@ -150,13 +150,13 @@ class ShadowGit:
         return _parsed(output, whole=whole)
 
     def ignored(self, paths: Sequence[bytes]) -> set[bytes]:
-        """Those of the paths that the rules leave out; one process."""
+        """Return the paths that ignore rules exclude; runs one process."""
         given = b"".join(b"./%b\0" % path for path in paths)  # a name may begin with a colon
         output = self._run("check-ignore", "-z", "--stdin", given=given, fine=(0, 1))
         return {path[2:] for path in output.split(b"\0")[:-1]}
 
     def converts(self, listing: Listing) -> bool:
-        """Return whether files may differ from their blobs though git takes them for unchanged."""
+        """Return whether files may differ from their blobs although git reports them unchanged."""
         names = [path for path in listing.indexed if path.endswith(b".gitattributes")]
         files = [self.worktree / os.fsdecode(name) for name in names]
         home = Path(self._env.get("HOME", "/"))
@@ -169,7 +169,7 @@ class ShadowGit:
         )
 
     def head(self) -> str:
-        """Return the commit that is checked out, "" without one or if it cannot be read."""
+        """Return the checked-out commit, "" without one or if it is unreadable."""
         if self._git_dir is None or self._shared is None or not self.seeded:
             return ""
         content = _read(self._git_dir / "HEAD").strip()
@@ -196,14 +196,14 @@ class ShadowGit:
         return found
 
     def users_own(self, oids: Sequence[bytes]) -> set[bytes]:
-        """Those of the objects that the user's repository has; one process."""
+        """Return those of the objects that are in the user's repository; runs one process."""
         if not oids:
             return set()
         known = self.sizes(oids, repository=self.folder / "users")
         return set(known)
 
     def write_index(self, files: Mapping[bytes, TreeEntry | None]) -> None:
-        """Set these paths in the user's index, or remove them from it; one process.
+        """Set or remove these paths in the user's index; runs one process.
 
         They are by `stage_name`: whoever gives one stage of a path gives all that it is to have.
 
@@ -250,7 +250,7 @@ class ShadowGit:
         return found
 
     async def stop(self) -> None:
-        """End the process that runs with all that it has started, and start no other."""
+        """Kill the running process with its children, and start no other."""
         self._unusable = "the snapshots are closed"
         if self._running is not None:
             self._running.cancel()

@@ -46,7 +46,7 @@ def stage_name(path: bytes, stage: bytes = b"0") -> bytes:
 
 
 def path_and_stage(name: bytes) -> tuple[bytes, bytes]:
-    """Return what `stage_name` was given."""
+    """Return the path and the stage of a name that `stage_name` made."""
     found = _STAGED.match(name)
     return (name[found.end() :], found[1]) if found else (name, b"0")
 
@@ -67,7 +67,7 @@ def file_id(file: int, size: int, algorithm: Algorithm = "sha1") -> bytes:
 
 
 class NoRoomError(OSError):
-    """The disk has no more room than it is to keep for everything else."""
+    """The disk has only the space left that is reserved for other data."""
 
 
 class Objects:
@@ -82,7 +82,7 @@ class Objects:
 
     @contextmanager
     def sparing(self, reserve_bytes: int) -> Iterator[None]:
-        """Let `put` raise `NoRoomError` in the block before less than this is free on the disk."""
+        """Make `put` raise `NoRoomError` in the block when less than this is free on the disk."""
         places = (self._folder, *self._folder.parents)
         facts = os.statvfs(next(place for place in places if place.exists()))
         self._room = facts.f_bavail * facts.f_frsize - reserve_bytes
@@ -92,7 +92,7 @@ class Objects:
             self._room = None
 
     def put(self, kind: str, content: bytes) -> bytes:
-        """Store a content if it is missing, make it young, and return its id."""
+        """Store a content if it is missing, set its time to now, and return its id."""
         oid = object_id(kind, content, self.algorithm)
         if oid in self._known:
             return oid
@@ -110,11 +110,11 @@ class Objects:
         return oid
 
     def blob(self, content: bytes, *, stores: bool) -> bytes:
-        """Return the id of a file's content, which is put there if it `stores`."""
+        """Return the id of a file's content; with `stores` store the content too."""
         return self.put("blob", content) if stores else object_id("blob", content, self.algorithm)
 
     def freshen(self, oids: Iterable[bytes]) -> set[bytes]:
-        """Make objects young, so that they are not collected; return those that are missing.
+        """Set the times of objects to now, so that they are kept; return the missing ones.
 
         Other processes may have collected any of them: from here on `put` looks again.
         """
@@ -154,7 +154,7 @@ class Objects:
                         yield f"{folder.name}{file.name}".encode(), file.stat()
 
     def sweep(self, older: float) -> int:
-        """Remove what an end of the process left half written before this time; its bytes."""
+        """Delete files that a killed process left unfinished before this time; return their bytes."""
         freed = 0
         for file in self._folder.glob(f"[0-9a-f][0-9a-f]/{_TEMPORARY}*"):
             with suppress(FileNotFoundError):
@@ -175,7 +175,7 @@ class Objects:
 
 
 def tree_content(entries: dict[bytes, TreeEntry]) -> bytes:
-    """Return a tree object of these names; git sorts a folder as if it ended in a slash."""
+    """Return a tree object with these entries; git sorts a folder as if named with a slash."""
     ordered = sorted(
         entries.items(), key=lambda item: item[0] + b"/" if item[1].mode == FOLDER else item[0]
     )
@@ -199,7 +199,7 @@ def tree_entries(content: bytes, algorithm: Algorithm = "sha1") -> dict[bytes, T
 
 
 def _touched(place: Path) -> bool:
-    """Return whether the file is there; it is as young as a new one."""
+    """Return whether the file exists, after setting its time to now."""
     try:
         os.utime(place)
     except FileNotFoundError:
@@ -247,11 +247,11 @@ class Tree:
 
     @property
     def folders(self) -> tuple[bytes, ...]:
-        """The folders that have files, and those above them."""
+        """The folders that contain files, with their ancestors."""
         return tuple(self._folders)
 
     def change(self, files: Mapping[bytes, TreeEntry | None]) -> None:
-        """Take the new states of files in; None is a file that is gone."""
+        """Apply the new states of files; None deletes a file."""
         before = self._with_parents(path.rpartition(b"/")[0] for path in files)
         for folder in before & self._folders.keys():
             self._objects.put("tree", tree_content(self._folders[folder]))
@@ -273,7 +273,7 @@ class Tree:
         return found
 
     def _refresh(self, folders: set[bytes], *, store: bool) -> None:
-        """Compute the ids of these folders, the deepest first; empty ones go."""
+        """Compute the ids of these folders, deepest first; drop empty ones."""
         for folder in sorted(folders, key=lambda path: path.count(b"/") if path else -1)[::-1]:
             content = tree_content(self._folders.get(folder, {}))
             oid = (
@@ -313,7 +313,7 @@ class StoredTrees:
         self._read: dict[bytes, dict[bytes, TreeEntry]] = {objects.empty_tree: {}}
 
     def look_up(self, tree: str, path: bytes) -> TreeEntry | None:
-        """Return the file at a path of a tree, None where the tree has none there.
+        """Return the file at a path of a tree, None if the tree has none there.
 
         :raises MissingObjectError: when a tree on the way is not there; this is never "no file".
         """

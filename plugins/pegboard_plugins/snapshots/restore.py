@@ -29,7 +29,7 @@ from pegboard_plugins.snapshots.objects import (
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """One file's way: it is put into the state `wanted` if it is found as `expected`.
+    """The change of one file: it becomes `wanted` if it is found as `expected`.
 
     None means no file.
     """
@@ -40,14 +40,14 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_secret(self) -> bool:
-        """Whether it is a file of secrets, of which no copy is kept."""
+        """Whether the file is secret, so that no copy of it is kept."""
         return secret_path(Path(os.fsdecode(self.path)))
 
 
 def moves_of(
     ways: Mapping[Path, RestoreWay], root: Path, objects: Objects
 ) -> tuple[list[Move], list[Left]]:
-    """Return the moves of files in their order, and the files of which a state is lost."""
+    """Return the changes of files in order, and the files with a lost state."""
     trees = StoredTrees(objects)
     moves, lost = [], []
     for path, way in ways.items():
@@ -72,14 +72,14 @@ def moves_of(
 def moves_to(
     states: Mapping[Path, str], root: Path, objects: Objects
 ) -> tuple[list[Move], list[Left]]:
-    """Return the moves of files from nothing to these states, and the files that are lost."""
+    """Return the changes that write these states to new files, and the lost files."""
     none = objects.empty_tree.decode()
     ways = {path: RestoreWay(before=none, after=state) for path, state in states.items()}
     return moves_of(ways, root, objects)
 
 
 def put_back(root: Path, move: Move, content: bytes, *, stays: Path, traits: Traits) -> None:
-    """Make the file what it was; `content` is a symlink's target for a symlink.
+    """Restore the file; `content` is the target of a symlink.
 
     What comes back has the permissions of `traits`. Of the folders that the file leaves empty
     `stays` and those that were empty before do not go.
@@ -110,7 +110,7 @@ def put_back(root: Path, move: Move, content: bytes, *, stays: Path, traits: Tra
 
 
 def make_empty(root: Path, path: bytes, traits: Traits) -> None:
-    """Make a folder that was empty, if it is gone; the path of anything else is left.
+    """Create an empty folder that is missing; leave anything else at the path.
 
     :raises OSError: when it cannot be made.
     """
@@ -123,7 +123,7 @@ def make_empty(root: Path, path: bytes, traits: Traits) -> None:
 def put_out(
     folder: Path, moves: Sequence[Move], contents: Mapping[bytes, bytes], traits: Traits
 ) -> list[bytes]:
-    """Make files in a copy of the worktree what they were; those whose content is gone.
+    """Write files in a copy of the worktree; return those whose content is lost.
 
     :raises OSError: when it cannot be done.
     """
@@ -151,7 +151,7 @@ def _is_folder(place: Path) -> bool:
 
 
 def _make_folder(root: Path, folder: Path, traits: Traits) -> None:
-    """Make a folder with those above it, and the empty folders that were in what is made."""
+    """Create a folder with its ancestors, and the empty folders that were in them."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir()
@@ -166,7 +166,7 @@ def _make_folder(root: Path, folder: Path, traits: Traits) -> None:
 
 
 def _write(temporary: Path, content: bytes, old: Path, kind: bytes, known: int | None) -> None:
-    """Write a new file with the owner, permissions and attributes of the one that is there.
+    """Write a new file with the owner, permissions and attributes of the current one.
 
     Where none is there it has the `known` permissions.
     """
@@ -187,7 +187,7 @@ def _write(temporary: Path, content: bytes, old: Path, kind: bytes, known: int |
 
 
 def _drop_empty(root: Path, folder: Path, stays: Set[Path]) -> None:
-    """Folders that the file leaves empty go too: git has none, and the session made them."""
+    """Remove folders that the file leaves empty: git has none, and the session made them."""
     names: Sequence[Path] = (folder, *folder.parents)
     for each in names:
         if each == root or each in stays or not each.is_relative_to(root):

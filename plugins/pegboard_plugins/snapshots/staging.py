@@ -1,4 +1,4 @@
-"""The changes of git's index by steps, and its restoration.
+"""The changes of git's index by steps, and their revert.
 
 The index is read with each snapshot that finds it changed, and written only by a revert, by git
 itself, under git's own lock.
@@ -53,7 +53,7 @@ def staged(before: Listing, after: Listing, head: str, objects: Objects) -> Stag
 
 
 def restage(git: ShadowGit, objects: Objects, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
-    """Put paths of the index back from `before` to `after`; what was left as it is, with why.
+    """Restore paths of the index from `before` to `after`; return the others, with reasons.
 
     What somebody has staged since is left, and so is what was committed. The stages of a path are
     put back together or not at all.
@@ -81,7 +81,7 @@ def restage(git: ShadowGit, objects: Objects, ways: Mapping[str, StagedWay]) -> 
 def _obstacles(
     git: ShadowGit, steps: Sequence[_StagedStep], index: Listing
 ) -> dict[bytes, _Reason]:
-    """Return the paths whose steps are impossible, with the reason."""
+    """Return the paths whose steps are impossible, with the reasons."""
     head = git.head()
     committed = git.tree_of(head, [step.path for step in steps if step.head != head])
     there = git.users_own([step.wanted.oid for step in steps if step.wanted is not None])

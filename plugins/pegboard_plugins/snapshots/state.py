@@ -39,7 +39,7 @@ _RACY_NS = 20_000_000
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A file as it was when its content was read; `sure` when its times would tell a change."""
+    """A file when its content was read; `sure` if its times would show a later change."""
 
     facts: tuple[int, ...]
     entry: TreeEntry
@@ -55,7 +55,7 @@ class NotKeptError(Exception):
 
 
 class WorktreeState:
-    """The files of a worktree as they were at the last look. Its methods block.
+    """The files of a worktree at the last look. Its methods block.
 
     Files that git takes for unchanged are not read: their ids come from the user's index. Of files
     of secrets the ids alone are kept, as of very long ones.
@@ -92,16 +92,16 @@ class WorktreeState:
 
     @property
     def folders(self) -> tuple[bytes, ...]:
-        """The folders of all files, the root among them; empty before the first look."""
+        """The folders of all files, including the root; empty before the first look."""
         return self._tree.folders if self._tree is not None else ()
 
     @property
     def indexed_anew(self) -> bool:
-        """Whether the user's index is another one than at the last look at everything."""
+        """Whether the user's index has been replaced since the last look at everything."""
         return self._git.index_state() != self._index_state
 
     def look(self, told: Iterable[bytes] = ()) -> frozenset[bytes]:
-        """Take in what has happened to any file; the paths of those that changed.
+        """Update the state; return the paths of changed files.
 
         `told` are known to be written, ignored ones too. Paths that no tree can have are among
         the answer, and in `apart`.
@@ -183,7 +183,7 @@ class WorktreeState:
         return self._take(looked) | self.apart.changed(unkept)
 
     def _set_apart(self, listing: Listing, told: Iterable[bytes]) -> None:
-        """Note what is in repositories of its own, and what was written though it is ignored."""
+        """Note the paths in nested repositories, and written paths that are ignored."""
         for path in listing.nested:
             self.apart.add(path, "nested")
         gone: list[bytes] = []
@@ -227,11 +227,11 @@ class WorktreeState:
         return _entry_of(self._root + path, self._objects, stores=True)[0]
 
     def has(self, path: bytes) -> bool:
-        """Return whether the trees have the file, or none is known yet."""
+        """Return whether trees have the file, or no tree is known yet."""
         return self._tree is None or path in self._files or path in self._index
 
     def copied(self, path: bytes) -> TreeEntry | None:
-        """Return the current file, which no tree has; None if it is missing.
+        """Return the current file, which is in no tree; None if it is missing.
 
         :raises NotKeptError: when it cannot be read, or is too long; `apart` then records that.
         """
@@ -269,7 +269,7 @@ class WorktreeState:
         listing.others = {path for path in listing.others if path in self._files}
 
     def _converted(self, indexed: Mapping[bytes, TreeEntry]) -> set[bytes]:
-        """Files that are not as long as their blobs: line ends or filters have changed them."""
+        """Return files with another length than their blobs, changed by line ends or filters."""
         new = {path: entry for path, entry in indexed.items() if self._index.get(path) != entry}
         sizes = self._git.sizes(tuple({entry.oid for entry in new.values()}))
         return {
@@ -312,7 +312,7 @@ class WorktreeState:
         return entry
 
     def _is_behind_link(self, path: bytes) -> bool:
-        """Return whether a folder on the way is now a link, so that another file is there."""
+        """Return whether a parent folder is a link now, so that the path means another file."""
         folder = path.rpartition(b"/")[0]
         if not folder:
             return False
@@ -366,7 +366,7 @@ class WorktreeState:
 def _entry_of(
     name: bytes, objects: Objects, *, stores: bool
 ) -> tuple[TreeEntry | None, os.stat_result | None]:
-    """Return what a path is, with its state from before it was read."""
+    """Return the tree entry of a path, and the file's stat from before it was read."""
     try:
         facts = os.lstat(name)
         if stat.S_ISLNK(facts.st_mode):

@@ -1,4 +1,4 @@
-"""The storage of snapshots: references that hold them, their limit, and their removal."""
+"""The storage of snapshots: references that keep them, their limit, and their deletion."""
 
 import fcntl
 import hashlib
@@ -36,7 +36,7 @@ class Store:
         self._objects = objects
 
     def keep(self, session_id: str, step: str, *, before: str, after: str) -> None:
-        """Keep two trees, and all that they have, for as long as the session may need them."""
+        """Keep two trees, with their content, while the session may need them."""
         assert _NAME.fullmatch(session_id)
         assert _NAME.fullmatch(step)
         folder = self._refs / session_id
@@ -47,7 +47,7 @@ class Store:
             temporary.replace(folder / f"{step}-{name}")
 
     def keep_copies(self, session_id: str, steps: Mapping[str, tuple[str, str]]) -> None:
-        """Keep the trees before and after each step, as far as they are names of trees."""
+        """Keep the trees before and after each step; skip names that are no trees."""
         for step, (before, after) in steps.items():
             if _TREE.fullmatch(before) and _TREE.fullmatch(after):
                 self.keep(session_id, step, before=before, after=after)
@@ -82,7 +82,7 @@ class Store:
             return freed
 
     def is_due(self) -> bool:
-        """Return whether no process has collected for long; note that one does now."""
+        """Return whether no process has collected for long; if so, record that this one does."""
         stamp = self._folder / "collected"
         try:
             due = time.time() - stamp.stat().st_mtime > COLLECT_EVERY_S
@@ -149,7 +149,7 @@ def place_of(worktree: Path, folder: Path) -> Path:
 
 
 def drop_orphans(folder: Path, directories: Iterable[Path]) -> int:
-    """Drop the old snapshots whose directory has no session; return the bytes that were freed."""
+    """Delete old snapshots whose directory has no session; return the freed bytes."""
     used = {place_of(place, folder) for each in directories for place in (each, *each.parents)}
     freed = 0
     for path in folder.iterdir():

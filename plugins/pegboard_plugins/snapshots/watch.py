@@ -1,4 +1,4 @@
-"""The changes in a worktree as the kernel reports them, in place of a look at everything.
+"""Changes in a worktree as the kernel reports them, which saves looking at every file.
 
 Linux's inotify, by way of the C library. Each folder is watched but those inside of ignored
 ones. Whenever the kernel's word may not be
@@ -33,7 +33,7 @@ Ignored = Callable[[Sequence[bytes]], set[bytes]]
 
 
 class Watch:
-    """Notes which files below `root` change, from `arm` on; threads may share it.
+    """Records which files below `root` change after `arm`; threads may share it.
 
     `generation` is 0 while nothing is watched, and grows when more is watched than before.
     """
@@ -71,7 +71,7 @@ class Watch:
                 self.generation += 1
 
     def changed(self) -> frozenset[bytes] | None:
-        """Return the files that may have changed since the last call, None when that is unknown."""
+        """Return the files that may have changed since the last call; None if that is unknown."""
         with self._lock:
             if self._file < 0:
                 return None
@@ -99,7 +99,7 @@ class Watch:
             self._stop()
 
     def _forget(self, gone: bytes | None) -> None:
-        """Drop a folder that was removed or moved, with all below it."""
+        """Forget a folder that was removed or moved, and all below it."""
         if gone is not None:
             self._folders = {
                 number: folder
@@ -145,7 +145,7 @@ class Watch:
 def _with_neighbours(
     root: bytes, folders: Iterable[bytes], known: Collection[bytes], ignored: Ignored
 ) -> list[bytes]:
-    """Add all unknown folders below the folders; of ignored ones only the first level.
+    """Add all unknown subfolders; of ignored folders only the first level.
 
     Only unknown folders with files are checked for being ignored.
     """
@@ -169,7 +169,7 @@ def _with_neighbours(
 
 
 def _inside(root: bytes, folder: bytes) -> tuple[list[bytes], bool]:
-    """Return the folders in a folder, and whether it has anything else."""
+    """Return the subfolders of a folder, and whether it has other entries."""
     below, has_files = [], False
     with suppress(OSError), os.scandir(root + folder) as entries:
         for entry in entries:

@@ -1,4 +1,4 @@
-"""Snapshots: the states of a worktree's files, so that what a session did can be undone.
+"""Snapshots: states of a worktree's files, so that the changes of a session can be reverted.
 
 States are trees of a shadow repository of git, one per worktree, with the user's data. What
 a tool says to have changed is taken in without a process of git, and so is what the kernel
@@ -50,7 +50,7 @@ _Value = TypeVar("_Value")
 
 
 class GitSnapshots:
-    """The snapshots of one worktree, below `folder`, as `Snapshots` says.
+    """The snapshots of one worktree, stored below `folder`.
 
     Files of secrets are in no tree, and are put back only from the user's repository.
     """
@@ -93,7 +93,7 @@ class GitSnapshots:
         return None if dirty else self._state.tree
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """Return the session and its ancestors: a subagent's writes are its callers' work, too."""
+        """Return the session and its ancestors; a subagent's writes count as its callers' work."""
         return self._lineages.of(session_id, parent_id)
 
     @contextmanager
@@ -130,7 +130,7 @@ class GitSnapshots:
         return tree
 
     def claimed(self, session_id: str) -> bool:
-        """Return whether there is something to `take`, or to `take_staged`."""
+        """Return whether `take` or `take_staged` would return something."""
         return self._claims.has(session_id) or session_id in self._staged
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:
@@ -143,7 +143,7 @@ class GitSnapshots:
         return tuple(self._path(path) for path in self._claims.take(session_id))
 
     async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
-        """Return the ways of files that only copies have; call it before `take`."""
+        """Return the changes of files that only copies have; call it before `take`."""
         noted = self._copies.has(session_id)
         ways = await asyncio.to_thread(self._copies.ways, session_id) if noted else {}
         return {self._path(path): way for path, way in ways.items()}
@@ -161,7 +161,7 @@ class GitSnapshots:
         )
 
     async def keep_copies(self, session_id: str, ways: Mapping[str, RestoreWay]) -> None:
-        """Keep, for a copy of a session, what its steps refer to; `ways` are by step.
+        """Keep the states that the steps of a copied session refer to; `ways` are by step.
 
         What is not here, as after an import from elsewhere, cannot be kept.
         """
@@ -169,7 +169,7 @@ class GitSnapshots:
         await asyncio.to_thread(self._store.keep_copies, session_id, steps)
 
     async def forget(self, session_id: str) -> None:
-        """Let go what a session could have reverted."""
+        """Release the states that only this session could revert to."""
         await asyncio.to_thread(self._store.forget, session_id)
 
     async def diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[FileDiff, ...]:
