@@ -1,4 +1,4 @@
-"""Processes in namespaces of their own, by bubblewrap (`bwrap`)."""
+"""A sandbox of Linux namespaces, made by bubblewrap (`bwrap`)."""
 
 import os
 import subprocess
@@ -95,7 +95,7 @@ class Bubblewrap:
     caveat = ""
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Return why it cannot be used: it is not there, or a trial run fails."""
+        """Return why bubblewrap cannot be used: it is missing, or a trial run fails."""
         if find_program("bwrap", os.environ, root=policy.worktree) is None:
             return "bwrap is not installed"
         try:
@@ -126,7 +126,7 @@ class Bubblewrap:
 
 
 def _filtered(policy: SandboxPolicy, program: str, mark: str) -> Sequence[str]:
-    """`bwrap` with a filter for system calls, which it reads from a file that a shell opens."""
+    """Return `bwrap` with a filter for system calls, read from a file that a shell opens."""
     supervised = _supervised(policy.worktree)
     started = (*supervised, "/bin/sh", "-c", _WITH_FILTER)
     what = (mark, "yes" if supervised else "", program)
@@ -209,7 +209,7 @@ def _is_listed(host: str, hosts: Iterable[str]) -> bool:
 
 
 def _mounts(policy: SandboxPolicy, mark: str) -> Iterator[str]:
-    """From the outside to the inside: a later mount lies over an earlier one."""
+    """Yield the mounts from the outside to the inside; a later mount covers an earlier one."""
     temporary = [path for path in map(Path, _TEMPORARY) if _is_folder(path)]
     users = _users(policy) if policy.level == "strict" else []
     replaced = [_RUN, *temporary, *users]
@@ -235,7 +235,7 @@ def _mounts(policy: SandboxPolicy, mark: str) -> Iterator[str]:
 
 
 def _sockets(policy: SandboxPolicy, gone: list[Path]) -> Iterator[Path]:
-    """Those that can still be seen, in the place of which there shall be nothing."""
+    """Yield the sockets to hide that are still visible."""
     for path in path_sockets():
         if path.is_relative_to(policy.worktree) or not _within(path, gone):
             yield path
@@ -257,7 +257,7 @@ def _users(policy: SandboxPolicy) -> list[Path]:
 
 
 def _project(policy: SandboxPolicy) -> Iterator[str]:
-    """Mount the worktree, and each folder above a protected path, so that it cannot be moved."""
+    """Mount the worktree, and pin each folder above a protected path against moving."""
     root = policy.worktree
     yield from ("--bind", str(root), str(root))
     above = {
@@ -286,12 +286,12 @@ def _sealed(path: Path) -> Sequence[str]:
 
 
 def _is_folder(path: Path) -> bool:
-    """Return whether it is a folder itself; what is mounted on a link would lie somewhere else."""
+    """Return whether a path is itself a folder; a mount on a link would go elsewhere."""
     return path.is_dir() and not path.is_symlink()
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths that do not lie within another of them."""
+    """Return the paths that are not inside another one of them."""
     found: list[Path] = []
     for path in sorted(set(paths)):
         if not _within(path, found):

@@ -1,4 +1,4 @@
-"""A program that gives up rights for good and then becomes another: `confine.py POLICY ARGV...`.
+"""A program that drops rights for good and then becomes another: `confine.py POLICY ARGV...`.
 
 It is run by a bare interpreter (`python -I -S`) and therefore uses the standard library alone.
 Landlock lists what may be reached, and has no exceptions within what it allows: so each folder
@@ -68,7 +68,7 @@ def landlock_version() -> int:
 
 
 def main(said: str, argv: Sequence[str]) -> None:
-    """Give up what the policy does not name, and become `argv`."""
+    """Drop all rights that the policy does not name, and become `argv`."""
     policy = json.loads(said)
     _forget_interpreter()
     _call("prctl", _SET_DEATH_SIGNAL, _KILL, 0, 0, 0)
@@ -88,7 +88,7 @@ def main(said: str, argv: Sequence[str]) -> None:
 
 
 def _forget_interpreter() -> None:
-    """Signals and variables as they were before an interpreter set its own (PEP 538)."""
+    """Restore the signals and variables from before the interpreter started (PEP 538)."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
@@ -166,7 +166,7 @@ def _spread(folder: str, without: set[str]) -> Iterator[str]:
 
 
 def _allow(ruleset: int, path: str, access: int) -> None:
-    """Allow it, if it is there; a link is not followed."""
+    """Allow access to a path, if it exists; links are not followed."""
     try:
         descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -183,7 +183,7 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 
 
 def _restrict_sockets(*, network: bool) -> None:
-    """No socket at all, or none of those that reach this machine's programs by other ways."""
+    """Forbid all sockets, or those that reach programs of this machine in other ways."""
     machine, socket, ring = MACHINES[platform.machine()]
     refuse, allow = _step(_ANSWER, _REFUSE), _step(_ANSWER, _ALLOW)
     program = [

@@ -24,7 +24,7 @@ def copies(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _copy(path: Path, device: str) -> Path:
-    """Return the copy, made again if it was changed or removed."""
+    """Return the copy; make it again if it was changed or removed."""
     number = Path(device).stat().st_rdev
     if not path.exists() or path.lstat().st_rdev != number:
         draft = path.with_name(f"{path.name}.{os.urandom(6).hex()}")

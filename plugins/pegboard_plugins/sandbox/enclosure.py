@@ -1,4 +1,4 @@
-"""The sandbox of one App: what its tools' processes may reach, and the way into it."""
+"""The sandbox of one App: what its tools' processes may reach, and how they are started in it."""
 
 import asyncio
 import os
@@ -52,17 +52,17 @@ class Walls:
 
     @property
     def level(self) -> Enclosing:
-        """How far it reaches."""
+        """How much the enclosure forbids."""
         return self._policy.level
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that it lets through; empty if it lets through all, or none."""
+        """The hosts that the enclosure lets through; empty for all hosts, and for none."""
         return self._policy.hosts
 
     @property
     def described(self) -> str:
-        """The level with who holds it and what it means for the network, on one line."""
+        """One line: the level, what enforces it, and what it means for the network."""
         network = "network" if self._policy.network else "no network"
         if count := len(self.hosts):
             network = f"network to {count} host{'s' if count > 1 else ''}"
@@ -96,7 +96,7 @@ class Walls:
 
     @asynccontextmanager
     async def _reaching(self, network: Network | None) -> AsyncIterator[SandboxPolicy]:
-        """Yield the policy with this network; a process's own hosts get their own proxy."""
+        """Yield the policy with this network; hosts for one process get a proxy of their own."""
         if network is None:
             yield self._policy
             return
@@ -123,7 +123,7 @@ class Walls:
         )
 
     async def aclose(self) -> None:
-        """End what goes to the network, and remove the processes' temporary files."""
+        """Close the enclosure's network connections, and remove the processes' temporary files."""
         if self._proxy is not None:
             await self._proxy.aclose()
         await asyncio.to_thread(shutil.rmtree, self._policy.temp, ignore_errors=True)
@@ -161,7 +161,7 @@ def _made(path: Path) -> Path:
 
 
 class Builder:
-    """The maker of enclosures, each by the first sandbox that can hold its level."""
+    """The maker of enclosures; it uses the first sandbox that can enforce the level."""
 
     def __init__(self, hooks: HookCalls) -> None:
         self._hooks = hooks
@@ -232,7 +232,7 @@ def policy_of(site: Site) -> SandboxPolicy:
 
 
 def _protected(site: Site) -> tuple[Path, ...]:
-    """Return the paths that decide what runs here, existing or not; they are read-only."""
+    """Return the paths that decide what runs here, existing or not; they become read-only."""
     root, directory = site.workspace.worktree, site.workspace.directory
     found = [root / name for name in _PROTECTED_AT_THE_ROOT]
     found += [folder / name for folder in way_down(root, directory) for name in _PROTECTED]
@@ -260,7 +260,7 @@ def _secrets(site: Site, home: Path) -> tuple[Path, ...]:
 
 
 def _there(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Those that are there now, with links resolved."""
+    """Return those of the paths that exist now, with links resolved."""
     found = (path.resolve() for path in paths)
     return tuple(dict.fromkeys(path for path in found if os.path.exists(path)))  # noqa: PTH110 - no error where it may not look
 

@@ -1,4 +1,4 @@
-"""Bytes on their way through a proxy: 64 KiB at a time, as fast as the slower side takes them."""
+"""The flow of bytes through a proxy: 64 KiB at a time, as fast as the slower side accepts."""
 
 import asyncio
 import re
@@ -13,13 +13,13 @@ _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """One side's connection."""
+    """The connection of one side."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def close(self) -> None:
-        """Close it, when what was written has gone out, or soon; at once if all is to end."""
+        """Close the connection once all bytes are sent, or soon; at once when all must end."""
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             self.cut()
@@ -35,13 +35,13 @@ class Stream(msgspec.Struct, frozen=True):
             pass  # it broke off
 
     def cut(self) -> None:
-        """Break it off, if it is open: a transport that is gone fails where it is aborted."""
+        """Abort the connection if it is open; aborting a closed transport would fail."""
         if not self.writer.transport.is_closing():
             self.writer.transport.abort()
 
 
 class Carrying:
-    """The traffic between two connections; it ends after `idle_s` without a byte."""
+    """The traffic between two connections; it ends after `idle_s` seconds of silence."""
 
     def __init__(self, near: Stream, far: Stream, *, idle_s: float) -> None:
         self._near = near
@@ -59,7 +59,7 @@ class Carrying:
             pass
 
     async def exchange(self, body: Body) -> None:
-        """Carry one request's body there, and the answer back until the other side ends."""
+        """Forward one request's body, and the response until the other side ends."""
         sending = asyncio.create_task(self._send(body))
         try:
             async with self._limit:

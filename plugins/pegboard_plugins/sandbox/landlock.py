@@ -23,7 +23,7 @@ class Landlock:
     caveat = "nothing new right in the project's folder, and modes of files outside are not held"
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Return why it cannot hold the policy.
+        """Return why Landlock cannot enforce the policy; None if it can.
 
         Reasons are the level, the kernel, the machine, or a failed trial.
         """
@@ -51,7 +51,7 @@ class Landlock:
         cwd: Path,  # noqa: ARG002 - the process is started there
         policy: SandboxPolicy,
     ) -> Iterator[Sequence[str]]:
-        """Yield the command line of a program that gives up its rights before it becomes `argv`."""
+        """Yield the command line of a program that drops its rights and then becomes `argv`."""
         said = {
             "network": policy.network,
             "temp": str(policy.temp),

@@ -17,7 +17,7 @@ from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
 
 @contextmanager
 def placeholders(policy: SandboxPolicy) -> Iterator[None]:
-    """Every protected path is there, as it was or as an empty folder, or cannot come to be.
+    """Make sure that every protected path exists, at least as an empty folder, for a block.
 
     :raises OSError: when one can neither be found nor made.
     """
@@ -36,7 +36,7 @@ def placeholders(policy: SandboxPolicy) -> Iterator[None]:
 
 
 def _let_go(lock: int) -> None:
-    """Remove what was made, unless another process is still in need of it."""
+    """Remove the placeholders, unless another process still needs them."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.lseek(lock, 0, os.SEEK_SET)

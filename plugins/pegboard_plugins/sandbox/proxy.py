@@ -1,4 +1,4 @@
-"""The one way into the network for processes that have a list of hosts: a proxy for HTTP.
+"""An HTTP proxy: the only way into the network for processes with a list of hosts.
 
 It listens at a socket in the file system, which a sandbox makes reachable from inside. It looks
 up the names of the list alone, and connects to the very address that it has checked, which is
@@ -42,7 +42,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class FilteringProxy:
-    """A proxy that carries HTTP and tunnels to the hosts of a list; `open` starts it."""
+    """A proxy for HTTP and tunnels to the hosts of a list; `open` starts it."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class FilteringProxy:
         self._folder: Path | None = None
 
     async def open(self) -> Path:
-        """Listen at a socket that only the user may call, and return its path."""
+        """Listen on a socket that only the user may connect to, and return its path."""
         self._folder = await asyncio.to_thread(_private_folder)
         path = self._folder / "s"
         self._server = await asyncio.start_unix_server(
@@ -76,7 +76,7 @@ class FilteringProxy:
         return path
 
     async def aclose(self) -> None:
-        """End every connection, also one that is just accepted, and remove the socket."""
+        """End every connection, even a just accepted one, and remove the socket."""
         if self._server is not None:
             await _close(self._server)
         for task in self._serving:
@@ -175,7 +175,7 @@ class FilteringProxy:
 
 
 async def _close(server: asyncio.Server) -> None:
-    """Close a server when it has handed over all that it has accepted, which it would drop."""
+    """Close a server after it has passed on all accepted connections, which it would drop."""
     for listening in server.sockets:
         asyncio.get_running_loop().remove_reader(listening.fileno())
     for _ in range(_HAND_OVER_TURNS):
@@ -195,7 +195,7 @@ def _private_folder() -> Path:
 
 
 def _refusal(status: int, text: str) -> bytes:
-    """Return a refusal with its text as the reason, which programs show of a failed tunnel."""
+    """Return a refusal with the text as its reason, which programs show for a failed tunnel."""
     body = f"{text}\n".encode()
     reason = text.encode("ascii", "replace").decode()
     head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: text/plain; charset=utf-8\r\n"

@@ -1,4 +1,4 @@
-"""The head of a request to a proxy: its target, and what is passed on.
+"""The head of a request to a proxy: its target, and the head for the server.
 
 RFC 9112: 3.2 forms of the target, 6.3 length of the body; RFC 9110: 7.6.1 what ends at a hop.
 """
@@ -32,7 +32,7 @@ _Fields = Sequence[tuple[str, str]]
 
 
 class RequestRefusedError(PegboardError):
-    """A request is not carried out; the text is for who made it, on one line."""
+    """The proxy refuses a request; the text is one line for its sender."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -40,7 +40,7 @@ class RequestRefusedError(PegboardError):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """The target of a request; `head` is the part for the server, None for a tunnel."""
+    """A request; `head` is the part for the server, None for a tunnel."""
 
     host: str
     port: int

@@ -36,7 +36,7 @@ def main(path: str, port: int, argv: Sequence[str]) -> None:
 
 
 def given_environment() -> dict[bytes, bytes]:
-    """Return the variables at this process's start; an interpreter adds some (PEP 538)."""
+    """Return the variables of this process's start, without those that an interpreter adds."""
     with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
         pairs = file.read().split(b"\0")
     return {
@@ -45,7 +45,7 @@ def given_environment() -> dict[bytes, bytes]:
 
 
 def become(argv: Sequence[str], environment: dict[bytes, bytes]) -> None:
-    """Be another program, as if it had been started in the place of this one."""
+    """Replace this process by another program, started as this one was."""
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -61,7 +61,7 @@ def become(argv: Sequence[str], environment: dict[bytes, bytes]) -> None:
 
 
 def _fork_apart() -> int:
-    """0 in a process that is not a child of this one, which would find it when it waits for all."""
+    """Fork a process that is not a child of this one; return 0 in it."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)
@@ -73,7 +73,7 @@ def _fork_apart() -> int:
 
 
 def _let_go(kept: int) -> None:
-    """Close the program's streams: the reader of its output waits for their end."""
+    """Close the program's streams, since the reader of its output waits for their end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nothing, number)
@@ -84,7 +84,7 @@ def _let_go(kept: int) -> None:
 
 
 class _Flow:
-    """One direction of a connection: at most 64 KiB wait for the side that is slower."""
+    """One direction of a connection, with a buffer of 64 KiB at most."""
 
     def __init__(self, source: socket.socket, target: socket.socket) -> None:
         self.source = source
@@ -143,7 +143,7 @@ def _connected(listener: socket.socket, path: str) -> tuple[_Flow, _Flow]:
 
 
 def _moved(pair: tuple[_Flow, _Flow], ready: dict[int, int]) -> bool:
-    """Carry what can be; False when that was all, or a side broke off."""
+    """Move the bytes that are ready; return False at the end, or when a side breaks off."""
     try:
         for flow in pair:
             if flow.waiting and ready.get(flow.target.fileno(), 0) & ~select.POLLIN:

@@ -1,4 +1,4 @@
-"""The sockets in the file system: a read-only folder does not prevent a connection to them."""
+"""Sockets in the file system, to which programs can connect even in a read-only folder."""
 
 import stat
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _PATH_FIELD = 7
 
 
 def path_sockets() -> Iterator[Path]:
-    """Those that somebody listens at in this network namespace, and that can be found."""
+    """Yield the findable sockets on which a program of this network namespace listens."""
     try:
         lines = Path("/proc/net/unix").read_bytes().decode(errors="surrogateescape").splitlines()
     except OSError:

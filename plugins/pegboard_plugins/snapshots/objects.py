@@ -154,7 +154,7 @@ class Objects:
                         yield f"{folder.name}{file.name}".encode(), file.stat()
 
     def sweep(self, older: float) -> int:
-        """Delete files that a killed process left unfinished before this time; return their bytes."""
+        """Delete unfinished files of killed processes from before this time; return their bytes."""
         freed = 0
         for file in self._folder.glob(f"[0-9a-f][0-9a-f]/{_TEMPORARY}*"):
             with suppress(FileNotFoundError):

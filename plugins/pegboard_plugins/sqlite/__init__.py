@@ -1,4 +1,4 @@
-"""SQLite: sessions in one file, which several processes may use; the database by default."""
+"""SQLite, the default database: one file of sessions that several processes may use."""
 
 from collections.abc import Mapping
 from pathlib import Path

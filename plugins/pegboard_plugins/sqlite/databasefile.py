@@ -1,4 +1,4 @@
-"""Opening of a database file: settings, waits, checks, and recovery of a damaged one."""
+"""The opening of a database file: settings, waits, checks, and recovery from damage."""
 
 import logging
 import os
@@ -104,7 +104,7 @@ def reason_of(error: Exception) -> str:
 
 
 class OpenDatabase(msgspec.Struct, frozen=True, kw_only=True):
-    """An open database: the writing connection, and the findings of its opening.
+    """An open database: the writing connection, and the problems found while opening.
 
     `copy` is the folder of the copy that is open in its place, `refused` the error of every write.
     """
@@ -118,7 +118,7 @@ class OpenDatabase(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def open_database(path: Path, wait: LockWait) -> OpenDatabase:
-    """Open the database of this path, or make it, with folders of mode 0700.
+    """Open the database at this path, or create it, with folders of mode 0700.
 
     A damaged file is moved aside, unless another process uses it, and its readable rows are
     copied into a new one. Unfinished work of dead processes is marked as interrupted.
@@ -176,7 +176,7 @@ def _open_checked(
 
 
 def _fill_from(db: apsw.Connection, path: Path, damaged: Path) -> str:
-    """Fill a new database with the readable rows of a damaged one; return a warning about it."""
+    """Fill a new database with the readable rows of a damaged one; return a warning."""
     from pegboard_plugins.sqlite.migrations import MIGRATIONS, migrate
     from pegboard_plugins.sqlite.pages import with_header  # only a damaged one needs these
     from pegboard_plugins.sqlite.salvage import salvage, version_of
@@ -214,7 +214,7 @@ def _connect(  # noqa: PLR0913 - the file, its users, and how it was found
     shared: bool = False,
     damaged: Path | None = None,
 ) -> OpenDatabase:
-    """Connect to the database; one that is filled from a `damaged` one has a warning about it."""
+    """Connect to the database; one filled from a `damaged` file has a warning."""
     path.touch(mode=0o600)  # SQLite gives the files next to it the same mode
     warnings: tuple[str, ...] = ()
     without_log = _as_others(path, wait) if shared else None
@@ -241,7 +241,7 @@ def _connect(  # noqa: PLR0913 - the file, its users, and how it was found
 
 
 def schema_version(db: apsw.Connection, path: Path) -> int:
-    """Return the number of the last migration that the database has seen, 0 for an empty one.
+    """Return the number of the last applied migration, 0 for an empty database.
 
     :raises StorageError: when the file has tables of another program.
     :raises apsw.CorruptError: when there is no number.
@@ -258,7 +258,7 @@ def schema_version(db: apsw.Connection, path: Path) -> int:
 
 
 def _as_others(path: Path, wait: LockWait) -> apsw.Connection | None:
-    """Connect to a database that others have open without a log; return None if they have one.
+    """Connect to a database that others have open without a WAL; None if they use one.
 
     A process that tries for a log there takes the database from them.
     """
@@ -273,7 +273,7 @@ def _as_others(path: Path, wait: LockWait) -> apsw.Connection | None:
 
 
 def _with_log(path: Path, wait: LockWait) -> apsw.Connection | None:
-    """Connect in WAL mode; return None on file systems where processes cannot share its index."""
+    """Connect in WAL mode; return None if the file system cannot share the WAL's index."""
     db = apsw.Connection(str(path))
     with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
         failing.callback(db.close)
@@ -286,7 +286,7 @@ def _with_log(path: Path, wait: LockWait) -> apsw.Connection | None:
 
 
 def _without_log(path: Path, wait: LockWait) -> apsw.Connection:
-    """Connect with a rollback journal, after applying a write-ahead log of another system.
+    """Connect with a rollback journal, after applying a WAL from another system.
 
     An exclusive lock makes that possible without shared memory (sqlite.org, "wal" 8).
     """
@@ -316,7 +316,7 @@ def _set_up(db: apsw.Connection, wait: LockWait) -> None:
 
 
 def _check(db: apsw.Connection, *, everything: bool) -> None:
-    """Check the file, as far as it can be read within the time limit.
+    """Check as much of the file as the time limit allows.
 
     With `everything` there is no time limit, and indexes are compared with rows.
 
@@ -340,7 +340,7 @@ def _check(db: apsw.Connection, *, everything: bool) -> None:
 
 
 def _move_aside(path: Path) -> Path:
-    """Move the damaged file aside, with its log; the new path."""
+    """Move the damaged file aside, with its log; return the new path."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     aside = path.with_name(f"{path.name}.corrupt-{stamp}")
     for suffix in _FILES:

@@ -16,7 +16,7 @@ def store(
     *,
     name: str = "",
 ) -> Event:
-    """Store an event; `payload` is its JSON, where a part of it is encoded already.
+    """Store an event; `payload` is its JSON if a part of it is encoded already.
 
     `name` is given for an event that is not stored in the protocol's form.
     """

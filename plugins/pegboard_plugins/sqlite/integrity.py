@@ -59,7 +59,7 @@ SELECT id FROM part WHERE streamed > (
 
 
 class Problems(msgspec.Struct, frozen=True):
-    """The problems of the file itself, and of the content of its rows."""
+    """The problems of the file itself, and those of its rows."""
 
     damaged: tuple[str, ...]
     rows: tuple[str, ...]
@@ -136,7 +136,7 @@ def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple
 
 
 def vacuum(path: Path) -> int:
-    """Rewrite the file without free space; by how many bytes it has shrunk.
+    """Rewrite the file without free space; return by how many bytes it has shrunk.
 
     :raises StorageError: when another process uses the database, or the disk is too full.
     """

@@ -1,4 +1,4 @@
-"""The tables, as the numbered steps that lead from an empty database to them.
+"""The tables, as numbered steps from an empty database to the current schema.
 
 A released step never changes; the next one is added at the end. Rows hold the wire JSON as
 bytes, so that damaged text can still be read as what it is. `ordinal` is the order of creation,
@@ -165,7 +165,7 @@ MIGRATIONS: tuple[str, ...] = (
 def migrate(
     db: apsw.Connection, path: Path, *, version: int, migrations: Sequence[str] = MIGRATIONS
 ) -> Path | None:
-    """Bring the tables up to date; return the copy that was made before, None without need.
+    """Bring the tables up to date; return the copy made before, None if nothing was to do.
 
     :raises StorageError: when the file's `version` is a later one.
     """
@@ -189,7 +189,7 @@ def migrate(
 
 
 def _back_up(db: apsw.Connection, path: Path, version: int) -> Path:
-    """Copy the database next to it; the copy of an earlier try is replaced."""
+    """Copy the database to a file next to it, and replace the copy of an earlier attempt."""
     copy = path.with_name(f"{path.name}.backup-{version}")
     copy.unlink(missing_ok=True)
     copy.touch(mode=0o600)

@@ -31,7 +31,7 @@ _TABLE = (
 
 
 class _FileChange(msgspec.Struct):
-    """The change of one file: text for its end, or for a new file; None removes the file."""
+    """A change of one file: text to append, or for a new file; None removes the file."""
 
     is_new: bool = False
     text: bytes | None = b""
@@ -54,12 +54,12 @@ def add(db: apsw.Connection, place: int, text: bytes) -> None:
 
 
 def end(db: apsw.Connection, place: int) -> None:
-    """Let a part's text go: the part has it, or is gone."""
+    """Delete a part's open text, since the row has the text or the part is deleted."""
     db.execute("INSERT INTO temp.open_text(place, piece) VALUES(?, NULL)", (place,))
 
 
 def read(db: apsw.Connection, place: int) -> bytes | None:
-    """Return the bytes of a part's file, None where there is no file."""
+    """Return the bytes of a part's file, None without a file."""
     try:
         return _file(db, place).read_bytes()
     except FileNotFoundError:
@@ -81,7 +81,7 @@ def sweep(db: apsw.Connection) -> None:
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """Commit the transaction of the block with its open texts, or undo both when it fails.
+    """Commit the block's transaction together with its open texts, or undo both on failure.
 
     :raises OSError: when a file cannot be written.
     """

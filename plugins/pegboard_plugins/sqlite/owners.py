@@ -1,4 +1,4 @@
-"""The processes that use a database: which sessions each runs, and how the work of a dead one ends.
+"""The processes that use a database: their sessions, and the end of work of dead processes.
 
 Each process holds a lock on a file of its own, which the system releases however the process
 dies. Unlike a process id, a lock is not reused, and means the same in every container that shares
@@ -36,7 +36,7 @@ UNION ALL SELECT id, owner FROM session WHERE owner IS NULL AND id IN (
 
 
 class Owners:
-    """The owners of one database.
+    """The owners of sessions in one database.
 
     `own` is this one's name: process id, start, boot, chance, and the space of process ids.
     """
@@ -65,7 +65,7 @@ class Owners:
             os.close(lock)
 
     def register(self) -> None:
-        """Take this owner's own lock; only while `opening`."""
+        """Take this owner's lock; only inside `opening`."""
         self._lock = _open_lock(self._folder / self.own)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -76,7 +76,7 @@ class Owners:
         return alive, tuple(sorted(names - set(alive)))
 
     def is_alive(self, owner: str) -> bool:
-        """Return whether the process that registered as `owner` still has its lock."""
+        """Return whether the process that registered as `owner` still holds its lock."""
         if owner == self.own:
             return True
         path = self._folder / owner
@@ -95,7 +95,7 @@ class Owners:
         return False
 
     def close(self) -> None:
-        """Give this owner's lock back."""
+        """Release this owner's lock."""
         if self._lock is not None:
             (self._folder / self.own).unlink(missing_ok=True)
             os.close(self._lock)
@@ -125,7 +125,7 @@ def died_with_the_machine(owner: str) -> bool:
 
 
 def _has_no_process(owner: str) -> bool:
-    """Return whether it is certain that the owner's process is gone, even if its lock is taken.
+    """Return whether the owner's process is certainly gone, even if its lock is held.
 
     A child that was being started when the owner was killed keeps the lock until its exec: for a
     moment, and on a busy machine for longer.
@@ -172,7 +172,7 @@ def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event
 
 
 def interrupt(db: apsw.Connection, session_id: str, *, died: bool = True) -> tuple[Event, ...]:
-    """End everything unfinished in a session, and take it from its owner.
+    """End all unfinished work in a session, and take the session from its owner.
 
     `died` is as in `end_unfinished`.
     """
@@ -208,7 +208,7 @@ def interrupt(db: apsw.Connection, session_id: str, *, died: bool = True) -> tup
 def claim(
     db: apsw.Connection, session_id: str, owner: str, is_alive: Callable[[str], bool]
 ) -> tuple[Fence, tuple[Event, ...]]:
-    """Give the session to `owner`; return its fence, and the events of a take-over.
+    """Give the session to `owner`; return its fence, and the events of a takeover.
 
     :raises SessionBusyError: while a living owner has it.
     :raises NotFoundError: when nothing has this id.
@@ -237,7 +237,7 @@ def bury(
 
 
 def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]:
-    """Give a session back, and end what a failed write has left unfinished.
+    """Release a session, and end what a failed write has left unfinished.
 
     Nothing happens when another owner has the session.
     """
@@ -255,7 +255,7 @@ def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]
 
 
 def give_back(db: apsw.Connection, claimed: Sequence[Fence]) -> tuple[None, tuple[Event, ...]]:
-    """Give a session back whose claim was cancelled."""
+    """Release a session whose claim was cancelled."""
     for fence in claimed:
         release(db, fence)
     return None, ()

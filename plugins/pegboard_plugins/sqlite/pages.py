@@ -1,4 +1,4 @@
-"""A damaged file as bytes: a new header for it, and its rows page by page.
+"""The pages of a damaged file: a new header for it, and its rows page by page.
 
 SQLite reads nothing of a file whose header is damaged. Where the schema or inner pages are lost, a
 leaf page can still be read by itself, without the b-trees that lead to it (sqlite.org,
@@ -56,7 +56,7 @@ class Pages:
                 yield from self._rows_of(number)
 
     def page(self, number: int) -> bytes:
-        """Return the page of this number, counted from 1; the end of a cut file is shorter."""
+        """Return the page with this number, from 1; shorter at the end of a truncated file."""
         start = (number - 1) * PAGE_BYTES
         return self._newer.get(number) or self._content[start : start + PAGE_BYTES]
 

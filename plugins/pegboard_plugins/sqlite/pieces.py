@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the range of rows is our own words
-"""The text of a streamed part: in a file while it is open, then in its row or in pieces.
+"""The text of a streamed part: in a file while the part is open, later in rows.
 
 While the part is `OPEN`, its text is that of the row, of the pieces and of its file. At its end the
 row has the text if it is short; else it keeps the number of bytes that the pieces have of it, and
@@ -36,7 +36,7 @@ _RANGE = "ordinal BETWEEN ?1 << 24 AND (?1 << 24) + 0xFFFFFF"
 
 
 class Streamed(Wire, frozen=True):
-    """An update as it is stored: the text of `part` comes before that of the pieces.
+    """A stored update: the text of `part` precedes that of the pieces.
 
     `size` is the number of bytes of the pieces' text, None for all of it. `place` is 0 where
     the pieces are found by the part's id, as in databases of version 3.
@@ -50,7 +50,7 @@ class Streamed(Wire, frozen=True):
 
 
 def begin(db: apsw.Connection, change: PartUpdated, place: int) -> Event:
-    """Begin an open part, and store its event.
+    """Start an open part, and store its event.
 
     A reader of the event gets the text as far as it is stored by then.
     """
@@ -123,7 +123,7 @@ def _as_it_is_now(db: apsw.Connection, place: int, data: bytes) -> bytes:
 
 
 class SettledPart(msgspec.Struct, frozen=True):
-    """A part at its end: its event, its row's JSON, and the bytes of its text that pieces have."""
+    """A finished part: its event, its row's JSON, and the bytes of its text in pieces."""
 
     event: Event
     data: bytes
@@ -133,7 +133,7 @@ class SettledPart(msgspec.Struct, frozen=True):
 def settle(
     db: apsw.Connection, change: PartUpdated, place: int, data: bytes, streamed: int | None
 ) -> SettledPart:
-    """Store the text of an open part, or of one whose text was in pieces, and its event."""
+    """Store the text and the event of a part that is open or was stored in pieces."""
     part = change.part
     opentexts.end(db, place)
     if isinstance(part, TextPart | ReasoningPart):
@@ -151,7 +151,7 @@ def settle(
 
 
 def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
-    """Return the update event with its text, None when it is damaged."""
+    """Return the update event with its text, None if it is damaged."""
     stored = read_json(data, Streamed)
     if stored is None:
         return None
@@ -164,7 +164,7 @@ def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
 
 
 def forget_events(db: apsw.Connection, newest: int) -> None:
-    """Delete all but this many of the newest events."""
+    """Delete all events except the newest `newest`."""
     db.execute(
         "DELETE FROM event WHERE seq <= (SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?)",
         (newest,),
@@ -189,7 +189,7 @@ def _add(db: apsw.Connection, place: int, to: Part, text: bytes) -> None:
 
 
 def _text_of(db: apsw.Connection, place: int, part: Part) -> bytes:
-    """Return the text of a part that is open, or has ended, or whose row is lost.
+    """Return the text of a part that is open, has ended, or has lost its row.
 
     The row number of a deleted part may be that of another one.
     """

@@ -46,7 +46,7 @@ def session(db: apsw.Connection, session_id: str) -> Session:
 
 
 def owner(db: apsw.Connection, session_id: str) -> str | None:
-    """Return the process that runs the session, or ran it when it died; None without one."""
+    """Return the process that runs the session, or did when it died; None without one."""
     row = db.execute("SELECT owner FROM session WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else row[0]
 
@@ -97,7 +97,7 @@ def projects(db: apsw.Connection) -> tuple[Project, ...]:
 def turns(
     db: apsw.Connection, session_id: str, *, limit: int | None, before: str | None = None
 ) -> TurnRows:
-    """Return the last `limit` messages, of those before one if it is given, with their parts."""
+    """Return the last `limit` messages with their parts; with `before`, of those before it."""
     parts: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
     with db:  # all reads see the same moment
         end = _END if before is None else _ordinal(db, session_id, before)
@@ -120,7 +120,7 @@ def turns(
 
 
 def _ordinal(db: apsw.Connection, session_id: str, message_id: str) -> int:
-    """Return the row number of a message; an unknown one has nothing before it."""
+    """Return the row number of a message; for an unknown one, that of the beginning."""
     key = (session_id, message_id)
     rows = db.execute("SELECT ordinal FROM message WHERE session_id = ? AND id = ?", key)
     return next((ordinal for (ordinal,) in rows), 0)

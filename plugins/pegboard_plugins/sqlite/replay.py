@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - names of tables are our own words
-"""Lost rows, restored from their events: each event carries the whole value."""
+"""The restoration of lost rows from events, each of which carries the whole value."""
 
 import apsw
 import msgspec
@@ -83,7 +83,7 @@ def fill_from_events(db: apsw.Connection) -> None:
 
 
 def put_session(db: apsw.Connection, session: Session) -> None:
-    """Insert a session, unless it is there."""
+    """Insert a session, unless it exists."""
     db.execute(
         "INSERT OR IGNORE INTO session(id, project_id, parent_id, directory, title, updated, data) "
         "VALUES(?, ?, ?, ?, ?, ?, ?)",

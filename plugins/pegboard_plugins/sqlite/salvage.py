@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - names of tables and columns are our own words
-"""Salvage: the readable rows of a damaged database, copied one by one into a sound one.
+"""Salvage: copying the readable rows of a damaged database, one by one, into a new one.
 
 An unreadable row is restored from the newest event with its value. A conversation whose session
 row is lost for good gets a new one that says so, so that its messages can be found.
@@ -59,7 +59,7 @@ def version_of(damaged: Path) -> int:
 
 
 def salvage(damaged: Path, db: apsw.Connection) -> Salvaged:
-    """Fill a new database with the readable rows of another file, which is only read.
+    """Fill a new database with the readable rows of another file, which stays unchanged.
 
     :raises apsw.Error: when the new database cannot be written.
     """
@@ -93,7 +93,7 @@ def _open_readonly(damaged: Path) -> apsw.Connection:
 
 
 def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> bool:
-    """Copy a table; return False when it may have more rows that its b-tree does not reach."""
+    """Copy a table; return False if it may have rows that its b-tree does not reach."""
     columns = _shared_columns(source, db, table)
     if not columns:
         return False
@@ -115,7 +115,7 @@ def _copy_from_pages(damaged: Path, db: apsw.Connection, lost: set[str]) -> None
 
 
 def _table_of(row: tuple[object, ...]) -> str:  # noqa: PLR0911 - a line for each table
-    """Return the table of a row with these values, "" for one of another program."""
+    """Return the table of a row with these values, "" for a row of another program."""
     words = [value[:4] if isinstance(value, str) else value for value in row]
     match words:
         case ["ses_", _, bytes()]:
@@ -181,7 +181,7 @@ def _insert_all(
 def _rows(
     source: apsw.Connection, table: str, columns: tuple[str, ...], gave_up: list[str]
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the readable rows, in their order; unreadable ranges are skipped.
+    """Yield the readable rows in order; unreadable ranges are skipped.
 
     When the end cannot be reached, the table is added to `gave_up`.
     """
@@ -270,7 +270,7 @@ def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
 
 
 def _directory(db: apsw.Connection, session_id: str) -> str:
-    """Return the directory of a session according to its answers, "" when none is left."""
+    """Return the directory of a session from its answers, "" if none is left."""
     rows = db.execute(
         "SELECT data, id, role FROM message WHERE session_id = ? AND role = 'assistant'",
         (session_id,),
@@ -323,7 +323,7 @@ def _drop_orphans(db: apsw.Connection) -> None:
 
 
 def _go_on_counting(source: apsw.Connection, db: apsw.Connection) -> None:
-    """Make the next event's number greater than all earlier ones, lost ones included."""
+    """Make the next event's number greater than all earlier ones, even lost ones."""
     greatest = [0]
     for table in ("project", "session", "message", "part", "todos"):
         greatest += [seq or 0 for (seq,) in db.execute(f"SELECT max(last_event) FROM {table}")]

@@ -51,7 +51,7 @@ _Value = TypeVar("_Value")
 
 
 class SqliteStorage:
-    """`Storage` in one SQLite file, which several processes may use; has one event loop."""
+    """The `Storage` in one SQLite file, which several processes may use; for one event loop."""
 
     def __init__(
         self, path: Path, opened: OpenDatabase, *, ids: IdSource, writer: WriterThread
@@ -75,7 +75,7 @@ class SqliteStorage:
 
     @classmethod
     async def open(cls, path: Path, *, ids: IdSource, on_commit: OnCommit | None = None) -> Self:
-        """Open the database of this path; see `OpenStorage`.
+        """Open the database at this path; see `OpenStorage`.
 
         Of a database that cannot be written a copy is read, and every write is refused.
 
@@ -297,7 +297,7 @@ class SqliteStorage:
 
 
 def _open(path: Path, wait: LockWait) -> OpenDatabase:
-    """Return the open database, or an open copy of one that cannot be written."""
+    """Open the database, or a copy of one that cannot be written."""
     try:
         return open_database(path, wait)
     except StorageError as error:

@@ -1,4 +1,4 @@
-"""The thread that writes: waiting jobs share one transaction (group commit)."""
+"""The writing thread: jobs that wait together share one transaction (group commit)."""
 
 import asyncio
 import ctypes
@@ -82,7 +82,7 @@ class WriterThread:
         db.set_wal_hook(self._note_log)
 
     async def run(self, work: Work[_Value]) -> _Value:
-        """Run `work`; return its result once its changes are durable, or raise its error.
+        """Run `work`; return its result once its changes are durable.
 
         A job that raises is undone, and fails alone. The wait ends, because the wait for another
         process's lock has a limit.
@@ -93,7 +93,7 @@ class WriterThread:
         return value
 
     def post(self, work: Work[_Value]) -> "asyncio.Future[_Value]":
-        """Return the result of `work` as a future; cancelling it does not stop the work.
+        """Start `work` and return its result as a future; cancelling the future does not stop it.
 
         :raises StorageError: when the database is closed, or cannot be written at all.
         """
@@ -129,7 +129,7 @@ class WriterThread:
         self._db.close()
 
     def _order(self, order: Callable[[], None], *jobs: _Job) -> None:
-        """Send an order, with its jobs, to the thread, which the first order starts.
+        """Send an order with its jobs to the thread; the first order starts the thread.
 
         :raises StorageError: when there is no thread, or it has failed.
         """
@@ -168,7 +168,7 @@ class WriterThread:
                 return
 
     def _look_after(self) -> None:
-        """Notice the end of the thread, which cannot report it when memory is out."""
+        """Notice the end of the thread, which it cannot report itself without memory."""
         self._look = None
         if not self._unanswered:
             return
@@ -212,7 +212,7 @@ class WriterThread:
             self._checkpoint()
 
     def _write(self, jobs: Sequence[_Job]) -> list[_Outcome]:
-        """Run the jobs in one transaction; all fail when that cannot be committed."""
+        """Run the jobs in one transaction; if its commit fails, all jobs fail."""
         if self._has_moved():  # SQLite would write on into a file that no path leads to
             return [_Outcome(error=self._error_of(_MOVED)) for _ in jobs]
         try:
@@ -228,13 +228,13 @@ class WriterThread:
             return outcomes
 
     def _has_moved(self) -> bool:
-        """Return whether the path leads to another file than the open one, or to no file."""
+        """Return whether the path now leads to another file, or to none."""
         moved = ctypes.c_int()
         self._db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         return bool(moved.value)
 
     def _attempt(self, job: _Job) -> _Outcome:
-        """Run one job so that it can be undone alone.
+        """Run one job in a savepoint, so that it can be undone alone.
 
         :raises apsw.Error: when SQLite gave up the whole transaction, as for a full disk.
         """
@@ -283,7 +283,7 @@ class WriterThread:
             self._orders.put(self._checkpoint)
 
     def _checkpoint(self) -> None:
-        """Checkpoint the log; after a failure it grows, and the next commit raises the error."""
+        """Checkpoint the log; after a failure the next commit raises the error."""
         try:
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:

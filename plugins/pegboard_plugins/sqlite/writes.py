@@ -45,7 +45,7 @@ _Column = Literal["session_id", "message_id", "id"]
 
 
 def apply(db: apsw.Connection, changes: Iterable[Change]) -> tuple[Event, ...]:
-    """Write the changes; return their events, numbered unless they are only published.
+    """Write the changes; return their events, with numbers unless they are not stored.
 
     :raises NotFoundError: when a change belongs to a session or message that is not there.
     :raises InvalidInputError: when a value cannot be stored as given.
@@ -340,7 +340,7 @@ def _tell(_db: apsw.Connection, change: Tell) -> Iterator[Event]:
 def _insert(
     db: apsw.Connection, sql: str, values: tuple[Any, ...], *, missing: tuple[str, str]
 ) -> None:
-    """Insert a row whose key is known to be free; `missing` is the kind and id of its owner."""
+    """Insert a row with a new key; `missing` is the kind and id of a missing owner."""
     try:
         db.execute(sql, values)
     except apsw.ConstraintError as error:

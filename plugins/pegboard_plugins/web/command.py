@@ -26,7 +26,7 @@ _OTHERS = 0o077
 
 
 class RunningServer(msgspec.Struct, frozen=True):
-    """A server of this user, as its file in the state folder describes it."""
+    """A server of this user, from its file in the state folder."""
 
     url: str
     directory: str
@@ -81,7 +81,7 @@ def web(directory: Path, port: int, *, allow_approve: bool, no_open: bool, trust
 
 
 def running_server(state: Path, directory: Path, *, url: str = "") -> RunningServer | None:
-    """Return the server that was started for the directory, with a URL the one at this URL."""
+    """Return the server for the directory; with a URL, the server at that URL."""
     for file in state.glob("server-*.json"):
         found = _read(file)
         if found is None or (url and found.url != url):
@@ -92,7 +92,7 @@ def running_server(state: Path, directory: Path, *, url: str = "") -> RunningSer
 
 
 def _read(file: Path) -> RunningServer | None:
-    """Return what the file describes; None for a file of others, and for a dead server's."""
+    """Return the server that the file describes; None if it is dead, or the file another user's."""
     try:
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(opened, "rb") as content:

@@ -1,4 +1,4 @@
-"""The data of the pages, as JSON; the server asks every request for them for its credentials."""
+"""The data of the pages, as JSON; every request for it needs credentials."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -51,7 +51,7 @@ class Drawing(Wire, frozen=True):
 
 
 class MessageUpdate(Wire, frozen=True):
-    """A message as it is now."""
+    """A message in its current state."""
 
     message: MessageNodes
     live: tuple[LiveText, ...]
@@ -91,7 +91,7 @@ async def session(
 
 @routes.get("/session/{sessionID}/message/{messageID}")
 async def message(opened: AtSession, messageID: str) -> Response:
-    """Return one message as it is now."""
+    """Return one message in its current state."""
     await opened.app.store_text(opened.session.id)
     turn = await opened.app.storage.turn(opened.session.id, messageID)
     found = await message_nodes(opened.app, opened.session, (turn,))
@@ -100,7 +100,7 @@ async def message(opened: AtSession, messageID: str) -> Response:
 
 @routes.get("/session/{sessionID}/changes")
 async def changes(opened: AtSession, state: Served) -> Response:
-    """Return what a session changed in files."""
+    """Return the changes of files by a session."""
     return _fresh(await session_changes(opened.app, state, opened.session))
 
 
@@ -136,13 +136,13 @@ async def cost(app: Here, days: Annotated[int, Query(ge=1, le=3650)] = 30) -> Re
 
 @routes.get("/hooks")
 async def hooks(app: Here, session: str = "") -> Response:
-    """Return what hooks did."""
+    """Return the hooks' changes and times."""
     return _fresh(without_keys(app, await hook_page(app, session)))
 
 
 @routes.get("/plugins")
 async def plugins(app: Here) -> Response:
-    """Return the plugins and their health."""
+    """Return the plugins and their state."""
     return _fresh(without_keys(app, plugin_page(app)))
 
 

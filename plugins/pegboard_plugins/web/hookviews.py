@@ -43,7 +43,7 @@ class PromptLine(Wire, frozen=True):
 
 
 class LostCache(Wire, frozen=True):
-    """The beginning of a request that a plugin changed, so that no provider's cache had it."""
+    """The changed beginning of a request: a plugin caused it, and the provider's cache missed it."""
 
     plugin: str
     hook: str
@@ -62,7 +62,7 @@ class HookPage(Wire, frozen=True):
 
 
 class PluginRow(Wire, frozen=True):
-    """A plugin, its tools and hooks, and what is wrong with it."""
+    """A plugin, its tools and hooks, and its problems."""
 
     name: str
     version: str
@@ -77,7 +77,7 @@ class PluginRow(Wire, frozen=True):
 
 
 class PluginPage(Wire, frozen=True):
-    """The plugins of the project, their problems, and the files that are not trusted."""
+    """The plugins of the project, their problems, and the untrusted files."""
 
     plugins: tuple[PluginRow, ...]
     problems: tuple[str, ...]
@@ -85,7 +85,7 @@ class PluginPage(Wire, frozen=True):
 
 
 async def hook_page(app: App, session_id: str) -> HookPage:
-    """Return what hooks did in the session, and their times in the whole project."""
+    """Return the changes that hooks made in the session, and their times in the whole project."""
     steps = trace_steps(app, session_id or None)
     changed = [step for step in steps if step.diff][-MOST_STEPS:]
     timings = sorted(app.hooks.timings(), key=lambda each: each.total_ms, reverse=True)
@@ -117,7 +117,7 @@ def _name(key: str) -> str:
 
 
 def prompt_lines(steps: Sequence[TraceStep]) -> tuple[PromptLine, ...]:
-    """Return the lines that the last request's steps made, each with the plugin that wrote it.
+    """Return the lines of the last system prompt, each with the plugin that wrote it.
 
     Lines that no step touched are not in the diffs, and so they are not in the answer.
     """
@@ -136,7 +136,7 @@ def _last_request(steps: Sequence[TraceStep]) -> Iterable[TraceStep]:
 
 
 def _patch(lines: list[PromptLine], step: TraceStep) -> list[PromptLine]:
-    """Return the lines after a step; context of its diff that is not known yet is the agent's."""
+    """Return the lines after a step; unknown context lines of its diff are the agent's."""
     found: list[PromptLine] = []
     place = 0
     for raw in step.diff.splitlines():
@@ -157,7 +157,7 @@ def _patch(lines: list[PromptLine], step: TraceStep) -> list[PromptLine]:
 
 
 def plugin_page(app: App) -> PluginPage:
-    """Return the plugins with their health, and what is not trusted."""
+    """Return the plugins with their state, and the untrusted files."""
     return PluginPage(
         plugins=tuple(
             PluginRow(

@@ -1,4 +1,4 @@
-"""Trees of elements: how a page gets content that it may not parse from a string.
+"""Trees of elements, from which a page builds content without parsing HTML.
 
 A node is a text, or a list of a tag, its attributes, and its inner nodes.
 """
@@ -45,12 +45,12 @@ class _Tree(HTMLParser):
 
     @property
     def left_out(self) -> int:
-        """The letters that there was no room for."""
+        """The number of letters that were cut."""
         return max(0, self._letters - MOST_LETTERS)
 
 
 def html_nodes(html: str) -> tuple[Node, ...]:
-    """Return the nodes of HTML that this program made, cut after `MOST_LETTERS` of its text."""
+    """Return the nodes of HTML that Pegboard made, cut after `MOST_LETTERS` letters of text."""
     tree = _Tree()
     tree.feed(html)
     tree.close()
@@ -68,7 +68,7 @@ def diff_nodes(patch: str) -> tuple[Node, ...]:
 
 
 def block_nodes(blocks: Iterable[Block]) -> tuple[Node, ...]:
-    """Return blocks of a plugin as nodes: each with its title, text, diff, table and Markdown."""
+    """Return a plugin's blocks as nodes: each with title, text, diff, table and Markdown."""
     return tuple(["section", {"class": "block"}, *_block(each)] for each in blocks)
 
 

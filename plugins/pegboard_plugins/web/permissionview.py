@@ -1,4 +1,4 @@
-"""Permission requests as the pages show them: the same lines as in the terminal."""
+"""Permission requests on the pages, with the same lines as in the terminal."""
 
 from pegboard.schema.session import PermissionRequest
 from pegboard.schema.wire import Wire
@@ -17,7 +17,7 @@ class PermissionView(Wire, frozen=True):
 
 
 def permission_view(request: PermissionRequest) -> PermissionView:
-    """Return what is asked, for which agent, and by which rule."""
+    """Return the request for display, with the agent that asks and the rule that decides."""
     rows = "".join(rows_html(permission_lines(request)))
     return PermissionView(
         agent=exposed(str(request.metadata.get("agent") or "")),

@@ -1,4 +1,4 @@
-"""Sessions as the pages show them: rows of the list, messages as nodes, changes by turn."""
+"""Sessions on the pages: rows of the list, messages as nodes, changes by turn."""
 
 from collections.abc import Iterable
 
@@ -17,7 +17,7 @@ PROMPT_LETTERS = 200
 
 
 class SessionRow(Wire, frozen=True):
-    """A session in a list; `cost` is None where that of a request is not known."""
+    """A session in a list; `cost` is None if the cost of a request is unknown."""
 
     id: str
     title: str
@@ -39,7 +39,7 @@ class MessageNodes(Wire, frozen=True):
 
 
 class LiveText(Wire, frozen=True):
-    """A text that the model still writes, as far as it has come."""
+    """The text so far that the model is writing."""
 
     message: str
     part: str
@@ -85,7 +85,7 @@ class SessionChanges(Wire, frozen=True):
 
 
 def session_rows(app: App, state: ServerState, sessions: Iterable[Session]) -> list[SessionRow]:
-    """Return the rows, each with what its session does now and how many requests wait in it."""
+    """Return the rows, each with its session's state and number of waiting requests."""
     statuses = state.pool.member(app).statuses
     waiting = [each.session_id for each in app.permissions.pending()]
     waiting += [each.session_id for each in app.questions.pending()]
@@ -155,7 +155,7 @@ def _is_live(turn: Turn, part: Part) -> bool:
 
 
 async def session_changes(app: App, state: ServerState, info: Session) -> SessionChanges:
-    """Return what a session changed in files, in all and by turn."""
+    """Return the changes of files by a session, in total and by turn."""
     total = await session_diff(app, info.id)
     turns = await app.storage.turns(info.id)
     found = []

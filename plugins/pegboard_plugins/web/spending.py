@@ -19,7 +19,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 class Amount(Wire, frozen=True):
-    """A cost in US dollars, None where it is not known, and how many requests it is for."""
+    """A cost in US dollars, None if unknown, and the number of its requests."""
 
     name: str
     cost: float | None
@@ -45,7 +45,7 @@ class Spending(Wire, frozen=True):
 
 
 async def spending(app: App, days: int) -> Spending:
-    """Return what the project's sessions of the last days have cost."""
+    """Return the cost of the project's sessions in the last days."""
     since = int(time.time() * 1000) - days * _DAY_MS
     found = await app.storage.sessions(app.workspace.project_id, since=since)
     read = found[:READ_SESSIONS]

@@ -33,7 +33,7 @@ _ACCEPTED: dict[Format, str] = {
 
 
 async def _may_fetch(context: PermissionContext, url: str) -> None:
-    """Require the URL as it is fetched, whatever its spelling."""
+    """Require permission for the URL in the form in which it is fetched."""
     from pegboard_plugins.webfetch.fetching import parsed_url  # not before a page is fetched
 
     url = str(parsed_url(url))

@@ -1,4 +1,4 @@
-"""The addresses that a fetch may connect to, and what may be left to a proxy."""
+"""The addresses that a fetch may connect to, directly or through a proxy."""
 
 import asyncio
 import socket
@@ -17,7 +17,7 @@ _OWN_DOMAINS = frozenset(
 
 
 async def system_addresses(host: str, port: int) -> tuple[str, ...]:
-    """Return the host's addresses as the system resolves them, in its order of preference.
+    """Return the host's addresses in the system's order of preference.
 
     :raises OSError: when there are none.
     """
@@ -48,7 +48,7 @@ async def checked_addresses(
 async def addresses_for_proxy(
     host: str, port: int, *, resolve: Resolve, allowed: Callable[[str], bool]
 ) -> tuple[str, ...]:
-    """Return the host itself, once it is checked: a proxy resolves its name again.
+    """Return the host itself after checking it, since a proxy resolves the name again.
 
     A host that this machine can resolve is checked as without a proxy. One that it cannot must be
     a name of the public internet, by its form.
