@@ -1,4 +1,4 @@
-"""The agent's side of ACP: what each method of the protocol does."""
+"""The agent's side of ACP: the methods of the protocol."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ _NO_SIGN_IN = "Pegboard needs no sign-in: `pegboard auth login PROVIDER` stores 
 
 
 class EditorAgent:
-    """The sessions that one editor has open, by their ids; `directory` is the editor's own."""
+    """The sessions that one editor has open, by id; `directory` is the editor's own."""
 
     def __init__(self, apps: OpenApps, link: Link, directory: Path) -> None:
         self._apps = apps
@@ -170,7 +170,7 @@ class EditorAgent:
     async def _opened(
         self, session: EditorSession, params: OpenParams, *, is_new: bool
     ) -> RPCResult:
-        """Return the answer to a request that opens a session; commands and warnings follow it."""
+        """Build the answer to a request that opens a session; commands and warnings follow it."""
         left_out = await add_servers(session.app, params.mcp_servers or ())
 
         async def then() -> None:
@@ -204,7 +204,7 @@ class EditorAgent:
         return RPCResult({})
 
     async def _delete(self, params: SessionParams) -> RPCResult:
-        """Delete a session; one that does not exist counts as deleted."""
+        """Delete a session; a missing one counts as deleted."""
         open_session = self._sessions.pop(params.session_id, None)
         if open_session is not None:
             await open_session.cancel()
@@ -242,7 +242,7 @@ class EditorAgent:
 
 
 def _warnings(app: App, params: OpenParams) -> tuple[str, ...]:
-    """Return what the user of a session should know before the first prompt."""
+    """Return the warnings for a user before the first prompt of a session."""
     found = [*app.storage.warnings, *settings_warnings(app)]
     if app.untrusted:
         names = ", ".join(str(path) for path in app.untrusted)

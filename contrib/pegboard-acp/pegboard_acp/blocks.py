@@ -25,7 +25,7 @@ _PICTURE = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 def typed_text(blocks: tuple[Block, ...]) -> str:
-    """Return what the user has typed: the text blocks that are not for the model alone."""
+    """Return the user's own text: the text blocks that are not for the model alone."""
     texts = (block for block in blocks if isinstance(block, TextBlock))
     return "".join(block.text for block in texts if _audience(block) != ("assistant",))
 
@@ -64,7 +64,7 @@ def _audience(block: TextBlock) -> tuple[str, ...] | None:
 
 
 def _embedded(resource: ResourceContents) -> FileInput:
-    """Return a content that the editor sends as a file, so that the model knows its source."""
+    """Return a resource that the editor embeds as a file, so that the model knows its source."""
     if resource.blob is not None:
         mime = resource.mime_type or "application/octet-stream"
         return FileInput(
@@ -105,7 +105,7 @@ def _is_inside(path: Path, app: App) -> bool:
 
 
 def block_of(part: FilePart) -> ImageBlock | LinkBlock:
-    """Return a file of a stored prompt as the editor shows it."""
+    """Return a file of a stored prompt as a block for the editor."""
     name = part.filename or part.url.rpartition("/")[2]
     if found := _PICTURE.fullmatch(part.url):
         return ImageBlock(mime_type=found[1], data=found[2], uri=part.filename)

@@ -60,7 +60,7 @@ COMPACT = "compact"
 
 
 class EditorSession:
-    """A session and its App, which stays open as long as `leaving` is not closed.
+    """A session and its App, which stays open until `leaving` is closed.
 
     Prompts are answered one after the other, in the order in which they came.
     """
@@ -77,7 +77,7 @@ class EditorSession:
         self._watching = asyncio.create_task(self._watch(), name=f"watch {session.id}")
 
     async def aclose(self) -> None:
-        """Cancel what runs, and leave the App."""
+        """Cancel the running work, and release the App."""
         await self.cancel()
         if self._turns:
             await asyncio.wait(self._turns)  # an abort has its own time limit
@@ -94,7 +94,7 @@ class EditorSession:
         )
 
     async def replay(self) -> None:
-        """Send the conversation so far, up to where it was reverted to, and its plan."""
+        """Send the conversation so far, up to a revert's point, and its plan."""
         turns: Sequence[Turn] = await self.app.list_turns(self.id)
         if (revert := self.choices.session.revert) is not None:
             turns = [turn for turn in turns if turn.info.id < revert.message_id]
@@ -104,7 +104,7 @@ class EditorSession:
         await self._link.drain()
 
     async def send_commands(self) -> None:
-        """Send the slash commands, if they are others than before."""
+        """Send the slash commands if they have changed."""
         known = [
             AvailableCommand(
                 name=command.name,
@@ -128,12 +128,12 @@ class EditorSession:
         await self._link.drain()
 
     async def cancel(self) -> None:
-        """Cancel the running turn and the queued prompts, if there are any."""
+        """Cancel the running turn and the queued prompts."""
         for turn in self._turns:
             turn.cancel()
 
     async def prompt(self, blocks: tuple[Block, ...]) -> PromptResult:
-        """Return how the turn ended, once all its updates are sent.
+        """Answer a prompt and return the stop reason, once all updates are sent.
 
         :raises RpcError: when the model could not answer, or the prompt cannot be used.
         :raises PegboardError: what `App.prompt` raises.
@@ -166,7 +166,7 @@ class EditorSession:
             return _result(answered, relay, self.app)
 
     async def _answered(self, blocks: tuple[Block, ...]) -> Turn | None:
-        """Return the last answer, None when the turn was stopped before there was one."""
+        """Return the last answer, None if the turn was stopped before one."""
         await self.app.reload_project_code()
         choices = self.choices
         parts = await parts_of(self.app, self.id, choices.agent, blocks)
@@ -197,7 +197,7 @@ class EditorSession:
         return None
 
     async def _relay(self, events: Subscription, relay: Relay) -> None:
-        """Send the updates of a turn until its events end, without open requests."""
+        """Send the updates of a turn until its events end, without open requests to the user."""
         began_ms, missed = time.time_ns() // 1_000_000, 0
         async with asyncio.TaskGroup() as tasks:
             requests = Requests(self.app, self._link, self.id, tasks)
@@ -249,7 +249,7 @@ class EditorSession:
             await self._ask(request, requests, relay)
 
     async def _is_ours(self, session_id: str) -> bool:
-        """Return whether a session is this one, or that of a subagent below it."""
+        """Return whether a session is this one, or one of its subagents'."""
         name: str | None = session_id
         while name is not None and name != self.id:
             try:
@@ -259,7 +259,7 @@ class EditorSession:
         return name is not None
 
     async def _watch(self) -> None:
-        """Send the title and the agent of the session whenever they have changed."""
+        """Send the title and the agent of the session whenever they change."""
         async with self.app.subscribe() as events:
             async for event in events:
                 match event.properties:
@@ -279,12 +279,12 @@ class EditorSession:
 
 
 async def _ended(task: "asyncio.Task[object]") -> None:
-    """Wait until a task has ended, however it ends."""
+    """Wait until a task has ended, whatever its outcome."""
     await asyncio.wait({task})
 
 
 def _joined(batch: Sequence[Event]) -> list[Event]:
-    """Return the events with the deltas of one part that follow each other as one delta."""
+    """Join consecutive deltas of one part."""
     joined: list[Event] = []
     for event in batch:
         match (joined[-1].properties if joined else None), event.properties:

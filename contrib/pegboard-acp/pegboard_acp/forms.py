@@ -1,4 +1,4 @@
-"""Questions of the model as a form of ACP, its answers, and questions as text."""
+"""The model's questions as forms of ACP, their answers, and questions as text."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

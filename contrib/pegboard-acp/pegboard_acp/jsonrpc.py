@@ -36,7 +36,7 @@ class ErrorCode(IntEnum):
 
 
 class RpcError(Exception):
-    """A request failed: what the other side answers, or what it is answered."""
+    """A request failed: the error that the other side sends, or receives."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class RpcError(Exception):
 
 
 class RPCResult(NamedTuple):
-    """The result of a request, and what is done once it was sent."""
+    """The result of a request, and a follow-up once it was sent."""
 
     value: object
     then: Callable[[], Awaitable[None]] | None = None
@@ -77,7 +77,7 @@ _decoder = msgspec.json.Decoder(_Message)
 
 
 class Peer:
-    """A connection: it answers what the other side requests, and sends requests itself.
+    """A connection: it answers requests of the other side, and sends requests.
 
     `handle` answers a request and takes a notification, each in a task of its own; the tasks begin
     in the order of the messages.
@@ -95,7 +95,7 @@ class Peer:
         self._last_id = 0
 
     async def serve(self) -> None:
-        """Answer until the other side has closed one end; then cancel what is being answered."""
+        """Serve until the other side closes an end; then cancel the running requests."""
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch_output())
             async for line in lines(self._reader):
@@ -105,7 +105,7 @@ class Peer:
                 task.cancel()
 
     def notify(self, method: str, params: object) -> None:
-        """Send a notification; it is buffered, and `drain` waits for the buffer."""
+        """Send a notification into the buffer; `drain` waits for the buffer."""
         self._write({"jsonrpc": "2.0", "method": method, "params": params})
 
     async def drain(self) -> None:
@@ -173,7 +173,7 @@ class Peer:
                 task.add_done_callback(partial(self._on_end, name))
 
     def _on_end(self, name: RequestId, task: "asyncio.Task[None]") -> None:
-        """Answer a request that was cancelled, perhaps before it began."""
+        """Answer a cancelled request, even one that had not begun."""
         del self._answering[name]
         if task.cancelled():
             self._refuse(name, RpcError(ErrorCode.REQUEST_CANCELLED, "cancelled"))
@@ -198,7 +198,7 @@ class Peer:
             await result.then()
 
     def _settle(self, message: _Message) -> None:
-        """Hand the answer of the other side to the task that waits for it."""
+        """Pass the other side's answer to the task that waits for it."""
         waiting = None if message.id is UNSET else self._waiting.get(message.id)
         if waiting is None or waiting.done():
             return  # the request was withdrawn meanwhile

@@ -1,4 +1,4 @@
-"""The editor, as sessions see it: its capabilities, and updates and requests to it."""
+"""The connection to the editor, as sessions use it: capabilities, updates, requests."""
 
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class Link:
-    """The connection to an editor; `client` is what it can do, nothing before `initialize`."""
+    """The connection to an editor; `client` has its capabilities, none before `initialize`."""
 
     def __init__(self) -> None:
         self.client = ClientCapabilities()
@@ -19,17 +19,17 @@ class Link:
         self._ids = IdSource()
 
     def send(self, session_id: str, update: Update) -> None:
-        """Send an update; it is buffered."""
+        """Send an update into the buffer."""
         assert self.peer is not None
         self.peer.notify("session/update", {"sessionId": session_id, "update": update})
 
     async def drain(self) -> None:
-        """Wait until the editor has read enough of what was sent."""
+        """Wait until the editor has read enough of the buffer."""
         assert self.peer is not None
         await self.peer.drain()
 
     async def request(self, method: str, params: object, result_type: type[_T]) -> _T:
-        """Return the editor's answer; it raises what `Peer.request` does."""
+        """Send a request and return the editor's answer; raises what `Peer.request` does."""
         assert self.peer is not None
         return await self.peer.request(method, params, result_type)
 

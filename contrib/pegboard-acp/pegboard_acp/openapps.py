@@ -11,7 +11,7 @@ from pegboard.plugins import shield
 
 
 class OpenApps:
-    """One App for each folder, open as long as something uses it."""
+    """One App per folder, open while it is in use."""
 
     def __init__(self, options: AppOptions) -> None:
         self._options = options
@@ -21,7 +21,7 @@ class OpenApps:
 
     @asynccontextmanager
     async def using(self, directory: Path) -> AsyncIterator[App]:
-        """Yield the App of a folder, open in this block.
+        """Yield the App of a folder; it stays open during the block.
 
         :raises PegboardError: what `App.open` raises.
         """

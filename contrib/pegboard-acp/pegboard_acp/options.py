@@ -1,4 +1,4 @@
-"""The choices that hold for a session: its agent, its model and how hard that thinks."""
+"""The options of a session: its agent, its model and the model's effort."""
 
 from collections.abc import Iterator
 
@@ -59,7 +59,7 @@ class SessionChoices:
         return Modes(current_mode_id=self.agent, available_modes=tuple(found))
 
     async def options(self) -> tuple[SelectOption, ...]:
-        """Return all options; without models there is no option for them."""
+        """Return all options; the model is one only if there are models."""
         modes = self.modes().available_modes
         found = [
             SelectOption(

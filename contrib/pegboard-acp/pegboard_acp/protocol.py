@@ -1,4 +1,4 @@
-"""The values of ACP, protocol version 1, that a client sends, as far as Pegboard uses them.
+"""The values of ACP, protocol version 1, that a client sends and Pegboard uses.
 
 Names and meanings are those of the schema, https://agentclientprotocol.com/protocol/v1/schema.
 Fields that are not listed are ignored when they come, as the protocol asks for.
@@ -25,7 +25,7 @@ class ElicitationSupport(AcpValue, frozen=True):
 
 
 class ClientSession(AcpValue, frozen=True):
-    """The updates that a client can show; what it omits it cannot show."""
+    """The updates that a client can show; it cannot show omitted ones."""
 
     notices: dict[str, Any] | None = None
     compaction: dict[str, Any] | None = None
@@ -62,7 +62,7 @@ class ClientCapabilities(AcpValue, frozen=True):
 
     @property
     def opens_terminals_to_sign_in(self) -> bool:
-        """Return whether the client runs terminal methods; clients of 2025 say it in `_meta`."""
+        """Return whether the client can run terminal sign-ins; those of 2025 say so in `_meta`."""
         said = self.auth is not None and self.auth.terminal
         return said or bool((self.meta or {}).get("terminal-auth"))
 
@@ -97,7 +97,7 @@ class McpServer(AcpValue, frozen=True):
 
 
 class OpenParams(AcpValue, frozen=True):
-    """A new session, or with `session_id` the one that is loaded or resumed."""
+    """The fields of a new session, or with `session_id` of a loaded or resumed one."""
 
     cwd: str
     session_id: str = ""
@@ -132,7 +132,7 @@ class OptionParams(SessionParams, frozen=True):
 
 
 class Annotations(AcpValue, frozen=True):
-    """Whom a block is for."""
+    """The audience of a block."""
 
     audience: tuple[str, ...] | None = None
 

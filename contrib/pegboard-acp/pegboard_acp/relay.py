@@ -61,7 +61,7 @@ _INTERRUPTED = "interrupted"
 
 
 class Relay:
-    """The updates of one session in one turn, or in a replay.
+    """Sends the updates of one session in a turn, or in a replay.
 
     It knows what was sent: each part is sent once, however often the App publishes it.
     """
@@ -81,13 +81,13 @@ class Relay:
         self.answers: dict[str, AssistantMessage] = {}
 
     def call_id(self, message_id: str, call_id: str) -> str | None:
-        """Return the id that the editor has for a tool call, None if it knows no such call."""
+        """Return the editor's id for a tool call, None if it knows no such call."""
         wanted = (message_id, call_id)
         known = self._calls.values()
         return next((each.id for each in known if (each.message_id, each.call_id) == wanted), None)
 
     async def take(self, event: Event) -> None:
-        """Send what an event of this session changes for the editor."""
+        """Send the update that an event of this session means for the editor."""
         match event.properties:
             case PartDelta(part_id=part_id, delta=text) if not self._is_deaf:
                 self._delta(part_id, text)
@@ -103,7 +103,7 @@ class Relay:
                 self._send(Notice(severity="info", title=f"Trying again: {text}"))
 
     async def catch_up(self, since_ms: int) -> None:
-        """Send what was missed since an instant, because the editor was slow to read.
+        """Send the state since an instant, because a slow editor missed events.
 
         From here on a text comes as a whole, at its end: a delta may be in what was sent.
         """
@@ -174,7 +174,7 @@ class Relay:
                 await self._call(part)
 
     def _send_text(self, part: TextPart | ReasoningPart) -> None:
-        """Send what the editor lacks of a text; a text that was changed is not sent again."""
+        """Send the part of a text that the editor lacks; a changed text is not sent again."""
         self._texts[part.id] = part
         sent = self._sent.get(part.id, "")
         if part.text.startswith(sent):
@@ -200,7 +200,7 @@ class Relay:
             self._send(AgentChunk(content=content, message_id=part.message_id))
 
     async def _call(self, part: ToolPart) -> None:
-        """Send the state of a call when it has changed; that of a running one not too often."""
+        """Send the state of a call if it has changed; of a running one at a limited rate."""
         known = self._calls.get(part.id)
         is_same = known is not None and type(known.state) is type(part.state)
         now = time.monotonic()
@@ -271,5 +271,5 @@ def _entry(todo: Todo) -> PlanEntry:
 
 
 def failure_text(failure: Failure) -> str:
-    """Return what went wrong, as a sentence."""
+    """Return the reason of a failure as a sentence."""
     return failure.data.message

@@ -15,7 +15,7 @@ from pegboard_acp.updates import CallBlock, CallFields, PermissionOption
 
 
 class Requests:
-    """The open questions to the user of one session; each has its own task.
+    """The open questions of one session to its user, each with its own task.
 
     `session_id` is the session that the editor knows. Its subagents ask in its name.
     """
@@ -28,7 +28,7 @@ class Requests:
         self._open: dict[str, asyncio.Task[None]] = {}
 
     def ask_permission(self, request: PermissionRequest, call_id: str | None) -> None:
-        """Begin to ask; `call_id` names the call if the editor knows it."""
+        """Start to ask; `call_id` names the call if the editor knows it."""
         if request.id not in self._open:
             asking = self._permission(request, call_id)
             self._open[request.id] = self._tasks.create_task(asking)
@@ -40,7 +40,7 @@ class Requests:
             self._open[request.id] = self._tasks.create_task(asking)
 
     def withdraw(self, request_id: str) -> None:
-        """Ask no longer, since the answer came in another way."""
+        """Stop asking, since the answer came in another way."""
         if (task := self._open.pop(request_id, None)) is not None:
             task.cancel()
 
@@ -65,7 +65,7 @@ class Requests:
             await self._app.answer_permission(request.id, reply)
 
     async def _call(self, request: PermissionRequest, call_id: str | None) -> CallFields:
-        """Return what is asked for: all patterns, the whole command and the diffs."""
+        """Return the request's details: all patterns, the whole command and the diffs."""
         subject = request.line or ", ".join(request.patterns)
         title = f"{request.permission} {subject}"
         if request.session_id != self._session_id:

@@ -1,4 +1,4 @@
-"""The life of `pegboard acp`: from its first line to the end of all that it started."""
+"""The life of `pegboard acp`, from its first line to the end of all that it started."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ _log = logging.getLogger("pegboard.acp")
 
 
 async def serve(directory: Path, options: AppOptions) -> None:
-    """Serve the editor until it closes its end, or a signal says to stop.
+    """Serve the editor until it closes its end, or a signal arrives.
 
     :raises InvalidInputError: when nothing can be spoken on the standard streams.
     """

@@ -9,7 +9,7 @@ from pegboard import InvalidInputError
 
 
 async def take_standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return the streams that an editor speaks on, which this process uses for nothing else.
+    """Return the streams for the editor, and redirect all other output to standard error.
 
     What anything prints from here on goes to standard error, and nothing more can be read from
     standard input; so plugins and their programs cannot break the protocol.

@@ -1,4 +1,4 @@
-"""Tool calls as an editor shows them: kind, files, diffs and output."""
+"""Tool calls in the editor's form: kind, files, diffs and output."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _DATA = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 def kind_of(name: str, tool: Tool | None) -> ToolKind:
-    """Return what an editor chooses the icon of a call by."""
+    """Return the kind of a call, by which an editor chooses an icon."""
     if name in _KINDS:
         return _KINDS[name]
     if tool is None:
@@ -48,7 +48,7 @@ def kind_of(name: str, tool: Tool | None) -> ToolKind:
 
 
 def status_of(part: ToolPart) -> ToolStatus:
-    """Return how far a call has come."""
+    """Return the status of a call."""
     match part.state:
         case Pending():
             return "pending"

@@ -1,4 +1,4 @@
-"""The MCP servers of an editor, which the plugin `mcp` runs where it is installed."""
+"""An editor's MCP servers, run by the plugin `mcp` where it is installed."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ def has_client() -> bool:
 
 
 async def add_servers(app: App, servers: Sequence[McpServer]) -> tuple[str, ...]:
-    """Let the App run the servers of an editor, and return a line for each that it leaves out.
+    """Add an editor's servers to the App; return a line for each that is left out.
 
     A server of the user's own settings keeps its name.
     """
@@ -53,7 +53,7 @@ async def _names(app: App) -> set[str]:
 
 
 def _entry(server: McpServer) -> dict[str, Any]:
-    """Return the server in the spelling of `pegboard.toml`; the first prompt waits for it."""
+    """Return the server in the form of `pegboard.toml`; the first prompt waits for it."""
     if server.url:
         headers = {each.name: each.value for each in server.headers}
         kind = "sse" if server.type == "sse" else "remote"

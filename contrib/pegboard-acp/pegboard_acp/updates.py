@@ -47,7 +47,7 @@ class DiffContent(AcpValue, frozen=True, tag_field="type", tag="diff"):
 
 
 class Location(AcpValue, frozen=True):
-    """A file that a call is about, by its absolute path; lines count from 1."""
+    """A file that a call concerns, by its absolute path; lines count from 1."""
 
     path: str
     line: int | None = None
@@ -112,7 +112,7 @@ class CommandsChanged(
 
 
 class ModeChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="current_mode_update"):
-    """Another agent answers from here on."""
+    """Another agent answers from now on."""
 
     current_mode_id: str
 
@@ -156,7 +156,7 @@ class Cost(AcpValue, frozen=True):
 
 
 class UsageChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="usage_update"):
-    """Tokens in the window, and what the session has cost so far."""
+    """The tokens in the window, and the cost of the session so far."""
 
     used: int
     size: int
@@ -221,7 +221,7 @@ class Modes(AcpValue, frozen=True):
 
 
 class SessionState(AcpValue, frozen=True, kw_only=True):
-    """An open session; a new one has its id."""
+    """The state of an open session; a new one has an id."""
 
     session_id: str | None = None
     modes: Modes

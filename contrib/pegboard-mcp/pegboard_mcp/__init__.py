@@ -65,7 +65,7 @@ async def register_commands(config: Config, plugin: Plugin) -> Sequence[Command]
 
 @hookimpl
 async def tool_definition(tool: ToolDefinition, plugin: Plugin) -> ToolDefinition | None:
-    """Return the tool with the description of its server."""
+    """Return the tool with its server's description."""
     from pegboard_mcp.servers import OPENED
 
     servers = OPENED.get(plugin)
@@ -77,7 +77,7 @@ async def tool_definition(tool: ToolDefinition, plugin: Plugin) -> ToolDefinitio
 async def command_execute_before(
     command: Command, parts: tuple[Part, ...], plugin: Plugin
 ) -> tuple[Part, ...] | None:
-    """Return the messages of a server's prompt in the place of its arguments."""
+    """Return the messages of a server's prompt instead of the command's arguments."""
     if command.source != "mcp":
         return None
     from pegboard_mcp.prompts import prompt_parts
@@ -89,7 +89,7 @@ async def command_execute_before(
 
 @hookimpl(timeout_s=REQUEST_LIMIT_S)
 async def chat_message(message: Turn, plugin: Plugin) -> Turn | None:
-    """Wait for required servers, and return the message with the resources that it mentions."""
+    """Wait for required servers, and add the resources that the message mentions."""
     from pegboard_mcp.resources import with_mentioned
     from pegboard_mcp.servers import opened_servers
 
@@ -106,7 +106,7 @@ async def chat_message(message: Turn, plugin: Plugin) -> Turn | None:
 async def chat_system_transform(
     session: SessionView, system: tuple[str, ...], plugin: Plugin
 ) -> tuple[str, ...] | None:
-    """Return the system prompt with the instructions of servers for which the user wants them."""
+    """Add the instructions of servers to the system prompt, where the user wants that."""
     from pegboard_mcp.servers import OPENED
 
     servers = OPENED.get(plugin)
@@ -118,7 +118,7 @@ async def chat_system_transform(
 
 @hookimpl
 async def startup(app: Host, plugin: Plugin) -> None:
-    """Set up the servers; none is started that is known already."""
+    """Set up the servers; start only servers that are not known yet."""
     from pegboard_mcp.foreign import claude_tables, project_tables
     from pegboard_mcp.offering import offered
     from pegboard_mcp.servers import OPENED, STARTED, Servers, configured_servers
@@ -155,7 +155,7 @@ async def permission_ask(request: PermissionRequest) -> Verdict | None:
 
 @hookimpl(optionalhook=True)
 async def services(plugin: Plugin) -> tuple[Service, ...]:
-    """Return the servers with what has become of them."""
+    """Return the servers with their states."""
     from pegboard_mcp.actions import services_of
     from pegboard_mcp.servers import opened_servers
 
@@ -167,7 +167,7 @@ async def services(plugin: Plugin) -> tuple[Service, ...]:
 async def service_action(
     kind: str, name: str, action: str, data: Mapping[str, Any], plugin: Plugin
 ) -> Mapping[str, Any] | None:
-    """Let an MCP server do what a client of Pegboard's server asks for."""
+    """Carry out an action on an MCP server for a client of Pegboard's server."""
     if kind != "mcp":
         return None
     from pegboard_mcp.actions import act

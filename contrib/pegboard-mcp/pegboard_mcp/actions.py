@@ -1,4 +1,4 @@
-"""The servers as clients of Pegboard's server see and direct them."""
+"""The MCP servers for clients of Pegboard's server: their states, and actions on them."""
 
 import asyncio
 import webbrowser
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def services_of(servers: Servers) -> tuple[Service, ...]:
-    """Return the servers with what has become of them."""
+    """Return the servers with their states."""
     return tuple([await _service(servers, each) for each in servers])
 
 
@@ -37,7 +37,7 @@ async def _service(servers: Servers, server: Server) -> Service:
 async def act(
     servers: Servers, name: str, action: str, data: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Let an MCP server do something; None for an unknown server or action.
+    """Carry out an action on an MCP server; return None for an unknown server or action.
 
     :raises PegboardError: when it fails.
     """
@@ -84,7 +84,7 @@ async def open_browser(address: str) -> None:
 
 
 async def _begin(servers: Servers, name: str) -> Mapping[str, Any]:
-    """Begin a sign-in whose address a client shows."""
+    """Begin a sign-in, for which a client shows the address."""
     found, task = await servers.begin_sign_in(name, _show_nothing)
     either: set[asyncio.Future[Any]] = {task, found.address}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -95,7 +95,7 @@ async def _begin(servers: Servers, name: str) -> Mapping[str, Any]:
 
 
 async def _finish(servers: Servers, name: str, code: str) -> None:
-    """Take the code that a client has from the browser, unless it came here by itself."""
+    """Take the code that a client got from the browser, unless it has arrived directly."""
     under_way = servers.sign_in_of(name)
     if under_way is None:
         raise InvalidInputError(f"no sign-in to {name} is under way; begin one first")

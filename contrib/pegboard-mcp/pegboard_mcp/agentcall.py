@@ -1,4 +1,4 @@
-"""A call of another agent that is under way: its work, its progress and the user's answers.
+"""A running call of another agent: its work, its progress and its user's answers.
 
 This module imports the types of the SDK.
 """
@@ -26,7 +26,7 @@ Report = Callable[[int, str], Awaitable[None]]
 
 
 class AgentCall:
-    """A prompt or a tool call of a session, with what it asks the user meanwhile.
+    """A prompt or a tool call of a session, with its questions to the user.
 
     The work goes on between the requests of a client that sends its call again (SEP-2322).
     `leaving` is closed with the call.
@@ -48,7 +48,7 @@ class AgentCall:
         self._calls: set[str] = set()
 
     async def requests(self, report: Report) -> tuple[Request, ...]:
-        """Return what the user has to answer, nothing once the work has ended.
+        """Wait for requests that the user has to answer; () once the work has ended.
 
         `report` takes the number of tool calls so far and the newest one's title.
         """
@@ -65,7 +65,7 @@ class AgentCall:
         return ()
 
     async def answer(self, request: Request, content: Content | None) -> None:
-        """Take the user's answer to a request, None where the user gave none."""
+        """Answer a request with the user's answer, None if the user gave none."""
         with suppress(NotFoundError):  # it was answered elsewhere, or its call has ended
             if isinstance(request, PermissionRequest):
                 await self.app.answer_permission(request.id, reply_of(content))
@@ -75,7 +75,7 @@ class AgentCall:
                 await self.app.answer_question(request.id, answers_of(request.questions, content))
 
     async def leave_unattended(self, request: Request) -> None:
-        """Refuse a request since this client cannot ask its user."""
+        """Refuse a request, because this client cannot ask its user."""
         with suppress(NotFoundError):
             if isinstance(request, PermissionRequest):
                 await self.app.permissions.leave_unattended(request.id)
@@ -83,11 +83,11 @@ class AgentCall:
                 await self.app.reject_question(request.id)
 
     def pending(self) -> Mapping[str, Request]:
-        """Return the requests of the App that are open, by their ids."""
+        """Return the App's open requests, by id."""
         return {each.id: each for each in self._pending()}
 
     async def aclose(self) -> None:
-        """End the work, if it has not ended, and wait until it has."""
+        """End the work and wait until it has ended."""
         self._events.close()
         if not self.task.done():
             await self.app.abort(self.session_id)
@@ -99,7 +99,7 @@ class AgentCall:
         return (*self.app.permissions.pending(), *self.app.questions.pending())
 
     async def _is_ours(self, request: Request) -> bool:
-        """Return whether a request is of this session, or of a subagent below it."""
+        """Return whether a request belongs to this session, or to a subagent of it."""
         name: str | None = request.session_id
         while name is not None and name != self.session_id:
             try:

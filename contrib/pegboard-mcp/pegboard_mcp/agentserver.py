@@ -116,7 +116,7 @@ class AgentServer:
     async def _call(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Start a call, or go on with one whose questions the client has answered."""
+        """Start a call, or continue one whose questions the client has answered."""
         try:
             if params.request_state is None:
                 call = await self._begun(params.name, params.arguments or {})
@@ -165,7 +165,7 @@ class AgentServer:
     async def _result(
         self, context: Context, call: AgentCall
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Return the result of a call, or what its client has to ask before that."""
+        """Return the result of a call, or the questions that its client must answer first."""
 
         async def report(count: int, title: str) -> None:
             await context.session.report_progress(count, message=title)
@@ -202,7 +202,7 @@ class AgentServer:
         return call
 
     async def _expire(self, call: AgentCall) -> None:
-        """End a call whose client does not come back."""
+        """End a call whose client does not return."""
         await asyncio.sleep(ANSWER_LIMIT_S)
         self._calls.pop(call.id, None)
         self._expiring.pop(call.id, None)
@@ -210,7 +210,7 @@ class AgentServer:
 
 
 async def _ask(context: Context, call: AgentCall, request: Request) -> None:
-    """Ask the user of a client of the handshake era, which is a request of its own."""
+    """Ask the user through a client of the handshake era, with a separate request."""
     message, schema = form_of(request)
     try:
         result = await context.session.elicit_form(message, schema, context.request_id)
@@ -231,7 +231,7 @@ def _content(result: types.ElicitResult) -> Mapping[str, Any] | None:
 
 
 async def _prompted(app: App, session_id: str, prompt: Prompt) -> types.CallToolResult:
-    """Return the answer to a prompt, with what it has changed and used."""
+    """Send a prompt; return its answer, changes and usage."""
     last = await app.prompt(session_id, prompt)
     turns = [
         each
@@ -267,7 +267,7 @@ async def _prompted(app: App, session_id: str, prompt: Prompt) -> types.CallTool
 async def _called(
     app: App, session_id: str, name: str, arguments: Mapping[str, Any]
 ) -> types.CallToolResult:
-    """Return the result of a tool, whose session goes with the call."""
+    """Call a tool in a temporary session, and return its result."""
     try:
         done = await app.call_tool(session_id, name, arguments)
     finally:

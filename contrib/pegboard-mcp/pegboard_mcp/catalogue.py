@@ -1,4 +1,4 @@
-"""The catalogue of a server: what it has listed, on disk, so that no start waits for the server."""
+"""The stored lists of a server, so that no start of Pegboard waits for the server."""
 
 import time
 from pathlib import Path
@@ -42,7 +42,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_catalogue(path: Path) -> Catalogue | None:
-    """Return the stored catalogue, None where there is no usable one."""
+    """Return the stored catalogue, None without a valid one."""
     try:
         if path.stat().st_size > FILE_BYTES:
             return None

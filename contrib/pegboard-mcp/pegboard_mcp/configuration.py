@@ -1,4 +1,4 @@
-"""The configuration of servers: one value for each, from the spellings of several programs.
+"""The configuration of servers, read from the formats of several programs.
 
 An entry may be OpenCode's (`type = "local"` or `"remote"`), one of a `.mcp.json` or of Claude Code,
 or our own, which has the keys of OpenCode and those of `ServerConfig`.
@@ -89,7 +89,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The command line or the URL, without what a URL may have of credentials."""
+        """The command line, or the URL without credentials."""
         if not self.url:
             return " ".join(self.command)
         parts = urlsplit(self.url)
@@ -167,7 +167,7 @@ def server_of(source: Source, name: str, entry: Table) -> ServerConfig:
 
 
 def _tightened(server: ServerConfig) -> ServerConfig:
-    """Return a project's server without what only a user may decide."""
+    """Return a project's server without the settings that only a user may make."""
     return msgspec.structs.replace(
         server,
         exposure=None if server.exposure == "direct" else server.exposure,
@@ -196,7 +196,7 @@ def _facts(source: Source, name: str, entry: Table) -> Iterator[tuple[str, objec
 
 
 def _check_keys(source: Source, place: str, keys: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse an unknown key, where there are none of other programs."""
+    """Refuse an unknown key, unless the entry is in another program's format."""
     for key in keys if source.is_strict else ():
         if key not in known:
             meant = nearest_names(key, known, limit=1)
@@ -244,7 +244,7 @@ def _with_variables(source: Source, entry: Table) -> dict[str, Any]:
 
 
 def _replaced(source: Source, value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return the value with `${NAME}` and `${NAME:-other}` of its strings replaced."""
+    """Replace `${NAME}` and `${NAME:-other}` in the strings of a value."""
     if source.env is None:
         return value
     env = source.env

@@ -75,7 +75,7 @@ class Wishes(NamedTuple):
 
 
 class _List(NamedTuple):
-    """A list as the server sent it, and how long it may be used, None without its word."""
+    """A list as the server sent it, and how long it stays fresh, None if not given."""
 
     items: list[object]
     lifetime_s: float | None
@@ -96,7 +96,7 @@ class ServerConnection:
         return not self.traffic.ended.is_set()
 
     async def list_everything(self) -> Catalogue:
-        """Return what the server lists now.
+        """Return the server's current lists.
 
         :raises RequestError: when it does not answer.
         """
@@ -132,7 +132,7 @@ class ServerConnection:
     async def _extra(
         self, key: str, fetch: Callable[..., Awaitable[Any]], failed: list[str]
     ) -> list[object]:
-        """Return a list, empty where the server fails to give it: the tools are there without."""
+        """Return a list, empty if the server fails to give it, so that the tools still work."""
         try:
             return (await self._pages(key, fetch)).items
         except (ConnectionLostError, AuthorizationError):
@@ -142,7 +142,7 @@ class ServerConnection:
             return []
 
     async def _pages(self, key: str, fetch: Callable[..., Awaitable[Any]]) -> "_List":
-        """Return the items of all pages, and how long the last one lets them be used."""
+        """Return the items of all pages, and how long the last page stays fresh."""
         found, lifetime_s = list[object](), None
         cursor: str | None = None
         for _ in range(LIST_PAGES):
@@ -195,7 +195,7 @@ class ServerConnection:
             return await self._rounds(send, ask_user)
 
     async def _check_definition(self, tool: str, digest: str) -> None:
-        """List the tools again, for the headers that the SDK makes of their definitions."""
+        """List the tools again, because the SDK builds headers from their definitions."""
         known = await self.list_everything()
         if digest and digest not in {each.digest for each in known.tools if each.name == tool}:
             text = f"the tool {tool} of the MCP server {self.name} has changed since its review"
@@ -248,7 +248,7 @@ class ServerConnection:
         ],
         ask_user: AskUser | None,
     ) -> _T:
-        """Send a request until its answer is final, with the user's answers (SEP-2322)."""
+        """Repeat a request with the user's answers until its result is final (SEP-2322)."""
         answers: types.InputResponses | None = None
         state: str | None = None
         for _ in range(ROUNDS + 1):
@@ -307,7 +307,7 @@ class ServerConnection:
 def refusal(
     name: str, outcome: RequestOutcome, error: Exception, what: str = "answer"
 ) -> RequestError:
-    """Return the error of a request that was answered with one, or not at all."""
+    """Return the error of a request that failed or got no answer."""
     if (lacking := lacking_authorization(error)) is not None:
         return lacking
     if outcome.is_unauthorized:
@@ -378,7 +378,7 @@ def _discovered(known: Catalogue | None) -> types.DiscoverResult | None:
 
 
 async def _listen(client: Client, on_change: Callable[[], None]) -> None:
-    """Hear of changes of the lists from a server that says them only when asked (2026-07-28)."""
+    """Listen for changes of lists, on servers that announce them only on request (2026-07-28)."""
     can = client.server_capabilities
     if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return

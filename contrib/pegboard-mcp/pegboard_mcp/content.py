@@ -71,7 +71,7 @@ def add_resource(
 
 
 def _attach(data: str, mime: str, texts: list[str], files: list[Attachment]) -> None:
-    """Add a file, or a line about one that is too much or damaged."""
+    """Add a file, or a line about a file that is too large or damaged."""
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -93,7 +93,7 @@ def limited(text: str) -> str:
 
 
 def prompt_text(result: types.GetPromptResult) -> str:
-    """Return the messages of a prompt as one text, with their roles where there are several."""
+    """Return the messages of a prompt as one text, with roles if there are several."""
     texts = [("\n\n".join(parts_of([each.content])[0]), each.role) for each in result.messages]
     if len(texts) == 1:
         return limited(texts[0][0])

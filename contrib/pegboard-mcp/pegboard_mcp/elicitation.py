@@ -1,4 +1,4 @@
-"""Elicitation: what a server asks the user within a call, as questions of Pegboard.
+"""Elicitation: a server's questions to the user during a call.
 
 This module is imported at the first start of a server, since it imports the SDK.
 """
@@ -29,7 +29,7 @@ _T = TypeVar("_T")
 
 
 class FieldError(ValueError):
-    """An answer that does not fit its field; the text says what would."""
+    """An answer does not fit its field; the text says what would."""
 
 
 class Inbox:
@@ -58,7 +58,7 @@ class Inbox:
         return await answer
 
     async def attend(self, request: Awaitable[_T], ask_user: AskUser | None) -> _T:
-        """Return the answer to a request, and answer the server's questions until it comes."""
+        """Wait for the answer to a request, and answer the server's questions meanwhile."""
         if ask_user is None:
             return await request
         task, news = asyncio.ensure_future(request), asyncio.Event()
@@ -94,7 +94,7 @@ class Inbox:
 async def answer_elicitation(
     server: str, params: types.ElicitRequestParams, ask_user: AskUser | None
 ) -> types.ElicitResult:
-    """Return the user's answer; a refusal where no user can be asked, or none wants to answer."""
+    """Return the user's answer; a refusal without a user, or when the user declines."""
     if ask_user is None:
         return types.ElicitResult(action="decline")
     try:
@@ -113,7 +113,7 @@ async def answer_elicitation(
 async def _opened(
     server: str, params: types.ElicitRequestURLParams, ask_user: AskUser
 ) -> types.ElicitResult:
-    """Show the address; it is the user who opens it."""
+    """Show the address, which the user opens."""
     message = clean_text(params.message, MESSAGE_BYTES)[0]
     question = Question(
         question=f"The MCP server {server} asks you to open {_clean(params.url)}\n{message}",
@@ -129,7 +129,7 @@ async def _opened(
 async def _filled(
     server: str, params: types.ElicitRequestFormParams, ask_user: AskUser
 ) -> dict[str, Value] | None:
-    """Return the values of the form, None when its fields cannot be asked for or stay wrong."""
+    """Return the values of the form; None if its fields cannot be asked, or stay invalid."""
     schema = params.requested_schema
     properties = schema.get("properties")
     fields = dict(properties) if isinstance(properties, Mapping) else {}

@@ -2,11 +2,11 @@
 
 
 class RequestError(Exception):
-    """A request that the server refused, or whose answer cannot be used; the text is a sentence."""
+    """A server refused a request, or its answer is unusable; the text is a sentence."""
 
 
 class ConnectionLostError(RequestError):
-    """A request that was under way when the connection ended; `was_sent` says whether it left."""
+    """The connection ended during a request; `was_sent` says whether the request left."""
 
     def __init__(self, text: str, *, was_sent: bool) -> None:
         super().__init__(text)
@@ -14,7 +14,7 @@ class ConnectionLostError(RequestError):
 
 
 class StaleDefinitionError(RequestError):
-    """A call that the server refuses because it was made by an older definition of the tool."""
+    """The server refuses a call that follows an older definition of the tool."""
 
 
 class AuthorizationError(RequestError):
@@ -22,7 +22,7 @@ class AuthorizationError(RequestError):
 
 
 class RegistrationError(AuthorizationError):
-    """A server whose authorization server takes no client that Pegboard could register."""
+    """The server's authorization server accepts no client that Pegboard could register."""
 
 
 def lacking_authorization(error: BaseException) -> AuthorizationError | None:
@@ -33,7 +33,7 @@ def lacking_authorization(error: BaseException) -> AuthorizationError | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return what an error says, of a group the first one, without a full stop."""
+    """Return the text of an error, of a group's first one, without a full stop."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return (str(error) or type(error).__name__).rstrip(".")

@@ -11,7 +11,7 @@ from pegboard_mcp.pins import PinFile
 
 
 class ServerFiles(NamedTuple):
-    """The catalogue may be deleted at any time; the pins decide what is offered."""
+    """A server's files: the catalogue may be deleted at any time; the pins decide the offer."""
 
     catalogue: Path
     pins: PinFile
@@ -20,7 +20,7 @@ class ServerFiles(NamedTuple):
 
 
 def files_of(plugin: Plugin, config: ServerConfig) -> ServerFiles:
-    """Return the files of a server; another command or URL has other ones."""
+    """Return the files of a server; they depend on its command or URL."""
     name = re.sub(r"[^\w-]", "_", config.name)
     stem = f"{name}-{config.digest}"
     pins = PinFile(plugin.data_dir / "pins" / f"{stem}.json", f"{config.name} {config.place}")

@@ -21,7 +21,7 @@ def project_files(workspace: Workspace) -> tuple[Path, ...]:
 
 
 def project_tables(host: Host) -> list[tuple[Source, Table]]:
-    """Return the servers of the project's files, as far as the user trusts these."""
+    """Return the servers in the project's files that the user trusts."""
     files = host.trust.files
     trusted = [
         path
@@ -32,7 +32,7 @@ def project_tables(host: Host) -> list[tuple[Source, Table]]:
 
 
 def claude_tables(home: Path, workspace: Workspace) -> list[tuple[Source, Table]]:
-    """Return the servers that the user has in Claude Code, for all projects and for this one."""
+    """Return the user's servers in Claude Code, for all projects and for this one."""
     path = home / CLAUDE_FILE
     try:
         settings = _parsed(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Grants: what a user's sign-in to a remote server has left, by server and issuer."""
+"""Grants: the results of a user's sign-ins to a remote server, by issuer."""
 
 import time
 from pathlib import Path
@@ -13,7 +13,7 @@ EXPIRY_MARGIN_S = 30.0
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """The client and the tokens of one issuer, as it gave them; `expires_at` is since the epoch.
+    """The client and the tokens that one issuer gave; `expires_at` is since the epoch.
 
     `metadata` is the issuer's own description, with the endpoint at which tokens are refreshed.
     `wanted_scope` is what the server has refused a request for want of; the next sign-in asks for
@@ -34,13 +34,13 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refresh_token(self) -> str:
-        """The token for a new access token, "" where there is no endpoint that it may go to."""
+        """The token for renewals, "" without an endpoint to which it may be sent."""
         is_known = bool(self.metadata.get("token_endpoint"))
         return str(self.tokens.get("refresh_token") or "") if is_known else ""
 
     @property
     def wider_scope(self) -> str:
-        """The scope for another sign-in: the granted one with the wanted one, "" without one."""
+        """The scope for another sign-in: the granted and the wanted one; "" if there is no need."""
         if not self.wanted_scope:
             return ""
         return joined_scopes(str(self.tokens.get("scope") or ""), self.wanted_scope)
@@ -51,12 +51,12 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def joined_scopes(*scopes: str) -> str:
-    """Return all scopes as one, each word once, in their order."""
+    """Join scopes into one; each word once, in order."""
     return " ".join(dict.fromkeys(word for scope in scopes for word in scope.split()))
 
 
 class Grants(msgspec.Struct, frozen=True, kw_only=True):
-    """The grants for one server; the tokens of the `current` issuer are used, and no others."""
+    """The grants for one server; only the tokens of the `current` issuer are used."""
 
     url: str = ""
     current: str = ""
@@ -69,14 +69,14 @@ class Grants(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GrantFile:
-    """The grants for one server on disk, for this user alone."""
+    """The file with the grants for one server, readable only by this user."""
 
     def __init__(self, path: Path, url: str) -> None:
         self._path = path
         self._url = url
 
     def read(self) -> Grants:
-        """Return the grants; none where there is no file, or one for another URL."""
+        """Return the grants; none without a file, or for another URL."""
         try:
             found = msgspec.json.decode(self._path.read_bytes(), type=Grants)
         except (OSError, msgspec.MsgspecError):
@@ -98,7 +98,7 @@ class GrantFile:
             replace_file(self._path, msgspec.json.encode(grants))
 
     def remove(self) -> bool:
-        """Forget all grants; False when there were none."""
+        """Delete all grants; return False if there were none."""
         if not self._path.is_file():
             return False
         self._path.unlink()

@@ -22,7 +22,7 @@ _EVENTS = "text/event-stream"
 
 
 class LimitedClient(httpx2.AsyncClient):
-    """A client whose answers are bounded; it notes when a request lacks authorization.
+    """A client with limits on responses; it notes when a request lacks authorization.
 
     No answer is compressed, so the bytes that are counted are those that are parsed. Requests to
     this machine take no proxy of the environment.
@@ -38,7 +38,7 @@ class LimitedClient(httpx2.AsyncClient):
         self._traffic = traffic
 
     async def send(self, request: httpx2.Request, **facts: Any) -> httpx2.Response:  # noqa: ANN401 - as its base
-        """Return the answer, whose body is read with limits.
+        """Send a request; return the response, whose body is read with limits.
 
         :raises TransportError: when there is no answer, or a compressed one.
         """
@@ -74,7 +74,7 @@ async def _want_no_encoding(request: httpx2.Request) -> None:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body that ends the connection when it breaks a limit."""
+    """A response body that closes the connection when it exceeds a limit."""
 
     def __init__(
         self, inner: httpx2.AsyncByteStream, pieces: AsyncIterator[bytes], traffic: Traffic
@@ -96,7 +96,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def _whole(body: httpx2.AsyncByteStream, traffic: Traffic) -> AsyncIterator[bytes]:
-    """Yield a body that is one message, or what else a server or an issuer answers."""
+    """Yield a body that is one message, or another answer of a server or an issuer."""
     parts: list[bytes] = []
     size = 0
     async for chunk in body:
@@ -124,7 +124,7 @@ async def _events(response: httpx2.Response, traffic: Traffic) -> AsyncIterator[
 
 
 async def _delivered(text: str, traffic: Traffic) -> str:
-    """Return what stands for a message, "" for one that is not delivered.
+    """Return the text to deliver for a message, "" for a message that is dropped.
 
     :raises TrafficError: when the server has sent too much that was not asked for.
     """

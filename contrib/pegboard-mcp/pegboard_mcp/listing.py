@@ -1,4 +1,4 @@
-"""Lists of servers as they are offered: checked one by one, cut to limits, with a digest each."""
+"""The lists of servers: checked item by item, cut to limits, with a digest each."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ _NAME_LETTERS = 80
 
 
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of a server; `definition` is the one that it listed, and `digest` is of that."""
+    """A tool of a server; `definition` is the listed one, `digest` its digest."""
 
     name: str
     title: str = ""
@@ -36,7 +36,7 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerPrompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt of a server, with the names of its arguments, and of those that it requires."""
+    """A prompt of a server, with the names of its arguments, and of the required ones."""
 
     name: str
     description: str = ""
@@ -61,7 +61,7 @@ class ToolList(msgspec.Struct, frozen=True):
 
 
 def read_tools(raw: Sequence[object]) -> ToolList:
-    """Return the tools of a list; one that cannot be used is left out and named."""
+    """Return the tools of a list; invalid ones are left out and named."""
     tools: dict[str, ServerTool] = {}
     notes: list[str] = []
     for each in raw:
@@ -93,7 +93,7 @@ def definition_digest(raw: Mapping[str, Any]) -> str:
 
 
 def _flaw(raw: Mapping[str, Any]) -> str:
-    """Return why a tool cannot be used at all, "" if it can."""
+    """Return why a tool is unusable, "" if it is not."""
     schema = raw.get("inputSchema")
     if not isinstance(schema, Mapping):
         return "it has no inputSchema"
@@ -128,7 +128,7 @@ def _tool(name: str, raw: Mapping[str, Any]) -> tuple[ServerTool, list[str]]:
 
 
 def clean_text(text: str, limit_bytes: int = DESCRIPTION_BYTES) -> tuple[str, list[str]]:
-    """Return a text without invisible characters and within the limit, and what was changed."""
+    """Clean a text of invisible characters and cut it to the limit; return the changes too."""
     changes = []
     clean = _HIDDEN.sub("", text)
     if clean != text:
@@ -141,7 +141,7 @@ def clean_text(text: str, limit_bytes: int = DESCRIPTION_BYTES) -> tuple[str, li
 
 
 def _clean_schema(schema: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return the schema without invisible characters in its titles and descriptions."""
+    """Remove invisible characters from a schema's titles and descriptions."""
     match schema:
         case Mapping():
             return {
@@ -193,7 +193,7 @@ def read_resources(raw: Sequence[object], uri: str = "uri") -> tuple[ServerResou
 
 
 def time_to_live_s(raw: object) -> float | None:
-    """Return how long a list is fresh by its `ttlMs` (SEP-2549), at most a day, None without it."""
+    """Return how many seconds a list stays fresh by its `ttlMs` (SEP-2549), at most a day."""
     if isinstance(raw, bool) or not isinstance(raw, int | float) or raw < 0:
         return None
     return min(raw, DAY_MS) / 1000

@@ -25,7 +25,7 @@ class ValuesError(ValueError):
 
 
 class MessageHead(msgspec.Struct):
-    """The beginning of a message, which decides whether it is parsed."""
+    """The beginning of a message, by which it is parsed or not."""
 
     method: str = ""
     id: int | str | None = None

@@ -31,7 +31,7 @@ async def offered(servers: Iterable[Server]) -> tuple[list[Tool], list[Command]]
 
 
 def known_servers(config: Config, plugin: Plugin) -> list[tuple[ServerConfig, Catalogue]]:
-    """Return the servers that have listed before, with their catalogues on disk."""
+    """Return the servers with a stored catalogue, and the catalogues."""
     found = []
     read = KNOWN.get(plugin, {})
     for server in configured_servers(config)[0].values():

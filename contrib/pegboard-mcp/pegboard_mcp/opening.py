@@ -33,7 +33,7 @@ class Ground(NamedTuple):
 async def opened(
     config: ServerConfig, ground: Ground, wishes: Wishes
 ) -> AsyncIterator[ServerConnection]:
-    """Yield the connection to a server that is started for it and ends with it.
+    """Start a server and yield the connection to it; end both with the block.
 
     :raises OSError: when its program cannot be started.
     :raises ToolError: when there is no such program, or the sandbox cannot be had.
@@ -68,7 +68,7 @@ async def opened(
 
 
 def silence_sdk() -> None:
-    """Silence the SDK's log: its lines would have what servers and issuers answer."""
+    """Silence the SDK's log, whose lines would contain answers of servers and issuers."""
     for name in ("mcp", "client"):
         logger = logging.getLogger(name)
         logger.propagate = False

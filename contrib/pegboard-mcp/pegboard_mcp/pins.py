@@ -19,7 +19,7 @@ from pegboard_mcp.listing import ServerTool
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """The definition of a tool that may be offered; the first call or a review approves it.
+    """The definition of a tool that may be offered; a first call or a review approves it.
 
     The definition is JSON that only a review parses.
     """
@@ -30,7 +30,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pins(msgspec.Struct, frozen=True):
-    """The pins of a server by the names of its tools; `server` is its name and command or URL.
+    """The pins of a server by tool name; `server` is its name and command or URL.
 
     `instructions` are None until the server was seen.
     """
@@ -40,11 +40,11 @@ class Pins(msgspec.Struct, frozen=True):
     instructions: str | None = None
 
     def offered(self, tools: Iterable[ServerTool]) -> tuple[ServerTool, ...]:
-        """Return the tools whose definition is the pinned one."""
+        """Return the tools whose definition equals the pinned one."""
         return tuple(each for each in tools if self._has(each))
 
     def changed(self, tools: Iterable[ServerTool]) -> tuple[ServerTool, ...]:
-        """Return the tools that are pinned with another definition."""
+        """Return the tools whose definition differs from the pinned one."""
         return tuple(each for each in tools if each.name in self.tools and not self._has(each))
 
     def is_approved(self, tool: str) -> bool:
@@ -57,14 +57,14 @@ class Pins(msgspec.Struct, frozen=True):
 
 
 class PinFile:
-    """The pins of one server on disk."""
+    """The file with the pins of one server."""
 
     def __init__(self, path: Path, server: str) -> None:
         self._path = path
         self._server = server
 
     def read(self) -> Pins:
-        """Return the pins; none where there is no file.
+        """Return the pins; none without a file.
 
         :raises OSError: when the file cannot be read.
         :raises msgspec.MsgspecError: when it is damaged, since a tool would count as new.
@@ -75,7 +75,7 @@ class PinFile:
             return Pins(self._server)
 
     def pin_new(self, tools: Sequence[ServerTool], instructions: str) -> Pins:
-        """Pin what has no pin, and return all pins."""
+        """Pin the tools that have no pin, and return all pins."""
         known = self.read()
         new = [each for each in tools if each.name not in known.tools]
         if not new and known.instructions is not None:
@@ -90,7 +90,7 @@ class PinFile:
         )
 
     def approve(self, tools: Iterable[ServerTool], instructions: str | None = None) -> Pins:
-        """Pin these definitions, and these instructions, as the ones that the user has seen."""
+        """Pin these definitions and instructions as seen by the user."""
         chosen = {each.name: _pin(each, is_approved=True) for each in tools}
         return self._change(
             lambda pins: Pins(
@@ -108,13 +108,13 @@ class PinFile:
 
 
 def definition_diff(pin: Pin | None, tool: ServerTool) -> str:
-    """Return what has changed in the definition of a tool since it was pinned, as a diff."""
+    """Return the diff of a tool's definition since it was pinned."""
     old = _lines(msgspec.json.decode(pin.definition)) if pin is not None else []
     return "\n".join(unified_diff(old, _lines(tool.definition), "reviewed", "now", lineterm=""))
 
 
 def instructions_diff(pin: str, now: str) -> str:
-    """Return what has changed in the instructions of a server since they were pinned."""
+    """Return the diff of a server's instructions since they were pinned."""
     lines = unified_diff(pin.splitlines(), now.splitlines(), "reviewed", "now", lineterm="")
     return "\n".join(lines)
 

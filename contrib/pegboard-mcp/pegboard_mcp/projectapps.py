@@ -1,4 +1,4 @@
-"""The Apps of the folders that another agent works in through this one."""
+"""The Apps of the folders in which another agent works through Pegboard."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ IDLE_S = 600.0
 
 
 class ProjectApps:
-    """The Apps of folders below `root`, each opened by its first use and closed when idle."""
+    """The Apps of folders below `root`, each opened at first use and closed when idle."""
 
     def __init__(self, root: Path, options: AppOptions, *, idle_s: float = IDLE_S) -> None:
         self.root = root.resolve()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def prompt_command(config: ServerConfig, prompt: ServerPrompt) -> Command:
-    """Return the slash command of a prompt; its text comes from the server when it is run."""
+    """Return the slash command of a prompt, whose text the server gives when it runs."""
     words = [each if each in prompt.required else f"[{each}]" for each in prompt.arguments]
     return Command(
         name=command_name(config.name, prompt.name),
@@ -32,7 +32,7 @@ def prompt_command(config: ServerConfig, prompt: ServerPrompt) -> Command:
 async def prompt_parts(
     servers: "Servers", command: Command, parts: tuple[Part, ...]
 ) -> tuple[Part, ...] | None:
-    """Return the parts of a command with the messages of its prompt, None for any other command."""
+    """Return a command's parts with its prompt's messages, None for any other command."""
     found = servers.prompt_of(command.name)
     if found is None:
         return None
@@ -56,7 +56,7 @@ async def prompt_parts(
 
 
 def prompt_arguments(prompt: ServerPrompt, line: str) -> dict[str, str]:
-    """Return the arguments that a line gives, in their order or as `NAME=VALUE`.
+    """Parse the arguments of a line, in order or as `NAME=VALUE`.
 
     The last one takes the rest of the line.
     """

@@ -1,4 +1,4 @@
-"""The transports over HTTP, with limits on what a server answers.
+"""The transports over HTTP, with limits on a server's responses.
 
 This module is imported at the first connection to a remote server, since it imports the SDK.
 """

@@ -1,4 +1,4 @@
-"""Permission requests and questions as forms of MCP, and the answers in them."""
+"""Permission requests and questions as forms of MCP, and the answers from such forms."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def reply_of(content: Mapping[str, Any] | None) -> Reply:
 
 
 def answers_of(questions: Sequence[Question], content: Mapping[str, Any]) -> Answers:
-    """Return the answers in a form that was filled in; another answer stands for a choice."""
+    """Return the answers from a filled form; a free answer replaces a choice."""
     found = []
     for number, question in enumerate(questions, 1):
         chosen = content.get(f"answer{number}")
@@ -45,7 +45,7 @@ def answers_of(questions: Sequence[Question], content: Mapping[str, Any]) -> Ans
 
 
 def _permission_message(request: PermissionRequest) -> str:
-    """Return what is asked for: all patterns or the whole command, and a diff."""
+    """Return the request's details: all patterns or the whole command, and a diff."""
     subject = request.line or ", ".join(request.patterns)
     diff = request.metadata.get("diff")
     text = "\n".join(

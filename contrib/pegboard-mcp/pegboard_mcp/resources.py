@@ -74,7 +74,7 @@ async def read_resource(server: "Server", uri: str) -> ToolResult:
 
 
 async def with_mentioned(servers: "Servers", message: Turn) -> Turn | None:
-    """Return the user's message with the resources that it mentions, None where it does not."""
+    """Add the resources that the user's message mentions; return None if there are none."""
     parts: list[Part] = []
     count = 0
     for part in message.parts:

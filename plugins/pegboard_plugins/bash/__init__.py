@@ -347,7 +347,7 @@ def _signal_name(number: int) -> str:
 # It sees and ends only what the session was allowed to start.
 @tool(permission="bash", requires=False)
 async def processes(context: ToolContext, stop: str = "") -> ToolResult:
-    """List the processes in the background, or stop one by its id."""
+    """List what runs in the background, or stop one by its id."""
     from pegboard_plugins.bash.leaving import listed, stopped
 
     return await stopped(context, stop) if stop else listed(context)

@@ -43,7 +43,7 @@ class PromptLine(Wire, frozen=True):
 
 
 class LostCache(Wire, frozen=True):
-    """The changed beginning of a request: a plugin caused it, and the provider's cache missed it."""
+    """The beginning of a request as a plugin changed it, so that the provider's cache missed it."""
 
     plugin: str
     hook: str
