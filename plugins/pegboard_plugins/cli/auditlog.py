@@ -70,7 +70,7 @@ def show(
 
 
 def entries(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the log's lines as values, oldest first, without lines that it cannot read.
+    """Yield the log's lines as values, oldest first; unreadable lines are skipped.
 
     :raises OSError: when a file cannot be read.
     """

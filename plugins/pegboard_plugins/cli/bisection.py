@@ -36,7 +36,7 @@ class ChangingStep(msgspec.Struct, frozen=True):
 
 
 class BreakingRange(msgspec.Struct, frozen=True):
-    """Between which states the command broke: it passes in `passing`, and fails in `failing`.
+    """The states between which the command broke: it passes in `passing`, fails in `failing`.
 
     State 0 is before the first step, and state N is after the N-th. They are neighbours unless no
     state between them can be tested. `passing` is -1 where no state passes, and `failing` is one
@@ -48,7 +48,7 @@ class BreakingRange(msgspec.Struct, frozen=True):
 
 
 async def search(steps: int, run: Run) -> BreakingRange:
-    """Return where the command broke, by halving: of 64 steps it takes 7 runs at most."""
+    """Find where the command broke, by halving: 64 steps take 7 runs at most."""
     passing, failing = -1, steps + 1
     untestable: set[int] = set()
     while candidates := set(range(passing + 1, failing)) - untestable:
@@ -75,7 +75,7 @@ def changing_steps(turns: Sequence[Turn]) -> tuple[ChangingStep, ...]:
 
 
 def states_after(steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
-    """Return the state of each file that the session changed, after so many steps."""
+    """Return the state of each file that the session changed, after the first `count` steps."""
     behind = total(patch for step in steps[count:] for patch in step.patches)
     before = total(patch for step in steps[:count] for patch in step.patches)
     states = {path: way.before for path, way in behind.items()}
@@ -83,7 +83,7 @@ def states_after(steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
 
 
 async def changed_between(app: App, steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
-    """Return the states before step `count` of files that others changed after earlier steps."""
+    """Return the states before step `count` of files that others changed meanwhile."""
     assert app.snapshots is not None
     earlier = states_after(steps, count - 1)
     between = {
@@ -97,7 +97,7 @@ async def changed_between(app: App, steps: Sequence[ChangingStep], count: int) -
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that is tried on states of the files; `limit_s` is for one run."""
+    """A command to run on states of the files; `limit_s` is the limit of one run."""
 
     command: tuple[str, ...]
     env: Mapping[str, str]
@@ -105,7 +105,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialRun(msgspec.Struct, frozen=True):
-    """The outcome of the command on a state, with its reason and the end of the output."""
+    """The result of the command on a state, with the reason and the end of the output."""
 
     outcome: Outcome
     reason: str
@@ -113,7 +113,7 @@ class TrialRun(msgspec.Struct, frozen=True):
 
 
 async def try_state(app: App, trial: Trial, states: Mapping[Path, str]) -> TrialRun:
-    """Run the command in a new copy of the worktree with these states of files.
+    """Run the command in a new copy of the worktree, with these states of files.
 
     The copy has no `.git`, and is removed at the end, also when the call is cancelled.
     """

@@ -1,4 +1,4 @@
-"""The parts of a bundle in lines, with what has no effect here."""
+"""The parts of a bundle as lines, with the ignored ones."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec

@@ -34,7 +34,7 @@ def switches(chosen: Sequence[str], known: Mapping[str, str]) -> dict[str, bool]
 
 
 class ChosenTools:
-    """A plugin that stops every call of another tool, those of subagents too."""
+    """A plugin that stops every call of other tools, in subagents too."""
 
     def __init__(self, chosen: Sequence[str]) -> None:
         self._chosen = chosen

@@ -1,6 +1,6 @@
-"""Completions of the command line: sessions, models, agents and settings as they are.
+"""Completions of the command line: current sessions, models, agents and settings.
 
-A shell waits for them: after an error or a delay they silently complete nothing.
+A shell waits for them: after an error or a delay they silently return nothing.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`pegboard config`: what is set, and by which file."""
+"""`pegboard config`: the settings, and the file of each."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -125,7 +125,7 @@ def value_of(text: str) -> object:
 
 
 def changed(text: str, path: tuple[str, ...], value: object) -> str:
-    """Return the TOML text with this value at the path, None to take it out; comments stay.
+    """Return the TOML text with this value at the path, None to remove it; comments stay.
 
     A table that is left without values and comments goes too. Where the path goes through the
     action of a permission, the action becomes that of the pattern `*`.
@@ -188,7 +188,7 @@ def _change(directory: Path, key: str, value: object, *, project: bool) -> None:
 
 
 def set_in(directory: Path, file: Path, path: tuple[str, ...], value: object) -> None:
-    """Write this value at the path into the TOML file, None to take it out.
+    """Write this value at the path into the TOML file; None removes it.
 
     :raises InvalidInputError: when the configuration would not be valid; nothing is written.
     """
@@ -212,7 +212,7 @@ def _read(file: Path) -> str:
 
 
 def write_settings(directory: Path, file: Path, text: str) -> None:
-    """Write the text to the file, unless it, a plugin's option or a name would be invalid then."""
+    """Write the text to the file, unless it would make a setting, option or name invalid."""
     has_names = "options" in text or "permission_mode" in text
     before = run_async(_flaws(directory)) if has_names else frozenset()
     edit = write_config(file, text)
@@ -264,7 +264,7 @@ def source(directory: Path, key: str, changed_file: Path) -> str:
 
 
 async def _source(directory: Path, key: str, changed_file: Path) -> str:
-    """Return the file that sets the key now, the project's as if they were trusted.
+    """Return the file that sets the key now, with the project's files as if trusted.
 
     :raises ConfigError: when the changed file is not valid; empty where another is not.
     """

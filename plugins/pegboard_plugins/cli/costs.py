@@ -1,4 +1,4 @@
-"""`pegboard session cost`: what a conversation has cost, by agent."""
+"""`pegboard session cost`: the cost of a conversation, by agent."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -74,7 +74,7 @@ async def _read_answers(
 
 
 async def _answers(app: "App", session_id: str) -> "list[AssistantMessage]":
-    """Return the answers of a session and of all sessions below it."""
+    """Return the answers of a session and of its subagents' sessions."""
     from pegboard.schema.message import AssistantMessage
 
     found: dict[str, list[AssistantMessage]] = {}

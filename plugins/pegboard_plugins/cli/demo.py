@@ -119,7 +119,7 @@ def _options(folder: Path, model: str | None) -> "AppOptions":
 
 
 async def _show_outcome(project: Path, screen: "OutputScreen") -> bool:
-    """Show what was changed, then the test run; whether the tests pass."""
+    """Show the changes, then the test run; return whether the tests pass."""
     from pegboard_plugins.cli.render import Line, diff_lines, tail
 
     diff = await asyncio.to_thread(_git, project, "diff", "--no-color", "--no-ext-diff")

@@ -1,4 +1,4 @@
-"""Permission requests and questions on a terminal: the text, what is typed, the reply."""
+"""Permission requests and questions on a terminal: their text, the typed keys, the reply."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ _SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}
 
 
 class Typed(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a question as the user typed it; a message rejects and instructs the model."""
+    """The answer to a question as typed; a message rejects and instructs the model."""
 
     reply: Reply
     message: str | None = None
@@ -57,7 +57,7 @@ def read_key(key: str, *, once: bool = False) -> Typed | None:
 
 
 def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
-    """Return the labels that a line chooses, or the line itself; None for a line without either.
+    """Return the labels that a line chooses, or the line itself; None for an empty choice.
 
     The numbers of the options count from 1; one that does not exist is not an answer. The end of
     input and `-` choose nothing.
@@ -87,7 +87,7 @@ class Asker:
         self._terminal = terminal
 
     async def ask(self, request: PermissionRequest | QuestionRequest) -> None:
-        """Ask until there is a reply, and pass it on."""
+        """Ask until there is a reply, and send it."""
         try:
             if isinstance(request, PermissionRequest):
                 await self._permission(request)
@@ -110,7 +110,7 @@ class Asker:
             await self._backend.reply(request.id, typed.reply, typed.message)
 
     async def _read_reply(self, *, once: bool) -> Typed:
-        """Wait for a key that has a meaning and comes alone, and return its reply."""
+        """Wait for a single key with a meaning, and return its reply."""
         terminal = self._terminal.fileno()
         typed, key = None, ""
         with _key_by_key(terminal):
@@ -143,7 +143,7 @@ class Asker:
             await self._backend.reject_question(request.id)
 
     async def _read_value(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
-        """Wait for a line that has a meaning, and return its value."""
+        """Wait for a line with a meaning, and return its value."""
         with _key_by_key(self._terminal.fileno()):
             await _pause(self._terminal.fileno())
         value = None
@@ -155,7 +155,7 @@ class Asker:
 
 @contextmanager
 def _key_by_key(terminal: int) -> Iterator[None]:
-    """Give each key at once and unseen; drop what was typed before."""
+    """Read keys one by one without echo, for a block; drop earlier input."""
     import termios
     import tty
 
@@ -168,7 +168,7 @@ def _key_by_key(terminal: int) -> Iterator[None]:
 
 
 async def _pause(terminal: int) -> None:
-    """Wait until the user has stopped typing for `QUIET_S`; these keys were meant for the shell."""
+    """Wait until the user has stopped typing for `QUIET_S`; such keys were meant for the shell."""
     typed = b"?"
     with suppress(TimeoutError):
         while typed:  # nothing is the end of input
@@ -177,7 +177,7 @@ async def _pause(terminal: int) -> None:
 
 
 async def _goes_on(terminal: int) -> bool:
-    """Return whether more than Enter comes so soon after a key that it begins a text."""
+    """Return whether more than Enter follows a key so soon that it begins a text."""
     with suppress(TimeoutError):
         async with asyncio.timeout(HELD_S):
             return bool((await _read(terminal, _LINE_BYTES)).strip())
@@ -185,7 +185,7 @@ async def _goes_on(terminal: int) -> bool:
 
 
 async def _read_key(terminal: int) -> str:
-    """Read the next key, empty for input that is not one key: a pasted text, an arrow."""
+    """Read the next key; "" for other input, such as a pasted text or an arrow."""
     typed = await _read(terminal, _KEY_BYTES)
     key = typed.decode(errors="replace").removesuffix("\n") if typed else END_OF_INPUT
     return key if len(key) == 1 else ""
@@ -219,7 +219,7 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
 
 
 def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
-    """Return the effect of a lasting answer, and the answers with their meanings."""
+    """Return the effect of a lasting answer, and the meaning of each answer."""
     refusals = (_choice("n", "no"), _choice("w", "no, and what to do instead"))
     if request.metadata.get("once"):
         asked = Line(text="asked every time", style="dim", indent=1)

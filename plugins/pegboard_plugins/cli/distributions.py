@@ -1,4 +1,4 @@
-"""Installed distributions, and the plugins that each of them brings."""
+"""Installed distributions, with their plugins."""
 
 import re
 from importlib import metadata
@@ -41,7 +41,7 @@ def brought_commands() -> tuple[DistributionEntry, ...]:
 
 
 def brings(name: str) -> str:
-    """Return the distribution of a plugin or command, or the name if it is one; else ""."""
+    """Return the distribution of a plugin or command, or of that name; "" for none."""
     for each in (*entries(), *entries(COMMANDS)):
         if each.name == name and each.distribution != OWN:
             return each.distribution

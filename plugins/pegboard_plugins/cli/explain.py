@@ -1,4 +1,4 @@
-"""`pegboard explain`: what a command or a tool call would be asked for, and who decides."""
+"""`pegboard explain`: the questions about a command or a tool call, and who decides."""
 
 import json
 import sys

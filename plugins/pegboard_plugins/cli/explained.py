@@ -1,4 +1,4 @@
-"""Details of an explanation: the rules that speak, and what a shell line runs and touches."""
+"""Details of an explanation: the rules that decide, and what a shell line runs and touches."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,7 +56,7 @@ def commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
 
 
 def listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
-    """Return the texts that the requests have in their metadata under this key."""
+    """Return the texts under this key in the requests' metadata."""
     return tuple(
         str(text)
         for request in requests
@@ -72,7 +72,7 @@ def place(requests: Sequence[PermissionRequest]) -> str:
 
 
 def paths_outside(view: SessionView, requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
-    """Return all paths outside of the project; /proc/self would be ours when it is resolved."""
+    """Return all paths outside of the project; unresolved, as /proc/self would become ours."""
     paths: dict[str, None] = {}
     for request in requests:
         named = request.metadata.get("paths")

@@ -1,4 +1,4 @@
-"""The text of `run` without a usable model: what the machine has, and ways to begin."""
+"""The text of `run` without a usable model: what is there, and ways to begin."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _WAYS = (
 
 
 async def list_sources(app: "App") -> tuple[str, ...]:
-    """Return the keys that are set, and the servers of models that answer on this machine."""
+    """Return the configured keys, and the model servers that answer on this machine."""
     sources = {name: app.keys.source(name, each.env) for name, each in app.providers.items()}
     keys = [f"{name} ({source})" for name, source in sources.items() if source is not None]
     local = _local(app)
@@ -50,7 +50,7 @@ def first_lines(found: Sequence[str]) -> tuple[Line, ...]:
 
 
 def _local(app: "App") -> Mapping[str, tuple[str, int]]:
-    """Return the addresses of this machine's model servers, by the name of the provider."""
+    """Return the addresses of this machine's model servers, by provider."""
     places = {}
     for name, provider in app.providers.items():
         model = None if provider.env else provider.resolve("any")

@@ -13,7 +13,7 @@ _NAMED = 3
 
 
 def foreign_health(app: App, *, all_libraries: bool) -> tuple[ProbeFinding, ...]:
-    """Return the findings; it blocks."""
+    """Return the findings; blocks."""
     found = [each for product in SURVEYS for each in _list_losses(app, product)]
     command = "hooks trust" if app.trust.trusted_by_user else "trust allow"
     for path in waiting_files(app):

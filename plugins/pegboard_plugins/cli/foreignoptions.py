@@ -1,4 +1,4 @@
-"""Options of other agents' commands, with what takes their place in `pegboard run`."""
+"""Options of other agents' commands, with their replacement in `pegboard run`."""
 
 PRINT = frozenset({"-p", "--print"})
 """Options without an effect: a run always prints its answer and ends."""

@@ -1,4 +1,4 @@
-"""The session of a command: by its id, by the beginning of the id, or by the user's choice."""
+"""The session for a command: by id, by the beginning of an id, or by the user's choice."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -30,7 +30,7 @@ def _choose(found: Sequence[Session]) -> Session:
 
 
 async def find_session(app: "App", session_id: str | None, *, whole: bool = False) -> Session:
-    """Return the session of this id or unique beginning of one, by default the last used.
+    """Return the session with this id or unique beginning of one; by default the last used.
 
     On a terminal without an id, the user chooses. With `whole` an id must be given in full.
 

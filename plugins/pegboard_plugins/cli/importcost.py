@@ -1,4 +1,4 @@
-"""Costs of the imports of plugins, each with the module that causes it."""
+"""The cost of each plugin's imports, with the module that causes it."""
 
 import os
 import re
@@ -24,7 +24,7 @@ for name in sys.argv[1:]:
 
 
 class ImportCost(NamedTuple):
-    """A module that a plugin's import pulls in, with all that it pulls in itself."""
+    """A module that a plugin's import loads, with all modules that it loads in turn."""
 
     ms: float
     plugin: str
@@ -32,7 +32,7 @@ class ImportCost(NamedTuple):
 
 
 def import_costs(modules: Sequence[str]) -> tuple[ImportCost, ...]:
-    """Return the import costs of plugins' modules, measured in a process of their own.
+    """Measure the import costs of plugins' modules in a process of their own.
 
     Each plugin's own code counts under the name of its module. What is not imported within
     `_LIMIT_S` is left out.
@@ -57,7 +57,7 @@ def import_costs(modules: Sequence[str]) -> tuple[ImportCost, ...]:
 
 
 def _costs(plugin: str, lines: str) -> Iterator[ImportCost]:
-    """Yield the outermost foreign modules; a module's line follows those that it imports."""
+    """Yield the outermost foreign modules; a module's line follows those of its own imports."""
     own, foreign_depth = plugin.partition(".")[0], None
     for line in reversed(lines.splitlines()):
         if (found := _LINE.match(line)) is None:

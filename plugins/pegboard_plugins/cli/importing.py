@@ -49,7 +49,7 @@ _DIGEST_LETTERS = 16
 
 
 def survey(product: str, workspace: Workspace) -> Found:
-    """Return what the files of a product have; it blocks."""
+    """Return what the files of a product contain; blocks."""
     has_mcp = importlib.util.find_spec("pegboard_mcp") is not None
     return SURVEYS[product](Home(home=Path.home(), workspace=workspace, has_mcp=has_mcp))
 
@@ -77,7 +77,7 @@ class ImportPlan:
 
     @property
     def digest(self) -> str:
-        """A text for just these changes."""
+        """A digest of exactly these changes."""
         parts = "".join(f"{path}\0{new}\0" for path, (_, new) in self.texts.items())
         return hashlib.sha256(parts.encode()).hexdigest()[:_DIGEST_LETTERS]
 
@@ -92,7 +92,7 @@ class ImportPlan:
         )
 
     def write(self, directory: Path) -> None:
-        """Write the files; the settings as they were go to a file that ends in `.bak`."""
+        """Write the files; the old settings go to a file that ends in `.bak`."""
         for path, (old, new) in self.texts.items():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if path == self.settings:
@@ -105,7 +105,7 @@ class ImportPlan:
 
 
 def _with(text: str, path: tuple[str, ...], value: Any) -> str:  # noqa: ANN401 - of a config file
-    """Return the settings with a value that they do not have; a list is added to."""
+    """Return the settings with a missing value; a list is extended."""
     import tomllib  # where something is imported
 
     found: Any = tomllib.loads(text)

@@ -1,4 +1,4 @@
-"""JSON for terminals and programs: a terminal obeys no letter of it, and shows every one."""
+"""JSON for terminals and programs, with every control character escaped."""
 
 import json
 import re

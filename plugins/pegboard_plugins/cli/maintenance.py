@@ -103,7 +103,7 @@ async def _collect(directory: Path, places: "UserFolders") -> dict[str, int]:
 
 
 def _drop_outputs(folder: Path) -> int:
-    """Drop old files of outputs, and return their bytes."""
+    """Delete old output files, and return their size in bytes."""
     from pegboard.unstable import remove_old_outputs
 
     before = _size(folder)

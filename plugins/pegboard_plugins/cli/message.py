@@ -1,4 +1,4 @@
-"""The message of a prompt, as it was typed: words, standard input and attached files."""
+"""The message of a prompt as typed: words, standard input and attached files."""
 
 import os
 import re
@@ -27,7 +27,7 @@ _SLASH = re.compile(r"/(?P<name>[\w:.-]+)(?:\s(?P<arguments>.*)|$)", re.DOTALL)
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """The words before `--`, the text after it, and what standard input gave."""
+    """The words before `--`, the text after it, and the standard input."""
 
     words: Sequence[str]
     literal: Sequence[str] = ()
@@ -94,7 +94,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageCommand(click.Command):
-    """A command that takes what follows `--` as it is, and keeps it apart from its words."""
+    """A command that keeps the text after `--` unchanged and apart from its words."""
 
     LITERAL = "pegboard.literal"
     """Where `Context.meta` has the words after `--`."""

@@ -1,4 +1,4 @@
-"""The choice of a prompt's model if none is set, and the check of a model's variant."""
+"""The choice of a prompt's model if none is set, and the check of a variant."""
 
 from collections.abc import Callable
 

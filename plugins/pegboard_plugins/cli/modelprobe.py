@@ -1,4 +1,4 @@
-"""Abilities of a model, found by requests to it."""
+"""The abilities of a model, found by requests to it."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ class ProbeFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def probe(app: "App", name: str) -> tuple[ProbeFinding, ...]:
-    """Ask the model for a text, a call and a look at a picture, and judge what is known of it.
+    """Ask the model for a text, a call and a look at a picture; judge its known facts.
 
     :raises ModelNotFoundError: when no provider serves it.
     :raises ProviderError: when it cannot be asked at all.

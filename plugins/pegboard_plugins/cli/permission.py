@@ -1,4 +1,4 @@
-"""`pegboard permission`: what was approved for good, and taking it back."""
+"""`pegboard permission`: permanent approvals, and their revocation."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal

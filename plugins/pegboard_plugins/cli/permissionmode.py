@@ -6,7 +6,7 @@ from pegboard_plugins.shared.frontend import mode_of
 
 
 async def take_mode(backend: Backend, session: Session, *, chosen: str | None) -> None:
-    """Give the session the chosen mode; else it has its own, or the default.
+    """Give the session the chosen mode; without one its own, or the default.
 
     The default is that of a user who is there to be asked.
     """

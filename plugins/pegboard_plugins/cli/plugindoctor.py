@@ -1,4 +1,4 @@
-"""`pegboard plugins doctor`: the problems of plugins, each once, and their cost."""
+"""`pegboard plugins doctor`: the problems of plugins, each once, and their costs."""
 
 import ast
 import sys
@@ -28,7 +28,7 @@ TOKEN_BYTES = 4
 
 
 class PluginFault(NamedTuple):
-    """A fault, with its plugin."""
+    """A fault of a plugin."""
 
     kind: str
     plugin: str
@@ -100,7 +100,7 @@ async def _faults(
 
 
 def failed_hooks(app: "App") -> Iterator[PluginFault]:
-    """Yield the failures of hooks until now; an App's last ones come once it is closed."""
+    """Yield the failures of hooks so far; an App's last ones come when it is closed."""
     for each in app.failures:
         yield PluginFault("hook", each.plugin, each.message.removeprefix(f"plugin {each.plugin}: "))
 
@@ -127,7 +127,7 @@ def _empty(app: "App") -> Iterator[PluginFault]:
 
 
 def _is_shared(file: Path) -> bool:
-    """Return whether a file next to it imports it, which makes it a part of that one."""
+    """Return whether a neighbouring file imports this one, so that it is a part of that."""
     beside = (path for path in file.parent.glob("*.py") if path != file)
     return file.suffix == ".py" and any(file.stem in _names(path) for path in beside)
 
@@ -146,7 +146,7 @@ def _names(file: Path) -> Iterator[str]:
 
 
 def _module(location: str) -> ModuleType | None:
-    """Return the module of an entry point, or the one that was made of a file."""
+    """Return the module of an entry point, or the one made from a file."""
     made = (each for each in tuple(sys.modules.values()) if vars(each).get("__file__") == location)
     return sys.modules.get(location) or next(made, None)
 
@@ -185,7 +185,7 @@ def _heavy(app: "App") -> Iterator[str]:
 
 
 def _doubled(app: "App") -> Iterator[PluginFault]:
-    """Yield plugins with the name of a built-in one; other equal names are reported as a clash."""
+    """Yield plugins with the name of a built-in one; other clashes are reported elsewhere."""
     infos = app.plugins.infos
     built_in = {each.name for each in infos if each.origin == "builtin" and not each.blocked}
     for each in _foreign(app):

@@ -60,7 +60,7 @@ def _absolute(requirement: str) -> str:
 
 
 def installing(requirements: tuple[str, ...], prefix: Path = Path(sys.prefix)) -> tuple[str, ...]:
-    """Return the command line that installs into the environment of this interpreter.
+    """Return the command line that installs into this interpreter's environment.
 
     :raises click.UsageError: where nothing can.
     """
@@ -99,7 +99,7 @@ def _pip(verb: str, prefix: Path) -> tuple[str, ...]:
 
 
 def _find_program(name: str) -> str | None:
-    """Find the user's program of this name, never one of the current project."""
+    """Find the user's program with this name, never one of the current project."""
     return find_program(name, os.environ, root=open_workspace(Path.cwd()).worktree)
 
 

@@ -107,7 +107,7 @@ def _row(plugin: "PluginInfo") -> tuple[str, ...]:
 
 
 def _off(plugin: "PluginInfo") -> "Iterator[tuple[str, str]]":
-    """Yield each tool of the plugin that is off, with the setting that turns it on."""
+    """Yield each disabled tool of the plugin, with the setting that enables it."""
     yield from (each for each in plugin.switch.items() if each[0] not in plugin.tools)
 
 

@@ -1,4 +1,4 @@
-"""`pegboard plugins secret`: values that one plugin gets and no other code may read."""
+"""`pegboard plugins secret`: values for one plugin that no other code may read."""
 
 import os
 import re
@@ -75,7 +75,7 @@ def _stored_secrets(places: "UserFolders", plugin: str) -> tuple[str, tuple[str,
 
 
 def _find_plugin(directory: Path, plugin: str, key: str) -> "tuple[UserFolders, str]":
-    """Return the user's folders and the plugin's own name, for a secret that it can have."""
+    """Return the user's folders and the plugin's own name, if it may have the secret."""
     from pegboard.unstable import find_plugins
     from pegboard_plugins.cli.pluginswitch import named
 

@@ -82,7 +82,7 @@ def _switch(directory: Path, name: str, style: Literal["text", "json"], *, enabl
 
 
 def _write(directory: Path, table: str, *, enabled: bool) -> Path:
-    """Write the switch into the user's file that had it before, else into `pegboard.toml`."""
+    """Write the switch into the user's file that contains it, else into `pegboard.toml`."""
     from pegboard_plugins.cli.configkeys import config_file, set_in, source
     from pegboard_plugins.shared.frontend import update_user_config
 
@@ -98,7 +98,7 @@ def _write(directory: Path, table: str, *, enabled: bool) -> Path:
 
 
 def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
-    """Return the plugins of a name: those whose settings have it, before others.
+    """Return the plugins with a name: those with this table of settings first.
 
     :raises click.UsageError: with the nearest names, when there is none.
     """
@@ -116,7 +116,7 @@ def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
 
 
 def _command(name: str) -> "DistributionEntry | None":
-    """Return the command of another distribution that has this name."""
+    """Return another distribution's command with this name."""
     from pegboard_plugins.cli.distributions import brought_commands
 
     return next((each for each in brought_commands() if each.name == name), None)

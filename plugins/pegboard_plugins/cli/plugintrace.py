@@ -1,4 +1,4 @@
-"""`pegboard plugins trace`: which plugin wrote what, and which hook took how long, in one turn."""
+"""`pegboard plugins trace`: the lines of each plugin, and the time of each hook, in one turn."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -93,7 +93,7 @@ async def _trace(directory: Path, prompt: str, agent: str | None) -> dict[str, A
 
 
 def _list_authors(system: str, steps: "Sequence[Any]") -> "Iterator[dict[str, str]]":
-    """Yield the lines of the system prompt, each with its last author; "" is the agent."""
+    """Yield the lines of the system prompt, each with its last author; "" for the agent."""
     writers: dict[str, str] = {}
     for step in steps:
         if step.hook == SYSTEM:

@@ -1,4 +1,4 @@
-"""The bundles of this project in the commands of bundles: shown, trusted and removed in place."""
+"""The bundles of this project for the commands about bundles: show, trust, remove."""
 
 import os
 import shlex
@@ -30,7 +30,7 @@ from pegboard_plugins.shared.frontend import (
 
 @dataclass(frozen=True)
 class FoundBundle:
-    """A bundle of the project, and what the user trusts there; nothing of it runs here."""
+    """A bundle of the project, with the files that the user trusts; nothing of it runs here."""
 
     own: ProjectBundle
     decision: Decision
@@ -38,19 +38,19 @@ class FoundBundle:
 
     @property
     def acts(self) -> bool:
-        """Whether the user trusts it as it is, and all else that the project has."""
+        """Whether the user trusts the bundle in its current state, and the project's other code."""
         decision = self.decision
         return self.own.is_trusted(decision.files if decision.trusted else {})
 
     def read(self) -> Bundle:
-        """Return its parts.
+        """Return the parts of the bundle.
 
         :raises BundleError: when it cannot be used.
         """
         return self.own.read(self.places, self.decision.root)
 
     def show(self) -> None:
-        """Print its parts and whether they act."""
+        """Print the bundle's parts, and whether they act."""
         show_bundle(self.read())
         click.echo(escape_controls(f"{self.own.place} of this project"))
         advice = f"`pegboard plugins bundle trust {shlex.quote(self.own.place)}`"
@@ -58,7 +58,7 @@ class FoundBundle:
         click.echo(escape_controls("trusted: its parts act" if self.acts else before))
 
     def trust(self, *, yes: bool) -> None:
-        """Show it, ask, and trust its files as they were shown."""
+        """Show the bundle, ask, and trust its files as they were shown."""
         decision, own = self.decision, self.own
         show_bundle(self.read())
         files = {path: decision.files[path] for path in own.files if path in decision.files}
@@ -75,7 +75,7 @@ class FoundBundle:
             click.echo(f"{rest}: it acts after `pegboard trust allow`, which shows them")
 
     def remove(self, *, yes: bool) -> None:
-        """Remove its folder."""
+        """Remove the bundle's folder."""
         folder = self.own.folder
         if not yes:
             _confirm(f"Remove the folder {self.own.place}?", "remove", self.own.place)

@@ -1,4 +1,4 @@
-"""A turn as JSON: one record a line, for programs."""
+"""A turn as JSON lines, one record per line, for programs."""
 
 import io
 import os
@@ -81,7 +81,7 @@ class Records:
 
 
 class JsonView:
-    """For a program: a record for each thing that happened, and one `result` at the end."""
+    """The view for a program: a record per event, and one `result` at the end."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out

@@ -30,7 +30,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """The content of the file, and a line on what was redacted."""
+    """The content of the file, and a line about the redactions."""
 
     content: bytes
     report: str
@@ -70,7 +70,7 @@ def _without_reasoning(conversation: Conversation) -> Conversation:
 
 
 def write_export(file: Path, content: bytes) -> None:
-    """Write the file at once, for its owner alone; a symbolic link is followed. It blocks.
+    """Write the file atomically, readable only by its owner; follows a symlink. Blocks.
 
     :raises InvalidInputError: when it cannot be written.
     """

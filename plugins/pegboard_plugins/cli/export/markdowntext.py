@@ -23,7 +23,7 @@ _OBEYED = re.compile(r"([\\`*_\[\]<>&!#|~])")
 
 
 def session_markdown(transcript: Transcript, report: str) -> str:
-    """Return the text; `report` says at its end what was redacted."""
+    """Return the text; `report` at its end says what was redacted."""
     return "\n\n".join((*_session(transcript, 1), "---", _plain(report))) + "\n"
 
 
@@ -63,5 +63,5 @@ def _entry(entry: Entry, level: int) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return the text on one line, with no letter that Markdown obeys."""
+    """Return the text on one line, with Markdown's special letters escaped."""
     return _OBEYED.sub(r"\\\1", " ".join(escape_controls(text).split()))

@@ -1,4 +1,4 @@
-"""The page of a session: one HTML file that loads nothing from elsewhere."""
+"""The HTML page of a session: one file that loads nothing from elsewhere."""
 
 from base64 import b64encode
 from hashlib import sha256
@@ -19,7 +19,7 @@ _TOOLS = (
 
 
 def session_page(transcript: Transcript, report: str) -> str:
-    """Return the page; `report` says at its end what was redacted.
+    """Return the page; `report` at its end says what was redacted.
 
     Its Content-Security-Policy allows only its own style and script, and embedded images.
     """

@@ -1,4 +1,4 @@
-"""Redaction of a session: known keys, what has the form of a secret, and the home folder."""
+"""Redaction of a session: known keys, texts that look like secrets, and the home folder."""
 
 import re
 from base64 import b64decode, b64encode
@@ -25,7 +25,7 @@ _Value = TypeVar("_Value", bound=msgspec.Struct)
 
 
 class Redaction:
-    """Hides secrets and the home folder in values, and counts by kind what it hid.
+    """Hides secrets and the home folder in values, and counts them by kind.
 
     `values` are the known secrets. Ids and words of the format stay, so that what is redacted
     can be read as before. The names in `input` and `metadata` of a call are redacted, too.
@@ -89,7 +89,7 @@ class Redaction:
         return self._redact(value)
 
     def _data_url(self, head: str, body: str) -> str:
-        """Return the URL of a file; one of text is read, because base64 hides what it says."""
+        """Return the URL of a file; a text is decoded and redacted, for base64 hides secrets."""
         try:
             is_base64 = head.endswith(";base64")
             content = (b64decode(body) if is_base64 else unquote_to_bytes(body)).decode()
@@ -106,7 +106,7 @@ class Redaction:
             self.counts[kind] += number
 
     def report(self) -> str:
-        """Return a line with what was hidden, by kind."""
+        """Return a line with the number of redactions by kind."""
         if not self.counts:
             return "redacted: nothing had to be hidden"
         each = (f"{kind} {number:,}" for kind, number in sorted(self.counts.items()))
@@ -115,7 +115,7 @@ class Redaction:
 
 @cache
 def _free_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the fields of a struct whose strings are free: no ids, and no words of the format."""
+    """Return the fields of a struct with free text, that is, no ids and no words of the format."""
     return tuple(
         each.name
         for each in fields(kind)

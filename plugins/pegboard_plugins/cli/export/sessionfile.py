@@ -40,13 +40,13 @@ class MessageLine(Rest, frozen=True, tag_field="type", tag="message"):
 
 
 class TodosLine(Rest, frozen=True, tag_field="type", tag="todos"):
-    """The session's list, where there is one."""
+    """The session's todo list, if there is one."""
 
     todos: tuple[Todo, ...]
 
 
 class EndLine(Rest, frozen=True, tag_field="type", tag="end"):
-    """The last line; `lines` is the number of those before it."""
+    """The last line; `lines` is the number of lines before it."""
 
     lines: int
 
@@ -121,7 +121,7 @@ class _StoredSession:
 
 
 async def store_session(app: App, lines: Iterable[bytes]) -> Session:
-    """Store the session of the lines with new ids as one of this project, and return it.
+    """Store the session of the lines in this project under new ids, and return it.
 
     :raises InvalidInputError: with the number of the line, when anything in them is not as
         `exported_lines` writes it; then nothing is stored.
@@ -152,7 +152,7 @@ def _read(lines: Iterable[bytes]) -> list[_StoredSession]:
 
 
 class _Reading:
-    """The state of a reader: the lines so far, and the kinds that may follow."""
+    """The state of a reader: the lines so far, and the kinds that may come next."""
 
     def __init__(self) -> None:
         self.sessions: list[_StoredSession] = []

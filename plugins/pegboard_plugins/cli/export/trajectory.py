@@ -117,7 +117,7 @@ class TrajectoryMetrics(_Atif, frozen=True, kw_only=True):
 
 
 class Trajectory(_Atif, frozen=True, kw_only=True):
-    """A session, and in it the trajectories of its subagents."""
+    """The trajectory of a session, which contains those of its subagents."""
 
     schema_version: str
     session_id: str
@@ -130,7 +130,7 @@ class Trajectory(_Atif, frozen=True, kw_only=True):
 
 
 def session_trajectory(conversations: Sequence[Conversation], *, last: int | None = None) -> bytes:
-    """Return a session, the first, as a JSON document; the others are those of its subagents.
+    """Return the first session as a JSON document; the others are its subagents'.
 
     `last` is the number of prompts that were read; the cost is left out then.
 
@@ -198,7 +198,7 @@ def _steps(turn: Turn, waiting: set[str]) -> Iterator[TrajectoryStep]:
 
 
 def _own_texts(parts: Iterable[Part]) -> Iterator[str]:
-    """Yield the texts of a prompt that the user wrote, and the names of what it attaches."""
+    """Yield the user's own texts in a prompt, and the names of its attachments."""
     for part in parts:
         match part:
             case TextPart(synthetic=False, ignored=False, text=text):
@@ -312,7 +312,7 @@ def _extra(info: AssistantMessage, parts: Iterable[Part]) -> Iterator[tuple[str,
 
 
 def _file(part: FilePart) -> str:
-    """Return the line for a file; the document does not have its content."""
+    """Return the line for a file, whose content is not in the document."""
     return f"[file: {part.filename or 'without a name'} ({part.mime})]"
 
 
