@@ -152,9 +152,7 @@ class Tool:
     @property
     def description(self) -> str:
         """The description of the tool for the model."""
-        if self.own_description is None:
-            return self.arguments.description
-        return self.own_description
+        return self.arguments.description if self.own_description is None else self.own_description
 
     @property
     def permission(self) -> str:
@@ -246,14 +244,11 @@ class Tool:
 
         :raises ToolError: when `requires` answers with an awaitable, or tries to end the process.
         """
-        if self.requires is False or self.serves == "refused_calls":
-            return None
-        if self.requires is None:
+        if self.requires is None and self.serves != "refused_calls":
             await context.require(self.permission, ("*",), always=("*",))
+        if not self.requires or self.serves == "refused_calls":
             return None
-        wanted = inspect.signature(self.requires).parameters
-        takes_all = any(each.kind is each.VAR_KEYWORD for each in wanted.values())
-        given = {name: args[name] for name in args if takes_all or name in wanted}
+        given = {name: args[name] for name in args if self._judged is None or name in self._judged}
         try:
             answer = await self.requires(context, **given)
         except SystemExit as error:
@@ -261,6 +256,13 @@ class Tool:
         if inspect.isawaitable(answer):
             raise ToolError(f"`requires` of the tool {self.id} answers with what it has to await")
         return answer
+
+    @cached_property
+    def _judged(self) -> frozenset[str] | None:
+        """The arguments that `requires` names, None where it takes all of them."""
+        wanted = inspect.signature(self.requires).parameters if self.requires else {}
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in wanted.values())
+        return None if takes_all else frozenset(wanted)
 
     @cached_property
     def _is_async(self) -> bool:

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Annotated, Any
 
 import pytest
@@ -297,3 +297,33 @@ def test_a_function_is_made_a_tool_with_facts_without_a_decorator() -> None:
     made = tool(count, id="counted", effect="reads")
 
     assert (made.id, made.effect) == ("counted", "reads")
+
+
+async def test_the_signature_of_requires_is_read_once() -> None:
+    given: list[dict[str, object]] = []
+    read = 0
+
+    async def names_one(context: object, one: int) -> None:
+        given.append({"one": one})
+
+    async def takes_all(context: object, **values: object) -> None:
+        given.append(values)
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal read
+        read += event == "call" and frame.f_code is inspect.signature.__code__
+
+    for requires in (names_one, takes_all):
+
+        @tool(requires=requires)
+        def act(one: int, two: int) -> str:
+            """Act."""
+            return f"{one} {two}"
+
+        await act.require(CONTEXT, {"one": 1, "two": 2})
+        sys.setprofile(note)
+        await act.require(CONTEXT, {"one": 3, "two": 4})
+        sys.setprofile(None)
+
+    assert given == [{"one": 1}, {"one": 3}, {"one": 1, "two": 2}, {"one": 3, "two": 4}]
+    assert read == 0
