@@ -12,6 +12,8 @@ import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from fcntl import ioctl
+from termios import FIONREAD
 
 MOST_FOLDERS = 10_000
 """Of more folders none is watched: each takes a kilobyte of the kernel's memory."""
@@ -25,6 +27,7 @@ _MASK = _CHANGES | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS | _NO_FOLLOW
 _COMES_AND_GOES = _CREATE | _DELETE | _MOVED_FROM | _MOVED_TO
 _GONE = _DELETE_SELF | _MOVE_SELF | _IGNORED
 _HEAD = struct.Struct("iIII")
+_NUMBER = struct.Struct("i")
 _READ_BYTES = 1 << 16
 _RULES = (b".gitignore", b".gitattributes")
 
@@ -131,9 +134,12 @@ class Watch:
             self._folders[number] = folder
 
     def _events(self) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the events so far: a file that is written without pause has a new one at each."""
         with suppress(BlockingIOError):
-            while True:
+            (left,) = _NUMBER.unpack(ioctl(self._file, FIONREAD, bytes(_NUMBER.size)))
+            while left > 0:
                 content = os.read(self._file, _READ_BYTES)
+                left -= len(content)
                 place = 0
                 while place < len(content):
                     number, mask, _, length = _HEAD.unpack_from(content, place)

@@ -1,6 +1,7 @@
 """What the kernel tells of a worktree is what a look at everything would find."""
 
 import asyncio
+import os
 import random
 import shutil
 from pathlib import Path
@@ -129,3 +130,41 @@ async def test_folders_of_ignored_files_do_not_keep_the_others_from_being_watche
             (project / ":(top)other" / "made.o").write_text("y")
         assert await snapshots.track() == tree_by_git(project)
         assert lines(log) == 0
+
+
+async def test_a_file_that_grows_without_end_keeps_no_look_busy(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, plainly, reads = project / "a.txt", os.read, 0
+    async with taking(project) as snapshots:
+        await snapshots.track()
+        with writing(snapshots):
+            log.write_text("by the session")
+        await snapshots.track()
+        await armed(snapshots)
+        with writing(snapshots):
+            log.write_text("more by the session")
+        await snapshots.track()
+        watched = snapshots._watch._file
+        assert watched >= 0
+
+        def read(number: int, size: int) -> bytes:
+            """Read; meanwhile the file grows, as long as a test can wait."""
+            nonlocal reads
+            content = plainly(number, size)
+            if number == watched and reads < 1_000:
+                reads += 1
+                with log.open("a") as file:
+                    file.write("x")
+            return content
+
+        with writing(snapshots):
+            log.write_text("and more")
+        with monkeypatch.context() as growing:
+            growing.setattr(os, "read", read)
+            before = await snapshots.track()
+        after = await snapshots.track(fresh=True)
+
+    assert 0 < reads <= 2
+    assert None not in (before, after)
+    assert before == after  # what comes while a look reads is of this look or of the next
