@@ -181,7 +181,9 @@ def without_loosening(
     looser += _known_facts(value, below)
     limits = _table(value, "limits").items()
     looser += [("limits", name) for name, limit in limits if _is_higher(name, limit, below)]
-    budget = _with_defaults(_table(below, "budget"))
+    budget = _table(below, "budget")
+    defaults = {"steps": RunLimits().steps, "subagents": RunLimits().subagents}
+    budget = {**budget, "run": {**defaults, **_table(budget, "run")}}
     looser += _more(_table(value, "budget"), budget, ("budget",))
     kept, names = _without(value, looser), _dotted(looser)
     if isinstance(hosts := value.get(NETWORK), list):
@@ -209,12 +211,6 @@ def _more(said: Mapping[str, Any], before: Mapping[str, Any], at: _Path) -> Iter
             yield from _more(limit, _table(before, name), (*at, name))
         elif _takes_off(limit, known) or (name == _UNPRICED and limit != known):
             yield (*at, name)
-
-
-def _with_defaults(budget: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the budget with the default limits on a run."""
-    defaults = {"steps": RunLimits().steps, "subagents": RunLimits().subagents}
-    return {**budget, "run": {**defaults, **_table(budget, "run")}}
 
 
 def _takes_off(limit: object, before: object) -> bool:

@@ -171,7 +171,9 @@ class Compacting:
         prompt = await engine.hooks.fold(
             modelhooks.session_compacting, session=self.view, prompt=PROMPT
         )
-        first = await seen_by_model(engine, self.view, _first_prompt(run.history.turns))
+        users = (turn for turn in run.history.turns if isinstance(turn.info, UserMessage))
+        first_prompt = islice((turn for turn in users if not is_aside(turn)), 1)
+        first = await seen_by_model(engine, self.view, tuple(first_prompt))
         turns = await seen_by_model(engine, self.view, self.view.turns)
         request = CompactionRequest(
             session=replace(self.view, turns=turns),
@@ -303,11 +305,6 @@ def _answering(turns: Sequence[Turn]) -> tuple[str, ...]:
 def _prompts_after(history: History, message_id: str) -> tuple[str, ...]:
     newest_first = (turn.info.id for _, turn in history.users())
     return tuple(takewhile(lambda each: each != message_id, newest_first))[::-1]
-
-
-def _first_prompt(turns: Sequence[Turn]) -> tuple[Turn, ...]:
-    users = (turn for turn in turns if isinstance(turn.info, UserMessage))
-    return tuple(islice((turn for turn in users if not is_aside(turn)), 1))
 
 
 def _join_texts(turn: Turn) -> str:

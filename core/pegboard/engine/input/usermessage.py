@@ -112,10 +112,11 @@ def stored(
     if prompt.output is not None:
         engine.expected[info.id] = prompt.output
     typed = prompt.typed or "\n".join(turn.own_texts)
+    is_named = bool(session.parent_id) or not is_untitled(session)
     lasting = agent if agent in engine.agents else session.agent  # a misspelt one is gone with it
     return turn, ChangeSession(
         session_id=session.id,
-        title=_title(session, typed),
+        title=session.title if is_named else title_from(typed) or session.title,
         title_was=session.title,
         agent=lasting,
         updated=engine.now(),
@@ -161,13 +162,6 @@ async def refuse_known(storage: Storage, session_id: str, message_id: str) -> No
     with suppress(NotFoundError):
         await storage.turn(session_id, message_id)
         raise InvalidInputError(f"the session has a message {message_id} already; give a new id")
-
-
-def _title(session: Session, typed: str) -> str:
-    """Return the session's title, or one made from its first prompt."""
-    if is_untitled(session) and session.parent_id is None:
-        return title_from(typed) or session.title
-    return session.title
 
 
 def model_for(engine: Engine, session: Session, chosen: str | None, agent_name: str) -> ModelChoice:
