@@ -413,8 +413,9 @@ def config_load(
 ) -> Config | None:
     """Change the configuration after all files are merged.
 
-    Called once when the App opens. The answer counts for every later plugin and for the App.
-    Fold: a plugin that raises is reported and skipped.
+    Called when the App opens. The answer counts for every later plugin and for the App. Called
+    again when the user's trust in the project's files changes: then the answer's agents and
+    commands count. Fold: a plugin that raises is reported and skipped.
 
     - home, places: the user's home folder, and the folders of Pegboard in it.
     - trusted: the project's files that the user trusts, with their bytes, see `trusted_files`.

@@ -5,9 +5,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, TypeVar, get_args
-
-from msgspec.structs import replace
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pegboard.config.configuration import LoadedConfig
 from pegboard.contract import apphooks
@@ -16,15 +14,13 @@ from pegboard.engine.bus import telling
 from pegboard.engine.engine import Engine
 from pegboard.engine.models import Models
 from pegboard.errors import ConfigError, PegboardError, ToolError
-from pegboard.hooks.callers import Hooks
-from pegboard.kit.hosts import tightened
 from pegboard.loading.register import Register
 from pegboard.opening.options import AppOptions, Opening, open_database
 from pegboard.opening.reload import Reload
 from pegboard.paths import home_of
 from pegboard.providers.keylookup import Keys
 from pegboard.providers.spending import Budget, OpenBudget
-from pegboard.schema.config import BudgetConfig, Config, SandboxLevel
+from pegboard.schema.config import BudgetConfig, Config
 from pegboard.storage import Storage
 from pegboard.trust.decisions import Decision
 
@@ -88,7 +84,7 @@ async def _engine(
         apphooks.register_keystore, env=env, places=places, workspace=workspace
     )
     register.belongings.store = store
-    config = await _as_plugins_say(opening, hooks, said, decision)
+    config = await opening.as_plugins_say(hooks, said, decision)
     tools = await register.collect_tools(config)
     keys = Keys(config, env, store, hidden=register.belongings.values)
     snapshots = await hooks.first(
@@ -193,24 +189,3 @@ async def _swept(outputs: Path) -> None:
     from pegboard.engine.toolresult import sweep  # nothing of it before the first call
 
     await sweep(outputs)
-
-
-async def _as_plugins_say(opening: Opening, hooks: Hooks, said: Config, by: Decision) -> Config:
-    """Let plugins change the configuration, except loosening its sandbox and limits."""
-    place, home = opening.workspace, home_of(opening.env)
-    trusted = by.files if by.trusted else {}
-    config = await hooks.fold(
-        apphooks.config_load,
-        config=said,
-        workspace=place,
-        home=home,
-        places=opening.places,
-        trusted=trusted,
-    )
-    return replace(
-        config,
-        sandbox=max(config.sandbox, said.sandbox, key=get_args(SandboxLevel).index),
-        limits=config.limits.tighten(said.limits),
-        sandbox_network=tightened(config.sandbox_network, said.sandbox_network),
-        sandbox_allow_commands=config.sandbox_allow_commands and said.sandbox_allow_commands,
-    )

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -17,12 +17,15 @@ from pegboard.contract.plugin import hookimpl
 from pegboard.contract.tools import Tool, tool
 from pegboard.engine.bus import Bus
 from pegboard.errors import ConfigError, StorageError
+from pegboard.hooks.callers import Hooks
 from pegboard.hooks.isolation import blaming
 from pegboard.ids import IdSource
+from pegboard.kit.hosts import tightened
 from pegboard.loading.candidates import Sources
 from pegboard.loading.register import PluginInfo, Register
 from pegboard.loading.registrant import Registrant
-from pegboard.paths import UserFolders
+from pegboard.paths import UserFolders, home_of
+from pegboard.schema.config import Config, SandboxLevel
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.storage import OnCommit, Storage
 from pegboard.trust.decisions import Decision, TrustStore
@@ -116,20 +119,47 @@ class Opening(msgspec.Struct, frozen=True):
 
         :raises ConfigError: when the configuration cannot be used.
         """
-        read = partial(
-            load_config,
+        loaded = await self.read(trusted=False)
+        decision = self.decide(loaded.untrusted, loaded.plugin_paths, answer=self.options.trust)
+        if decision.trusted and loaded.untrusted:
+            loaded = await self.read(trusted=decision.files)
+            decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
+        return loaded, decision
+
+    async def read(self, *, trusted: bool | Mapping[Path, bytes]) -> LoadedConfig:
+        """Load the configuration as `load_config` does with these files trusted.
+
+        :raises ConfigError: when the configuration cannot be used.
+        """
+        return await load_config(
             self.workspace,
             config_dir=self.places.config,
             env=self.env,
             overrides=self.options.config,
             profile=self.options.profile,
+            trusted=trusted,
         )
-        loaded = await read(trusted=False)
-        decision = self.decide(loaded.untrusted, loaded.plugin_paths, answer=self.options.trust)
-        if decision.trusted and loaded.untrusted:
-            loaded = await read(trusted=decision.files)
-            decision = replace(decision, named=loaded.plugin_paths)  # of the files as trusted
-        return loaded, decision
+
+    async def as_plugins_say(self, hooks: Hooks, said: Config, by: Decision) -> Config:
+        """Let plugins change the configuration, except loosening its sandbox and limits.
+
+        :raises RequiredHookError: when a required `config_load` fails.
+        """
+        config = await hooks.fold(
+            apphooks.config_load,
+            config=said,
+            workspace=self.workspace,
+            home=home_of(self.env),
+            places=self.places,
+            trusted=by.files if by.trusted else {},
+        )
+        return replace(
+            config,
+            sandbox=max(config.sandbox, said.sandbox, key=get_args(SandboxLevel).index),
+            limits=config.limits.tighten(said.limits),
+            sandbox_network=tightened(config.sandbox_network, said.sandbox_network),
+            sandbox_allow_commands=config.sandbox_allow_commands and said.sandbox_allow_commands,
+        )
 
     async def whole(self, register: Register, decision: Decision) -> Decision:
         """Return the decision with the files that plugins name.

@@ -1,6 +1,7 @@
 """The objects that plugins give by name, and the reload of a project's changed code.
 
-A project's code is looked at before each prompt while its App is open.
+A project's code is looked at before each prompt while its App is open, and with it the agents and
+commands of its settings.
 
 The code that was trusted stays in force until the change is trusted, too, so that an edit cannot
 remove a policy.
@@ -191,13 +192,19 @@ class Reload:
 
     async def _take(self, decision: Decision) -> None:
         try:
+            loaded = await self.opening.read(trusted=decision.trusted and decision.files)
+            config = await self.opening.as_plugins_say(self.engine.hooks, loaded.config, decision)
             change = await self.register.reload(decision, self.engine.config)
+            self.said = replace(self.said, agent=config.agent, command=config.command)
             for line in (*change.problems, *await self._renew(change)):
                 self._tell(line)
             code = {file.path for file in decision.code}
+            counted = self._loaded.files if self._loaded.trusted else {}
             for path, content in decision.files.items():
-                if path not in code and self._loaded.files.get(path) != content:
-                    self._tell(f"the settings of {path} count once the project is opened again")
+                is_new = path not in code and counted.get(path) != content
+                if is_new and path.suffix != ".md":  # that of an agent or a command counts now
+                    text = "counts once the project is opened again"
+                    self._tell(f"what {path} sets, except agents and commands, {text}")
         except PegboardError as error:
             self._tell(f"the project's code is not loaded anew: {error}")
             return

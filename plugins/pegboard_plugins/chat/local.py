@@ -171,7 +171,8 @@ class LocalFeed:
         await self._app.aclose()
 
     async def commands(self) -> Sequence[Command]:
-        """Return the slash commands."""
+        """Return the slash commands, those of files that were trusted meanwhile too."""
+        await self._app.reload_project_code()
         return tuple(self._app.commands.values())
 
     async def agents(self) -> Sequence[Agent]:

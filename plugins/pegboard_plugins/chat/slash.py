@@ -1,11 +1,16 @@
 """Slash commands: the chat's own, the plugins', and those that become prompts."""
 
+import os.path
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 
+from pegboard import PegboardError
 from pegboard.plugins import nearest_names
 from pegboard.schema.config import Command
 from pegboard_plugins.chat import choosing, firstrun, looking, permissionmode, sessioning
 from pegboard_plugins.chat.desk import Act, Desk, Slash
+from pegboard_plugins.chat.feed import Facts
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.hookspecs import SlashCommand
 
@@ -49,6 +54,7 @@ OWN: Mapping[str, tuple[str, Act]] = {
 }
 ALIASES = {"exit": "quit", "clear": "new", "models": "model"}
 """Names by which other chats call these commands; a command of that name comes first."""
+_FOLDERS = frozenset({"command", "commands"})
 BY_KEY: Mapping[str, Act] = {
     "next_agent": choosing.next_agent,
     "next_model": choosing.next_model,
@@ -93,16 +99,17 @@ def _guest(plugin: str, command: SlashCommand) -> Act:
 async def run(chat: Desk, text: str) -> bool:
     """Return whether the text is a command; if so it has run, or is on its way."""
     name, _, argument = text[1:].partition(" ")
-    named = name.strip()
-    known = chat.slashes.get(named) or chat.slashes.get(ALIASES.get(named, ""))
+    known = _known(chat, name)
     talk = chat.talk
     assert talk is not None
     if known is None:
         if not name or "/" in name or "\n" in name:
             return False
-        near = nearest_names(name, [*chat.slashes, *ALIASES], limit=1)
-        hint = f"; did you mean /{near[0]}?" if near else ""
-        chat.warn(f"there is no command /{name}{hint}")
+        with suppress(PegboardError):  # trust may be newer than the list
+            chat.slashes = table(await talk.feed.commands(), chat.guests.slash)
+        known = _known(chat, name)
+    if known is None:
+        chat.warn(_missing(name, [*chat.slashes, *ALIASES], talk.feed.facts))
         chat.draft.put_back(text)
         return True
     words, files = chat.draft.expanded(argument)
@@ -111,6 +118,24 @@ async def run(chat: Desk, text: str) -> bool:
     else:
         talk.send(talk.order(words, files=files, command=known.name, typed=text))
     return True
+
+
+def _known(chat: Desk, name: str) -> Slash | None:
+    return chat.slashes.get(name.strip()) or chat.slashes.get(ALIASES.get(name.strip(), ""))
+
+
+def _missing(name: str, known: Sequence[str], facts: Facts) -> str:
+    """Return why there is no such command, and what helps."""
+    waiting = [os.path.relpath(each, facts.directory) for each in facts.untrusted]
+    for path in waiting:
+        is_command = not _FOLDERS.isdisjoint(Path(path).parts)
+        if is_command and path.endswith(f"/{name.rpartition(':')[2]}.md"):
+            return f"/{name} waits for your trust in {path}: /trust shows the file and asks"
+    near = nearest_names(name, known, limit=1)
+    hint = f"; did you mean /{near[0]}?" if near else ""
+    settings = [path for path in waiting if not path.endswith(".md")][:1]
+    also = f"\n{settings[0]} waits for your trust and may define it: /trust" if settings else ""
+    return f"there is no command /{name}{hint}{also}"
 
 
 async def act(chat: Desk, name: str) -> None:

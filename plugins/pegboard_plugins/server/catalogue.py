@@ -62,6 +62,7 @@ def _as_known(agent: Agent) -> Agent:
 @routes.get("/command", **operation("command.list", gives=tuple[Command, ...]))
 async def commands(app: Here) -> Response:
     """List the slash commands in the protocol's fields."""
+    await app.reload_project_code()
     return answer(
         without_keys(app, [replace(each, location=None) for each in app.commands.values()])
     )

@@ -34,6 +34,7 @@ async def plugins(app: Here) -> Response:
 @routes.get("/pegboard/protection", **operation("pegboard.protection", gives=Protection))
 async def protection(app: Here) -> Response:
     """Return the sandbox's level, and the project's files that lack trust and do not count."""
+    await app.reload_project_code()
     untrusted = tuple(str(path) for path in app.untrusted)
     unseen = await asyncio.to_thread(unseen_warnings, app)
     return answer(
