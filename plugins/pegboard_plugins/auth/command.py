@@ -100,12 +100,14 @@ def logout(directory: Path, provider: str, *, label: str) -> None:
 
 
 async def _login(directory: Path, order: _Order) -> list[str]:
+    from pegboard_plugins.shared.terminal import question_terminal
 
     async with open_app(directory) as app:
         provider_id, label = _provider(app, order), order.label
         kept = _keys(app)
         if order.way:
-            credential = await _signed_in(app, provider_id, order.way)
+            with question_terminal():
+                credential = await _signed_in(app, provider_id, order.way)
             told = "signed in"
             where = kept.keep_credential(provider_id, credential, label=label)
         else:
@@ -169,9 +171,9 @@ def _provider(app: "App", order: _Order) -> str:
 
 
 def _asked(question: str, *, hide_input: bool = False) -> str:
-    from pegboard_plugins.shared.terminal import interruptible
+    from pegboard_plugins.shared.terminal import interruptible, question_terminal
 
-    with interruptible():
+    with interruptible(), question_terminal():
         return str(click.prompt(question, hide_input=hide_input, err=True))
 
 

@@ -64,6 +64,10 @@ class DeskWindow(Protocol):
         """Draw in other colours."""
         ...
 
+    def type(self, content: bytes) -> None:
+        """Take keys that something else has read from the terminal."""
+        ...
+
     def leave(self) -> None:
         """End the chat."""
         ...
@@ -113,7 +117,8 @@ class Desk(ABC):
         self.theme = ThemeChoice(self._draw_in)
         self.window = window(self)
         self.notices = Notices(self.window.painter)
-        self.outside = Outside(self.window.screen, self.window.frames, self.notices)
+        screen, frames = self.window.screen, self.window.frames
+        self.outside = Outside(screen, frames, self.notices, self.window.type)
         self.attention = Attention(lambda: bool(self.draft.text), self.touch)
         self.installed = InstalledCode()
         self._aside = False

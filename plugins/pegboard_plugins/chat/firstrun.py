@@ -87,10 +87,10 @@ async def log_in(chat: Desk, argument: str) -> bool:
         if chosen is None:
             return False
         argument = chosen
-    if await chat.outside.pegboard("auth", "login", *argument.split()) != 0:
+    if await chat.outside.dialog("auth", "login", *argument.split()) != 0:
         return False
-    await _ask_servers(chat)
     await chat.reload()
+    await _ask_servers(chat)
     return True
 
 

@@ -6,7 +6,7 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from pegboard.unstable import open_workspace
 from pegboard_plugins.chat.notices import Notices
 from pegboard_plugins.chat.surface import FooterScreen, Frames
 from pegboard_plugins.chat.terminalinput import keys_wait
+from pegboard_plugins.shared.terminal import TYPED_AHEAD
 
 CLIPBOARD_S = 2.0
 _PEGBOARD = (sys.executable, "-P", "-c", "from pegboard.cli.main import main; main()")
@@ -34,10 +35,17 @@ _PAGER = "q goes back, arrows and PgUp PgDn scroll, / searches?e (end)."
 class Outside:
     """Runs other programs on the terminal, or asks them something, while the chat waits."""
 
-    def __init__(self, screen: FooterScreen, frames: Frames, notices: Notices) -> None:
+    def __init__(
+        self,
+        screen: FooterScreen,
+        frames: Frames,
+        notices: Notices,
+        take_keys: Callable[[bytes], None],
+    ) -> None:
         self._screen = screen
         self._frames = frames
         self._notices = notices
+        self._take_keys = take_keys
 
     @asynccontextmanager
     async def _away(self) -> AsyncIterator[None]:
@@ -57,13 +65,20 @@ class Outside:
             self._notices.begin()
             self._frames.touch()
 
-    async def run(self, *command: str, stdin: int | None = None) -> int:
-        """Run a program on the whole terminal, and return its exit code; 127 if there is none."""
+    async def run(self, *command: str, stdin: int | None = None, typed: int | None = None) -> int:
+        """Run a program on the whole terminal, and return its exit code; 127 if there is none.
+
+        `typed` is the file descriptor that one of our commands gets for what is typed ahead.
+        """
+        env = None if typed is None else {**os.environ, TYPED_AHEAD: str(typed)}
+        fds = () if typed is None else (typed,)
         if (program := _program(command[0])) is None:
             return 127
         try:
             async with self._away():
-                process = await asyncio.create_subprocess_exec(program, *command[1:], stdin=stdin)
+                process = await asyncio.create_subprocess_exec(
+                    program, *command[1:], stdin=stdin, env=env, pass_fds=fds
+                )
                 return await process.wait()
         except OSError:
             return 127
@@ -76,6 +91,18 @@ class Outside:
     async def pegboard(self, *arguments: str) -> int:
         """Run another command of ours on the whole terminal, and return its exit code."""
         return await self.run(*_PEGBOARD, *arguments)
+
+    async def dialog(self, *arguments: str) -> int:
+        """Run another command of ours that asks; what is typed before its question is the chat's.
+
+        The keys come once the caller goes on, so that a reload may come before them.
+        """
+        with keys_wait(), tempfile.TemporaryFile() as typed:
+            code = await self.run(*_PEGBOARD, *arguments, typed=typed.fileno())
+            typed.seek(0)
+            keys = typed.read()
+        asyncio.get_running_loop().call_soon(self._take_keys, keys)
+        return code
 
     async def listing(self, *arguments: str) -> int:
         """Run another command of ours that only prints; what is typed waits for the chat."""

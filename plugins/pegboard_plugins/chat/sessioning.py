@@ -152,7 +152,7 @@ async def trust(chat: Desk, _: str) -> None:
         talk = _talk(chat)
         talk.say("nothing to trust here: no code waits; `pegboard trust program` is for programs")
         return
-    if await chat.outside.pegboard("trust", "documents" if facts.unseen else "allow") == 0:
+    if await chat.outside.dialog("trust", "documents" if facts.unseen else "allow") == 0:
         await chat.reload()
 
 

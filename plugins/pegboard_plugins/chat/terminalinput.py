@@ -8,7 +8,6 @@ from contextvars import ContextVar
 from typing import TextIO
 
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
-from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.input.vt100 import Vt100Input, raw_mode
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
@@ -47,11 +46,11 @@ class TerminalInput(Vt100Input):
         super().__init__(stdin)
         self.vt100_parser = _Parser(self._buffer_key, on_background)
 
-    def type(self, content: bytes) -> None:
-        """Take what was read from the terminal before the program runs that has its keys."""
+    def presses(self, content: bytes) -> list[KeyPress]:
+        """Return the keys that another reader of the terminal was given."""
         self.vt100_parser.feed(content.decode("utf-8", "surrogateescape"))
-        typed, self._buffer = self._buffer, []
-        store_typeahead(self, typed)
+        presses, self._buffer = self._buffer, []
+        return presses
 
     def cooked_mode(self) -> AbstractContextManager[None]:
         """Return the mode in which another program has the terminal."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input.typeahead import store_typeahead
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -251,8 +252,13 @@ class Window:
             self.screen.exit(exception=error)
 
     def type(self, content: bytes) -> None:
-        """Take keys that were pressed before `run`."""
-        self._input.type(content)
+        """Take keys that were pressed before `run`, or while another program had the terminal."""
+        presses = self._input.presses(content)
+        if self.screen.is_running:
+            self.screen.key_processor.feed_multiple(presses)
+            self.screen.key_processor.process_keys()
+        else:
+            store_typeahead(self._input, presses)
 
     def leave(self) -> None:
         """End `run`."""

@@ -287,8 +287,11 @@ def _show_scan(screen: "OutputScreen", report: "ScanReport") -> None:
 
 def _confirm(question: str) -> None:
     from pegboard.display import escape_controls
+    from pegboard_plugins.shared.terminal import question_terminal
 
     if not sys.stdin.isatty():
         raise TrustError("there is no terminal to ask on; review the files, then pass --yes")
-    if not click.confirm(escape_controls(question), default=False, err=True):
+    with question_terminal():
+        is_trusted = click.confirm(escape_controls(question), default=False, err=True)
+    if not is_trusted:
         raise TrustError("not trusted; nothing was stored")

@@ -105,6 +105,55 @@ async def test_what_is_typed_while_a_command_prints_is_sent_and_not_echoed(
     assert not {"first typed", "then typed"} & {row.strip() for row in rows}
 
 
+async def test_what_is_typed_before_the_question_of_trust_is_the_editors(
+    pegboard: CommandLine,
+) -> None:
+    scripts(pegboard, hello={"text": "Hello.", "calls": []})
+    tool = pegboard.project / ".pegboard" / "tool" / "mine.py"
+    tool.parent.mkdir(parents=True)
+    tool.write_text('def mine() -> str:\n    """Return a word."""\n    return "mine"\n')
+
+    async with chat(pegboard, rows=50) as terminal:
+        await terminal.say("/trust")
+        await terminal.left()
+        terminal.press("y", "enter", "y is typed ahead")
+        await terminal.see("[y/N]:")
+        terminal.press("n", "enter")
+        await terminal.see("You said: y")
+        await terminal.until(lambda: terminal.editor == "❯ y is typed ahead")
+        assert "not trusted; nothing was stored" in terminal.everything
+        terminal.press("c-u", "/trust", "enter")
+        await terminal.left()
+        await terminal.until(lambda: terminal.everything.count("[y/N]:") == 2)
+        terminal.press("y", "enter")
+        await terminal.back()
+        await terminal.until(lambda: terminal.editor == "❯")
+        await terminal.until(lambda: "not trusted: /trust" not in terminal.status)
+
+
+async def test_what_is_typed_before_the_key_of_a_login_is_the_editors(
+    pegboard: CommandLine,
+) -> None:
+    scripts(pegboard, settings={"provider": {"fake": {"env": ["FAKE_API_KEY"]}}})
+
+    async with chat(pegboard, rows=50) as terminal:
+        await terminal.say("/login fake --no-check")
+        await terminal.left()
+        terminal.press("typed ahead", "enter", "a draft")
+        await terminal.see("API key of fake")
+        terminal.press("the-key", "enter")
+        await terminal.see("fake: saved to")
+        await terminal.see("You said: typed ahead")
+        await terminal.until(lambda: terminal.editor == "❯ a draft")
+        assert "the-key" not in terminal.everything
+
+    kept = "".join(
+        file.read_text() for file in pegboard.home.rglob("*") if file.name.startswith("auth")
+    )
+    assert "the-key" in kept
+    assert "typed ahead" not in kept
+
+
 async def test_ctrl_c_drops_no_key_while_a_command_prints(pegboard: CommandLine) -> None:
     scripts(pegboard)
 

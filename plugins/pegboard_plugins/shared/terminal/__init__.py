@@ -30,5 +30,6 @@ __getattr__, __dir__ = late_names(
             "wrapped",
         ),
         "pegboard_plugins.shared.terminal.permissionlines": ("HELD_S", "permission_lines"),
+        "pegboard_plugins.shared.terminal.typedahead": ("TYPED_AHEAD", "question_terminal"),
     },
 )

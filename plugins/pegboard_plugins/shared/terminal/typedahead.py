@@ -1,0 +1,47 @@
+"""What is typed before a question of a command that the chat runs: it goes to the chat's editor."""
+
+import os
+import select
+import sys
+import termios
+import tty
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+TYPED_AHEAD = "PEGBOARD_TYPED_AHEAD"
+"""The environment variable with the file descriptor that takes what is typed before a question."""
+_QUIET_S = 1.0
+"""A pause of this length ends what is typed ahead."""
+_READ_BYTES = 4096
+
+
+@contextmanager
+def question_terminal() -> Iterator[None]:
+    """Let the terminal answer a question, with what is typed after it and nothing before.
+
+    Where no chat runs the command, the terminal is as the command finds it.
+    """
+    fd = os.environ.pop(TYPED_AHEAD, "")
+    if not fd:
+        yield
+        return
+    terminal, wait_s = sys.stdin.fileno(), 0.0
+    while select.select([terminal], [], [], wait_s)[0]:
+        os.write(int(fd), os.read(terminal, _READ_BYTES))
+        wait_s = _QUIET_S
+    os.close(int(fd))
+    before = termios.tcgetattr(terminal)
+    termios.tcsetattr(terminal, termios.TCSAFLUSH, _line_by_line(before))
+    try:
+        yield
+    finally:
+        termios.tcsetattr(terminal, termios.TCSANOW, before)
+
+
+def _line_by_line(state: list[Any]) -> list[Any]:
+    """Return the terminal's state with lines, echo and signals of keys."""
+    state = [*state]
+    state[tty.IFLAG] |= termios.ICRNL
+    state[tty.LFLAG] |= termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG
+    return state
