@@ -222,13 +222,15 @@ class Course:
                 yield Noted(message, "warning")
             case SessionCompacted():
                 yield Noted(compacted_text(self.tokens), "dim")
-            case _:
-                pass
 
     def _childs(self, child: Child, event: Event) -> None:
         match event.properties:
             case PartUpdated(part=ToolPart() as part):
                 child.last = f"{part.tool} {one_line(subject_of(part), 40)}"
+            case PartUpdated(part=ReasoningPart()):
+                child.last = "thinking"
+            case PartUpdated(part=TextPart(time=span)) if span:  # a prompt has none
+                child.last = "writing"
             case PartUpdated(part=StepFinishPart(tokens=tokens)):
                 child.tokens += tokens.input + tokens.output + tokens.cache.read
             case SessionIdle():
@@ -236,8 +238,6 @@ class Course:
             case SessionStatusChanged(status=status):
                 child.running = not isinstance(status, Idle)
                 child.wait = status if isinstance(status, Retry) else None
-            case _:
-                pass
 
     def _met(self, info: UserMessage | AssistantMessage) -> Iterator[Finished]:
         if isinstance(info, UserMessage):

@@ -8,7 +8,7 @@ import msgspec
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from rich.cells import cell_len
 
-from pegboard.display import Span
+from pegboard.display import Span, SpanStyle
 from pegboard.schema.part import Completed, Failed, Running, ToolPart
 from pegboard.unstable import counted, one_line, shown_line, user_words
 from pegboard_plugins.chat.course import Child, Course
@@ -18,7 +18,7 @@ from pegboard_plugins.chat.modes import Mode, SpanLine
 from pegboard_plugins.chat.turnprogress import retry_text
 from pegboard_plugins.shared.terminal import row_sign, wrapped
 
-TAIL_LINES, TAIL_LETTERS = 5, 2000
+THOUGHT_LINES, TAIL_LETTERS = 5, 2000
 CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 10
 NARROW_ROOM = 6
 """So few lines are worth more than a blank one above them."""
@@ -64,7 +64,7 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
         ("children", _children(footing.course)),
         ("todo", _todo(footing.course)),
         ("widgets", footing.widgets),
-        ("tail", _tail(footing.course, width)),
+        ("tail", _tail(footing.course, width, room)),
     )
     kept: dict[str, Sequence[SpanLine]] = {}
     for name, lines in groups:
@@ -274,10 +274,14 @@ def _todo(course: Course | None) -> Sequence[SpanLine]:
     return [*rows, (Span(note, "dim"),)]
 
 
-def _tail(course: Course | None, width: int) -> Sequence[SpanLine]:
-    text = course.tail(TAIL_LINES, TAIL_LETTERS) if course else ""
+def _tail(course: Course | None, width: int, room: int) -> Sequence[SpanLine]:
+    """Return the end of the answer that is being written, else of a thought in a few rows."""
+    if course is None:
+        return ()
+    style: SpanStyle = "plain" if course.writes else "dim"
+    most = room if course.writes else min(room, THOUGHT_LINES)
+    text = course.tail(max(1, most), TAIL_LETTERS)
     if not text.strip():
         return ()
-    style = "plain" if course and course.writes else "dim"
-    lines = (shown_line((Span(line, style),)) for line in text.split("\n"))  # type: ignore[arg-type]
-    return [row for line in lines for row in wrapped(line, width, at_words=True)][-TAIL_LINES:]
+    lines = (shown_line((Span(line, style),)) for line in text.split("\n"))
+    return [row for line in lines for row in wrapped(line, width, at_words=True)][-most:]

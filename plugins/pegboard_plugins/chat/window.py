@@ -178,9 +178,9 @@ class Window:
         return self._drawn
 
     def _room(self) -> int:
-        """Return the rows of the whole footer; a dialog has all of the window but a few."""
+        """Return the rows of the whole footer; a dialog or list has the window but a few rows."""
         rows, modes = _size().rows, self._chat.open_modes
-        most = rows if any(mode.is_unasked for mode in modes) else FOOTER_LINES
+        most = rows if modes else FOOTER_LINES
         is_list = modes or self._chat.offers.items
         left = min(ROWS_LEFT, rows // ROWS_PER_ROW_LEFT) if is_list else ROWS_LEFT
         return max(3, min(most, rows - left))

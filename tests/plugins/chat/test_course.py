@@ -13,7 +13,17 @@ from pegboard.schema.event import (
     SessionStatusChanged,
 )
 from pegboard.schema.message import MessageTime, Turn, UserMessage
-from pegboard.schema.part import Completed, CompletedSpan, ModelChoice, Running, TimeSpan, ToolPart
+from pegboard.schema.part import (
+    Completed,
+    CompletedSpan,
+    ModelChoice,
+    Part,
+    ReasoningPart,
+    Running,
+    TextPart,
+    TimeSpan,
+    ToolPart,
+)
 from pegboard.schema.session import (
     Busy,
     PermissionRequest,
@@ -99,6 +109,28 @@ def test_a_subagent_that_waits_for_its_provider_says_so_until_it_goes_on(
 
     assert waiting == ["◆ explore t · Retrying in 3 s (attempt 2): overloaded"]
     assert going_on == ["◆ explore t · starting"]
+
+
+def test_the_row_of_a_subagent_says_whether_it_thinks_or_writes() -> None:
+    course = Course(SESSION)
+    child = msgspec.structs.replace(SESSION, id="ses_2", parent_id="ses_1", agent="explore")
+    of = {"id": "prt_1", "session_id": "ses_2", "message_id": "msg_1"}
+
+    def take(properties: Properties) -> str:
+        assert not [*course.take(Event(properties=properties))]
+        return "".join(span.text for span in _children(course)[0])
+
+    def take_part(part: Part) -> str:
+        return take(PartUpdated(session_id="ses_2", part=part, time=1))
+
+    take(SessionCreated(session_id="ses_2", info=child))
+    asked = take_part(TextPart(text="Look at it.", **of))
+    thinking = take_part(ReasoningPart(text="", time=TimeSpan(start=1), **of))
+    writing = take_part(TextPart(text="", time=TimeSpan(start=1), **of))
+
+    assert asked == "◆ explore t · starting"
+    assert thinking == "◆ explore t · thinking"
+    assert writing == "◆ explore t · writing"
 
 
 def test_of_a_stored_call_no_seconds_are_shown_in_which_it_may_have_waited() -> None:

@@ -163,6 +163,20 @@ async def test_with_a_key_the_first_screen_offers_a_model_first(
     assert server.requests == []
 
 
+async def test_a_long_list_has_the_whole_window(pegboard: CommandLine) -> None:
+    models = {f"say-{number:02}": {"limit": LIMIT} for number in range(50)}
+    fake = {"options": {"baseURL": "http://127.0.0.1:9"}, "env": ["KEY"], "models": models}
+    pegboard.configure(provider={"fake": fake}, enabled_providers=["fake"])
+
+    async with chat(
+        pegboard, "-m", "fake/say-49", KEY="k", ready="fake/say-49", rows=40
+    ) as terminal:
+        await terminal.say("/model")
+        await terminal.see_now("❯ fake/say-49")
+        rows = [row.strip("❯ ") for row in terminal.shown]
+        assert sum(row.startswith("fake/say-") for row in rows) == 31
+
+
 async def test_a_part_of_a_name_opens_the_list_of_the_models_that_have_it(
     pegboard: CommandLine, server: ModelServer
 ) -> None:

@@ -17,11 +17,11 @@ from pegboard.schema.session import (
 )
 from pegboard_plugins.chat.course import Course
 from pegboard_plugins.chat.finished import Asked, rows_of
-from pegboard_plugins.chat.footer import Footing, footer_lines
+from pegboard_plugins.chat.footer import NARROW_ROOM, Footing, footer_lines
 from pegboard_plugins.chat.modes import Choice, Item, Menu
 from pegboard_plugins.chat.questions import QuestionDialog
 from pegboard_plugins.chat.requests import Permission
-from pegboard_plugins.shared.terminal import PALETTE, Pen
+from pegboard_plugins.shared.terminal import PALETTE, MarkdownBlocks, Pen
 
 LONG = "Which of these many colours would you like for the door that opens to the garden?"
 
@@ -161,6 +161,19 @@ def test_the_head_of_a_dialog_names_the_key_that_shows_all_in_any_width(width: i
         head = plain([*Permission(request, lambda *_: None).lines(width, room)])[0]
         assert len(head) <= width
         assert "v shows all" in head
+
+
+def test_a_list_of_an_answer_has_the_room_of_the_footer_while_it_is_written() -> None:
+    items = [f"- item {number}" for number in range(1, 21)]
+    blocks = MarkdownBlocks()
+    assert not [*blocks.feed("\n".join(items))]
+    course = Course(SESSION)
+    course._texts["prt_1"] = blocks
+
+    for room in (3, 6, 13):
+        rows = [row for row in plain(footer_lines(footing(course), 80, room)) if row]
+        assert rows == items[-len(rows) :]
+        assert len(rows) == (room - 1 if room > NARROW_ROOM else room)
 
 
 def test_the_row_of_a_call_has_its_duration_in_any_width() -> None:
