@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 import msgspec
-from prompt_toolkit.filters import Filter
+from prompt_toolkit.filters import Filter, vi_mode
 from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -135,6 +135,12 @@ def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:
 
     @keys.add(Keys.Any, filter=WRITES, save_before=lambda event: not event.is_repeat)
     def letter(event: KeyPressEvent) -> None:
+        keyboard.letter(event.data)
+
+    @keys.add("escape", "/", filter=~vi_mode)
+    def command(event: KeyPressEvent) -> None:
+        """Stop and begin a command: both may come at once, as Alt+/ does."""
+        keyboard.stop()
         keyboard.letter(event.data)
 
     @keys.add(Keys.BracketedPaste)

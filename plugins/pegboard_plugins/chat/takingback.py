@@ -23,14 +23,17 @@ def take_back(chat: Desk) -> bool:
         return False
     message_id, steer = next(reversed(course.steers.items()))
     if not steer.leaving:
-        chat.spawn(_withdraw(chat, talk, course, message_id, steer))
+        chat.spawn(_edit(chat, talk, course, message_id, steer))
     return True
 
 
 def stop(chat: Desk, talk: "Talk") -> None:
-    """Stop the turn; prompts that the model has not read return to the editor."""
+    """Stop the turn; prompts that the model has not read return to the editor.
+
+    They go to the history where the user already writes a command.
+    """
     for order in reversed(talk.stop()):
-        chat.draft.put_before(order.typed)
+        chat.draft.put_back(order.typed)
     if (course := talk.course) is not None:
         unread = {key: each for key, each in course.steers.items() if not each.leaving}
         own = {key: each for key, each in unread.items() if talk.typed_as(each.text)}
@@ -43,20 +46,25 @@ async def _withdraw_all(chat: Desk, talk: "Talk", course: Course, steers: dict[s
     """Put these steers in the editor, the oldest first."""
     try:
         for message_id, steer in reversed(steers.items()):
-            await _withdraw(chat, talk, course, message_id, steer)
+            if unread := await _withdraw(chat, talk, course, message_id, steer):
+                chat.draft.put_back(unread)
     finally:
         for steer in steers.values():
             steer.leaving = False
 
 
-async def _withdraw(
-    chat: Desk, talk: "Talk", course: Course, message_id: str, steer: Steer
-) -> None:
+async def _edit(chat: Desk, talk: "Talk", course: Course, message_id: str, steer: Steer) -> None:
     """Put a steer in the editor if the model has not read it."""
+    if unread := await _withdraw(chat, talk, course, message_id, steer):
+        chat.draft.put_before(unread)
+
+
+async def _withdraw(chat: Desk, talk: "Talk", course: Course, message_id: str, steer: Steer) -> str:
+    """Return the text of a steer that the model does not get, "" if it has read it."""
     typed = talk.typed_as(steer.text)
     if typed is None and not steer.is_text:
         chat.notice = "a message with files from another client cannot be edited here"
-        return
+        return ""
     steer.leaving = True
     try:
         gone = await talk.feed.withdraw(course.session.id, message_id)
@@ -64,8 +72,8 @@ async def _withdraw(
         steer.leaving = False
     course.steers.pop(message_id, None)
     if gone:
-        chat.draft.put_before(typed or steer.text)
-    else:
-        chat.notice = "the model has already read it"
-        for piece in steer.pieces:
-            talk.draw(piece)
+        return typed or steer.text
+    chat.notice = "the model has already read it"
+    for piece in steer.pieces:
+        talk.draw(piece)
+    return ""

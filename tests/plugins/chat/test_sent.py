@@ -60,6 +60,25 @@ async def test_a_stop_gives_back_what_was_queued_and_what_the_model_has_not_read
     assert terminal.above.count("second words") == 2  # of the one prompt, and of its answer
 
 
+async def test_a_command_may_be_typed_right_after_escape(
+    pegboard: CommandLine, place: Place
+) -> None:
+    scripts(pegboard, begin=[{"text": "Begun.", "calls": [LONG]}])
+
+    async with chat(pegboard, *await place.arguments()) as terminal:
+        await terminal.say("begin")
+        await terminal.see("● bash")
+        await terminal.say("steering words")
+        await terminal.see_now("↳ next step: steering words")
+        terminal.press("queued words", "alt-enter")
+        await terminal.see_now("↳ after this turn: queued words · Up edits")
+        terminal.write(b"\x1b/todo\r")
+        await terminal.see("the task list is empty")
+        await terminal.see("stopped")
+        await terminal.say("hello")
+        await terminal.until(lambda: terminal.above.count("hello") >= 2)
+
+
 def _editor(terminal: AnyTerminal) -> list[str]:
     """Return the first words of the lines in the editor."""
     rows = terminal.shown
