@@ -1,7 +1,5 @@
 """Skills that come with a project's libraries, and settings of skills that Claude Code has."""
 
-import base64
-import hashlib
 import json
 import os
 import subprocess
@@ -10,70 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from pegboard import SessionView
-from pegboard.providers import ToolDefinition
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.part import Completed, CompletedSpan, ToolPart
 from pegboard.workspace import open_workspace
 from pegboard_plugins.skill import FILE, MOST_OF_LIBRARIES, register_commands, tool_definition
 from pegboard_plugins.skill.libraries import library_skills
+from support.plugins.project_libraries import TOOL, ProjectLibraries, digest
 from support.sessions.session_views import turn_of, view
-
-PYPROJECT = "[project]\ndependencies = [\"Tea_Shop[hot]>=1; python_version > '3'\"]\n"
-
-TOOL = ToolDefinition(name="skill", description="Read it.", parameters={}, permission="skill")
-
-
-def digest(content: bytes) -> str:
-    found = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
-    return found.rstrip(b"=").decode()
-
-
-class Environment:
-    """A project with an environment, into which libraries are put as wheels put them."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.site = root / ".venv" / "lib" / "python3.12" / "site-packages"
-        self.site.mkdir(parents=True)
-        (root / ".venv" / "pyvenv.cfg").write_text("home = /usr/bin\n")
-        (root / "pyproject.toml").write_text(PYPROJECT)
-
-    def install(
-        self,
-        library: str = "tea_shop",
-        *,
-        version: str = "1.0",
-        name: str = "tea",
-        description: str = "Makes tea.",
-        entry: str = "",
-    ) -> Path:
-        path = self.site / library / ".agents" / "skills" / name / FILE
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = f"---\nname: {name}\ndescription: {description}\n---\nBoil {version}.\n"
-        path.write_text(text)
-        for old in self.site.glob(f"{library}-*.dist-info"):
-            (old / "RECORD").unlink()
-            old.rmdir()
-        info = self.site / f"{library}-{version}.dist-info"
-        info.mkdir()
-        inner = path.relative_to(self.site).as_posix()
-        line = entry or f"{inner},sha256={digest(text.encode())},{len(text)}"
-        (info / "RECORD").write_text(f"{library}/__init__.py,,\n{line}\n")
-        return path
-
-    async def lines(self, session: SessionView | None = None) -> list[str]:
-        """Return the lines of skills in a request."""
-        found = await tool_definition(session or view(self.root), TOOL)
-        return found.description.splitlines()[2:] if found else []
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Environment:
-    return Environment(tmp_path)
+def project(tmp_path: Path) -> ProjectLibraries:
+    return ProjectLibraries(tmp_path)
 
 
-async def test_a_direct_dependency_s_skill_is_listed_with_its_library(project: Environment) -> None:
+async def test_a_direct_dependency_s_skill_is_listed_with_its_library(
+    project: ProjectLibraries,
+) -> None:
     project.install()
     project.install("transitive", name="other")
 
@@ -83,7 +34,7 @@ async def test_a_direct_dependency_s_skill_is_listed_with_its_library(project: E
     assert await project.lines() == []
 
 
-async def test_all_libraries_can_be_looked_at(project: Environment) -> None:
+async def test_all_libraries_can_be_looked_at(project: ProjectLibraries) -> None:
     project.install()
     project.install("transitive", name="other")
 
@@ -104,7 +55,7 @@ async def test_all_libraries_can_be_looked_at(project: Environment) -> None:
     ],
 )
 async def test_dependencies_are_found_where_projects_name_them(
-    project: Environment, file: str, content: str
+    project: ProjectLibraries, file: str, content: str
 ) -> None:
     (project.root / "pyproject.toml").unlink()
     (project.root / file).write_text(content)
@@ -113,7 +64,9 @@ async def test_dependencies_are_found_where_projects_name_them(
     assert len(await project.lines()) == 1
 
 
-async def test_another_version_s_text_comes_with_the_next_request(project: Environment) -> None:
+async def test_another_version_s_text_comes_with_the_next_request(
+    project: ProjectLibraries,
+) -> None:
     project.install()
     await project.lines()
     project.install(version="2.0", description="Makes better tea.")
@@ -121,7 +74,7 @@ async def test_another_version_s_text_comes_with_the_next_request(project: Envir
     assert await project.lines() == ["- tea (from library tea_shop 2.0): Makes better tea."]
 
 
-async def test_a_project_s_own_skill_goes_first(project: Environment) -> None:
+async def test_a_project_s_own_skill_goes_first(project: ProjectLibraries) -> None:
     project.install()
     own = project.root / ".claude" / "skills" / "tea" / FILE
     own.parent.mkdir(parents=True)
@@ -130,7 +83,7 @@ async def test_a_project_s_own_skill_goes_first(project: Environment) -> None:
     assert await project.lines() == ["- tea: Ours."]
 
 
-async def test_libraries_have_little_of_a_request(project: Environment) -> None:
+async def test_libraries_have_little_of_a_request(project: ProjectLibraries) -> None:
     for n in range(20):
         project.install(f"lib{n}", name=f"skill-{n}", description="word " * 100)
     (project.root / "pyproject.toml").write_text(
@@ -143,7 +96,7 @@ async def test_libraries_have_little_of_a_request(project: Environment) -> None:
     assert len("\n".join(lines).encode()) <= MOST_OF_LIBRARIES
 
 
-async def test_the_user_can_leave_libraries_out(project: Environment) -> None:
+async def test_the_user_can_leave_libraries_out(project: ProjectLibraries) -> None:
     project.install()
     config = Config(plugins={"skill": PluginConfig(options={"libraries": False})})
 
@@ -158,7 +111,7 @@ TRAPS = (
 
 @pytest.mark.parametrize("trap", TRAPS)
 async def test_no_other_file_is_a_library_s_skill(  # noqa: C901 - a case for each trap
-    project: Environment, trap: str
+    project: ProjectLibraries, trap: str
 ) -> None:
     path = project.install()
     content = path.read_bytes()
@@ -218,7 +171,7 @@ print(any(name.startswith("tea_shop") for name in sys.modules))
 """
 
 
-def test_what_is_known_of_libraries_is_not_read_again(project: Environment) -> None:
+def test_what_is_known_of_libraries_is_not_read_again(project: ProjectLibraries) -> None:
     project.install()
     (project.site / "evil.pth").write_text("import tea_shop\n")
     (project.site / "tea_shop" / "__init__.py").write_text("raise SystemExit('it ran')\n")
@@ -248,7 +201,7 @@ print("\\n".join(str(Path(each).relative_to(root)) for each in inside))
 """
 
 
-def test_a_first_look_opens_one_file_of_each_direct_dependency(project: Environment) -> None:
+def test_a_first_look_opens_one_file_of_each_direct_dependency(project: ProjectLibraries) -> None:
     project.install()
     for n in range(20):
         project.install(f"transitive{n}", name=f"other-{n}")

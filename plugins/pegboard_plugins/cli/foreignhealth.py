@@ -7,7 +7,11 @@ from pegboard_plugins.cli.importing import SURVEYS, survey
 from pegboard_plugins.cli.modelprobe import ProbeFinding
 from pegboard_plugins.commandhooks.command import waiting_files
 from pegboard_plugins.foreignfiles.findings import BrokenFile
-from pegboard_plugins.skill.libraries import canonical, direct_dependencies, library_skills
+from pegboard_plugins.skill.libraries import (
+    canonical,
+    direct_dependencies,
+    library_skills,
+)
 
 _NAMED = 3
 
@@ -19,7 +23,7 @@ def foreign_health(app: App, *, all_libraries: bool) -> tuple[ProbeFinding, ...]
     for path in waiting_files(app):
         text = f"hooks of {path} do not run: `pegboard {command}` shows and trusts them"
         found.append(ProbeFinding(what="hooks", state="warns", text=text))
-    found += _libraries(app) if all_libraries else _changed_skills(app)
+    found += _libraries(app) if all_libraries else _lost_skills(app)
     return tuple(found)
 
 
@@ -39,16 +43,13 @@ def _list_losses(app: App, product: str) -> Iterator[ProbeFinding]:
             yield ProbeFinding(what=product, state="warns", text=f"{each.file}: {each.reason}")
 
 
-def _changed_skills(app: App) -> Iterator[ProbeFinding]:
-    """Yield the skills of direct dependencies that are not as their wheels have them."""
+def _lost_skills(app: App) -> Iterator[ProbeFinding]:
+    """Yield the files of direct dependencies that would be skills, and are not offered."""
     root = app.workspace.worktree
     wanted = set(direct_dependencies(root))
     for each in library_skills(root, every=True) if wanted else ():
-        if not each.text and canonical(each.library.partition(" ")[0]) in wanted:
-            text = (
-                f"{each.path.parent.name} from library {each.library} is not offered: the file"
-                " differs from its RECORD; install the library again"
-            )
+        if each.problem and canonical(each.library.partition(" ")[0]) in wanted:
+            text = f"{each.name} from library {each.library} is not offered: {each.problem}"
             yield ProbeFinding(what="skill", state="warns", text=text)
 
 
@@ -57,7 +58,8 @@ def _libraries(app: App) -> Iterator[ProbeFinding]:
     root = app.workspace.worktree
     offered = {each.path for each in library_skills(root)}
     for each in library_skills(root, every=True):
-        lacking = "no direct dependency" if each.text else "the file differs from its RECORD"
+        lacking = each.problem or "no direct dependency"
         why = "offered" if each.path in offered else f"not offered: {lacking}"
-        text = f"{each.path.parent.name} from library {each.library}: {why}"
-        yield ProbeFinding(what="skill", state="ok", text=text)
+        yield ProbeFinding(
+            what="skill", state="ok", text=f"{each.name} from library {each.library}: {why}"
+        )

@@ -3,6 +3,7 @@
 This module has what they need before they import the rest.
 """
 
+import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -13,8 +14,16 @@ if TYPE_CHECKING:
 
 BUNDLE_PLACES = (".agents/plugins", ".pegboard/bundles")
 """Folders of a project whose folders are bundles."""
-ENVIRONMENTS = (".venv", "venv")
-"""Where a project has the libraries that it uses."""
+_ENVIRONMENTS = (".venv", "venv")
+_ACTIVE = ("VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT")
+
+
+def environments(worktree: "Path") -> "tuple[Path, ...]":
+    """Return the folders where the project at this root has its libraries, the first counts."""
+    active = (worktree / name for each in _ACTIVE if (name := os.environ.get(each)))
+    inside = (each for each in active if each.is_relative_to(worktree))
+    own = (worktree / name for name in _ENVIRONMENTS)
+    return tuple(folder for folder in (*inside, *own) if folder.is_dir())
 
 
 def has_bundles(places: "UserFolders", worktree: "Path") -> bool:

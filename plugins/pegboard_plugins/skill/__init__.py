@@ -32,7 +32,7 @@ from pegboard.permissions import judge_rules
 from pegboard.providers import ModelRequest, ToolDefinition
 from pegboard.schema.config import Command, Config
 from pegboard.schema.part import Completed, Part, TextPart, ToolPart
-from pegboard_plugins.shared import ENVIRONMENTS, has_bundles
+from pegboard_plugins.shared import environments, has_bundles
 
 if TYPE_CHECKING:
     from pegboard.app import UserFolders
@@ -173,7 +173,7 @@ def _with_libraries(config: Config) -> bool:
 def find_skills(site: SkillSite) -> dict[str, Skill]:
     """Return the skills by name: a nearer one wins, a library's loses, links stay inside."""
     found: dict[str, Skill] = {}
-    if site.libraries and any((site.worktree / name).is_dir() for name in ENVIRONMENTS):
+    if site.libraries and environments(site.worktree):
         from pegboard_plugins.skill.libraries import library_skills  # where there are libraries
 
         for each in library_skills(site.worktree):

@@ -1,10 +1,9 @@
 """Skills that come with libraries: of a project's direct dependencies, as their wheels record them.
 
-Nothing is imported or run. A file counts only if it is the one that the wheel's RECORD names.
+Nothing is imported or run. A file counts only if it is the one that the wheel's RECORD names. An
+Agent Plugin in a wheel gives its skills alone.
 """
 
-import base64
-import hashlib
 import os
 import re
 import tomllib
@@ -16,9 +15,9 @@ from typing import Any
 import msgspec
 
 from pegboard.unstable import read_bounded
-from pegboard_plugins.shared import ENVIRONMENTS
+from pegboard_plugins.shared import environments
+from pegboard_plugins.skill.record import CHANGED, LibraryEntry, text_as_recorded
 
-LIMIT_BYTES = 256 * 1024
 MOST_LIBRARIES = 300
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _ENTRY = re.compile(
@@ -26,22 +25,30 @@ _ENTRY = re.compile(
     re.MULTILINE,
 )
 _PLACE = b".agents/skills/"
-_Stamp = tuple[int, int, int, int]
+_MARKER = b".dist-info/agent_plugins.json"
 
 
 class LibrarySkill(msgspec.Struct, frozen=True):
-    """The file of a library's skill, as it was checked, and the library with its version."""
+    """The file of a library's skill, as it was checked, and the library with its version.
+
+    A file with a `problem` is not offered.
+    """
 
     path: Path
     text: str
     library: str
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the skill's folder, or else of the file."""
+        return self.path.parent.name if self.path.suffix == ".md" else self.path.name
 
 
 def library_skills(root: Path, *, every: bool = False) -> Iterator[LibrarySkill]:
     """Yield the skills of the direct dependencies of the project at a root. It blocks.
 
-    With `every` it yields those of all libraries, without a text where the file is not that of
-    RECORD.
+    With `every` it yields those of all libraries, and those with a problem as well.
 
     They are looked for in the project's own environment, whose files are read again only after
     they have changed.
@@ -49,22 +56,17 @@ def library_skills(root: Path, *, every: bool = False) -> Iterator[LibrarySkill]
     site = _site_packages(root)
     if site is None:
         return
-    for path, digest, library in _entries(root, site, _stamps(root, site), every=every):
-        try:
-            facts = path.stat()
-        except OSError:
-            continue
-        stamp = (facts.st_mtime_ns, facts.st_ctime_ns, facts.st_size, facts.st_ino)
-        text = _check(path, digest, stamp)
-        if text is not None or every:
-            yield LibrarySkill(path, text or "", library)
+    for entry in _entries(root, site, _stamps(root, site), every=every):
+        text = None if entry.problem else text_as_recorded(entry.path, entry.digest)
+        if text is not None:
+            yield LibrarySkill(entry.path, text, entry.library)
+        elif every:
+            yield LibrarySkill(entry.path, "", entry.library, entry.problem or CHANGED)
 
 
 def _site_packages(root: Path) -> Path | None:
     """Return the folder of the libraries of the project's environment, None if it has none."""
-    active = os.environ.get("VIRTUAL_ENV", "")
-    folders = [Path(active)] if active and Path(active).is_relative_to(root) else []
-    for folder in (*folders, *(root / name for name in ENVIRONMENTS)):
+    for folder in environments(root):
         if (folder / "pyvenv.cfg").is_file():
             found = [*folder.glob("lib/python*/site-packages"), folder / "Lib" / "site-packages"]
             return next((each for each in found if each.is_dir()), None)
@@ -98,11 +100,10 @@ def _entries(
     stamps: object,  # noqa: ARG001 - the key
     *,
     every: bool = False,
-) -> tuple[tuple[Path, str, str], ...]:
-    """Return the files of skills, their digests and their libraries."""
+) -> tuple[LibraryEntry, ...]:
+    """Return the files of skills."""
     wanted = frozenset() if every else set(direct_dependencies(root))
-    found: list[tuple[Path, str, str]] = []
-    real = site.resolve()
+    found: list[LibraryEntry] = []
     folders = sorted(path.name for path in site.glob("*.dist-info"))
     for name in folders if wanted or every else ():
         library, _, version = name.removesuffix(".dist-info").partition("-")
@@ -110,23 +111,21 @@ def _entries(
         if not is_wanted or len(found) >= MOST_LIBRARIES:
             continue
         record = read_bounded(site / name / "RECORD")[0]
-        if _PLACE not in record:  # few libraries have skills, and a pattern is slow on long files
-            continue
-        for entry, digest in _ENTRY.findall(record.decode("utf-8", "replace")):
-            path = Path(os.path.realpath(site / entry))
-            if ".." not in entry.split("/") and path.is_relative_to(real):
-                found.append((path, digest, f"{library} {version}"))
+        if _PLACE in record:  # few libraries have skills, and a pattern is slow on long files
+            found += _recorded_skills(site, f"{library} {version}", record)
+        if _MARKER in record:
+            from pegboard_plugins.skill.libraryplugin import plugin_entries  # fewer have plugins
+
+            found += plugin_entries(site, name, record)
     return tuple(found)
 
 
-@lru_cache(maxsize=128)
-def _check(path: Path, digest: str, stamp: _Stamp) -> str | None:  # noqa: ARG001 - the key
-    """Return the text of a file with this digest, None for any other file."""
-    content, why = read_bounded(path)
-    if why or len(content) > LIMIT_BYTES:
-        return None
-    known = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-    return content.decode("utf-8-sig", "replace") if known == digest else None
+def _recorded_skills(site: Path, library: str, record: bytes) -> Iterator[LibraryEntry]:
+    real = site.resolve()
+    for entry, digest in _ENTRY.findall(record.decode("utf-8", "replace")):
+        path = Path(os.path.realpath(site / entry))
+        if ".." not in entry.split("/") and path.is_relative_to(real):
+            yield LibraryEntry(path, digest, library)
 
 
 def direct_dependencies(root: Path) -> Iterator[str]:
