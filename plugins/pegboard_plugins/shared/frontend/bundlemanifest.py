@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -307,6 +308,9 @@ class _ManifestReader:
         command, args, env = entry.get("command"), entry.get("args", []), entry.get("env", {})
         if not isinstance(command, str) or not command:
             raise ValueError("it has no command")
+        program = str(self._root / command) if command.startswith("./") else self._filled(command)
+        if Path(program).is_dir():
+            raise ValueError(f"the command {command!r} is a folder; name a program in it")
         if is_closed and not _COMMAND.fullmatch(command):
             text = f"the command {command!r} is neither a name nor a path that begins with ./"
             raise ValueError(text)
@@ -318,7 +322,6 @@ class _ManifestReader:
         if is_closed:
             where = where or "./"
             _check_local(where, env)
-        program = str(self._root / command) if command.startswith("./") else self._filled(command)
         variables = {"PLUGIN_ROOT": str(self._root), "PLUGIN_DATA": str(self._storage)}
         variables |= {f"CLAUDE_{name}": value for name, value in list(variables.items())}
         variables |= {name: self._filled(value) for name, value in env.items()}
@@ -357,11 +360,20 @@ def _remote(entry: Mapping[str, Any]) -> dict[str, Any]:
     url, headers = entry.get("url"), entry.get("headers", {})
     if not isinstance(url, str) or not (url.startswith("https://") or _LOOPBACK.match(url)):
         raise ValueError(f"the url {url!r} is not of https, or of http on this machine")
+    if not _names_host(url):
+        raise ValueError(f"the url {url!r} has no host; write https://HOST/PATH")
     if not isinstance(headers, dict) or not _are_texts([*headers.values()]):
         raise ValueError("its headers are not texts")
     if len({name.lower() for name in headers}) < len(headers):
         raise ValueError("its headers have a name twice")
     return {"type": "remote", "url": url, **({"headers": headers} if headers else {})}
+
+
+def _names_host(url: str) -> bool:
+    try:
+        return bool(urlsplit(url).hostname)
+    except ValueError:  # a bracket that does not close
+        return False
 
 
 def _are_texts(values: object) -> bool:
