@@ -15,6 +15,7 @@ from pegboard.errors import TrustError
 from pegboard.unstable import refuse_within_tool
 from pegboard_plugins.cli.bundleview import show_bundle
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.cli.librarybundle import library_rows, show_library_bundle
 from pegboard_plugins.cli.projectbundle import (
     FoundBundle,
     add_to_project,
@@ -60,7 +61,7 @@ def add(directory: Path, source: str, *, market: str, to_project: bool, yes: boo
 @format_option("text")
 @click.pass_obj
 def list_bundles(directory: Path, style: Literal["text", "json"]) -> None:
-    """List the installed bundles and those of this project."""
+    """List the installed bundles, and those of this project and its libraries."""
     store = _store()
     rows: list[dict[str, object]] = [
         {
@@ -74,7 +75,7 @@ def list_bundles(directory: Path, style: Literal["text", "json"]) -> None:
         }
         for name, entry in store.installed().items()
     ]
-    rows += project_rows(directory)
+    rows += [*project_rows(directory), *library_rows(directory)]
     if style == "json":
         click.echo(as_json(rows, indent=2))
         return
@@ -83,6 +84,8 @@ def list_bundles(directory: Path, style: Literal["text", "json"]) -> None:
         known = f"{row['name']} {row['version']}".rstrip()
         origin = _origin(str(row["source"]), str(row["market"]))
         place = f"{row['place']} of this project" if row["place"] else origin
+        if origin.startswith("library "):
+            mark, place = "skills alone", origin
         click.echo(escape_controls(f"{known} ({mark}): {place}"))
     if not rows:
         click.echo("no bundles are installed; `pegboard plugins bundle add FOLDER` installs one")
@@ -99,6 +102,8 @@ def info(directory: Path, name: str) -> None:
     store = _store()
     if found := _of_project(store, directory, name):
         found.show()
+        return
+    if name not in store.installed() and show_library_bundle(directory, name):
         return
     _check_installed(store, name)
     entry = store.installed()[name]
