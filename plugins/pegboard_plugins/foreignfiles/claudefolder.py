@@ -13,8 +13,14 @@ from pegboard.schema.config import Agent, Command
 from pegboard.schema.session import Rule, Ruleset
 from pegboard.unstable import read_bounded
 from pegboard_plugins.foreignfiles.clauderules import Anchors, ForeignRule, read_rules
-from pegboard_plugins.foreignfiles.claudetools import permissions_of, template_of
-from pegboard_plugins.shared.frontend import front_matter, listed
+from pegboard_plugins.foreignfiles.claudetools import permissions_of
+from pegboard_plugins.shared.frontend import (
+    argument_hints,
+    argument_names,
+    front_matter,
+    listed,
+    template_of,
+)
 
 LIMIT_BYTES = 256 * 1024
 FOLDER = ".claude"
@@ -247,13 +253,12 @@ def _command(file: Definition, settings: Mapping[str, Any], body: str) -> Claude
     description = settings.get("description")
     if not isinstance(description, str) or not description.strip():
         description = body.partition("\n")[0].strip("# ")[:100]
-    template = template_of(body, listed(str(settings.get("arguments", "")).replace(" ", ",")))
     agent = settings.get("agent")
     is_fork = settings.get("context") == "fork"
     command = Command(
         name=file.name,
-        template=template,
-        hints=tuple(sorted(set(re.findall(r"\$\d+|\$ARGUMENTS", template)))),
+        template=template_of(body, argument_names(settings)),
+        hints=argument_hints(settings, body),
         description=" ".join(description.split()) or None,
         agent=agent if is_fork and isinstance(agent, str) else None,
         source="command",

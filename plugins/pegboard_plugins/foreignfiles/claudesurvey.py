@@ -1,6 +1,5 @@
 """The parts of Claude Code's files, of the user and of a project."""
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from pegboard_plugins.foreignfiles.findings import (
     keys_of,
 )
 from pegboard_plugins.instructions.imports import imported_names
+from pegboard_plugins.shared.frontend import counting_note
 
 _MANAGED = Path("/etc/claude-code/managed-settings.json")
 _COVERED = frozenset({"permissions", "hooks", "model", "$schema", "disableAllHooks"})
@@ -106,7 +106,7 @@ def _definitions(home: Home, folder: Path, *, is_project: bool) -> Found:
         notes = "; ".join(read.notes)
         becomes = f"{kind} {made[0]}"
         state = "trust" if is_project else "acts"
-        facts = {"is_project": is_project, "reason": _counting(content)}
+        facts = {"is_project": is_project, "reason": counting_note(content) or None}
         row = _row(becomes, home.short(file.path), becomes, state, **facts)
         found.append(row)
         model, others = _parted(notes)
@@ -127,15 +127,10 @@ def _parted(notes: str) -> tuple[str, str]:
     return ", ".join(models), ", ".join(note for note in each if note not in models)
 
 
-def _counting(content: bytes) -> str | None:
-    """Return a warning about a text that may have been written when `$1` was the first word."""
-    is_older = re.search(rb"\$[1-9]", content) and b"$0" not in content
-    return "`$1` is the second word of its arguments, `$0` the first" if is_older else None
-
-
 def _skills(home: Home, folder: Path) -> Iterator[ForeignFinding]:
     for path in sorted((folder / FOLDER / "skills").glob("*/SKILL.md")):
-        yield _row(f"skill {path.parent.name}", home.short(path), "skill", "acts")
+        facts = {"reason": counting_note(read_bounded(path)[0]) or None}
+        yield _row(f"skill {path.parent.name}", home.short(path), "skill", "acts", **facts)
 
 
 def _settings(home: Home, places: Places, path: Path, *, is_project: bool) -> Found:

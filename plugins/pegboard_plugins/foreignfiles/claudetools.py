@@ -1,7 +1,6 @@
-"""Claude Code's names of tools as Pegboard's permissions, and its placeholders as Pegboard's."""
+"""Claude Code's names of tools as Pegboard's permissions."""
 
 import re
-from collections.abc import Sequence
 
 PERMISSIONS = {
     "Bash": "bash",
@@ -25,8 +24,6 @@ PERMISSIONS = {
 }
 _OWN = re.compile(r"[a-z][a-z0-9_]*")
 _SPECIFIED = re.compile(r"([A-Za-z]\w*)\((.*)\)", re.DOTALL)
-_SNIPPET = re.compile(r"(!`[^`\n]+`)")
-_INDEXED = re.compile(r"\$ARGUMENTS\[(\d{1,3})\]|\$(\d{1,3})(?!\d)")
 
 
 def permissions_of(tool: str) -> tuple[tuple[str, str], ...]:
@@ -50,19 +47,3 @@ def server_tools(name: str) -> tuple[str, ...]:
     """Return the spellings of `mcp__SERVER__TOOL` and `mcp__SERVER` in rules."""
     server, found, tool = name.removeprefix("mcp__").partition("__")
     return name if found else f"{name}__*", f"{server}_{tool if found else '*'}"
-
-
-def template_of(body: str, names: Sequence[str] = ()) -> str:
-    """Return the text of a command with Pegboard's placeholders, which count from 1, not from 0.
-
-    `names` are those of its arguments. The shell snippets stay as they are.
-    """
-
-    def numbered(text: str) -> str:
-        text = _INDEXED.sub(lambda match: f"${int(match[1] or match[2]) + 1}", text)
-        for place, name in enumerate(names, 1):
-            text = re.sub(rf"\${re.escape(name)}\b", f"${place}", text)
-        return text
-
-    pieces = _SNIPPET.split(body)
-    return "".join(piece if at % 2 else numbered(piece) for at, piece in enumerate(pieces))

@@ -56,6 +56,12 @@ __getattr__, __dir__ = late_names(
             "copy_bundle",
             "read_bundles",
         ),
+        "pegboard_plugins.shared.frontend.claudetemplate": (
+            "argument_hints",
+            "argument_names",
+            "counting_note",
+            "template_of",
+        ),
         "pegboard_plugins.shared.frontend.projectbundles": (
             "ProjectBundle",
             "project_bundles",

@@ -26,7 +26,16 @@ from pegboard.unstable import serving
 from pegboard_plugins.shared.frontend import material, mentioned
 
 _SNIPPET = re.compile(r"!`([^`\n]+)`")
-_PLACEHOLDER = re.compile(r"\$(?:(?P<all>ARGUMENTS)\b|(?P<number>[1-9]\d*))")
+_PLACEHOLDER = re.compile(
+    r"""\$(?:
+        ARGUMENTS\[(?P<word>\d+)\|(?P<default>.*?)\|\]  # one word, counted from 0
+        |ARGUMENTS\[\+\|(?P<given>.*?)\|\]              # a text for arguments, if there are some
+        |(?P<all>ARGUMENTS)\b
+        |(?P<number>[1-9]\d*)
+    )""",
+    re.VERBOSE,
+)
+_SESSION = "${CLAUDE_SESSION_ID}"
 _PARAMETER = re.compile(r"\$\{?[1-9@*#]")
 _TOKEN = re.compile(
     r"""\[Image\ \d+\]                  # a client's stand-in for a picture
@@ -73,7 +82,8 @@ def fill(template: str, arguments: str, outputs: Mapping[str, str]) -> Filled:
     """Fill `$1`, `$2` ..., `$ARGUMENTS` and the snippets' outputs into a template.
 
     The highest placeholder takes all words that are left. Arguments without a placeholder go to the
-    end. A snippet without an output stays as it stands.
+    end. `$ARGUMENTS[1|TEXT|]` is the second word alone, or else TEXT, and `$ARGUMENTS[+|TEXT|]` is
+    TEXT if there are arguments. A snippet without an output stays as it stands.
     """
     pieces = _SNIPPET.split(template)
     own = "".join(pieces[::2])
@@ -94,12 +104,17 @@ def fill(template: str, arguments: str, outputs: Mapping[str, str]) -> Filled:
 
 def _filler(arguments: str, template: str) -> Callable[[str], str]:
     words = tokens(arguments)
-    numbers = [int(found) for found in re.findall(r"\$([1-9]\d*)", template)]
-    highest = max(numbers, default=0)
+    numbers = (match["number"] for match in _PLACEHOLDER.finditer(template))
+    highest = max((int(number) for number in numbers if number), default=0)
 
     def value(match: re.Match[str]) -> str:
         if match["all"]:
             return arguments
+        if match["word"]:
+            return next(iter(words[int(match["word"]) :]), match["default"])
+        if match["number"] is None:
+            given = match["given"] if arguments.strip() else ""
+            return given.replace("$ARGUMENTS", arguments.strip())
         number = int(match["number"])
         last = len(words) if number == highest else number
         return " ".join(words[number - 1 : last])
@@ -132,6 +147,7 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
     """
     await app.reload_project_code()
     command = _find("command", order.name, app.commands)
+    command = replace(command, template=command.template.replace(_SESSION, session_id))
     session = await app.session(session_id)
     own = order.agent or session.agent or app.default_agent().name
     agent = _find("agent", command.agent or own, app.agents)
