@@ -12,7 +12,16 @@ from weakref import WeakKeyDictionary
 
 import msgspec
 
-from pegboard import Plugin, Workspace, evolve, hookimpl
+from pegboard import (
+    PendingCall,
+    Plugin,
+    SessionView,
+    ToolError,
+    Workspace,
+    evolve,
+    hookimpl,
+)
+from pegboard.providers import ModelRequest
 from pegboard.schema.config import Agent, Command, Config
 from pegboard.schema.session import Rule
 from pegboard_plugins.shared import has_bundles, has_project_bundles
@@ -81,7 +90,9 @@ async def config_load(  # noqa: PLR0913, PLR0917 - the arguments of the hook
     parts = await asyncio.to_thread(read_parts, places, workspace.worktree, trusted)
     own = _SETUPS.get(plugin, ClaudeSetup())
     _SETUPS[plugin] = ClaudeSetup(
-        agents=(*parts.setup.agents, *own.agents), commands=(*parts.setup.commands, *own.commands)
+        agents=(*parts.setup.agents, *own.agents),
+        commands=(*parts.setup.commands, *own.commands),
+        withheld={**parts.setup.withheld, **own.withheld},
     )
     if parts.setup.notes:
         plugin.logger.warning("%s", "; ".join(parts.setup.notes[:_MOST_NOTES]))
@@ -156,6 +167,37 @@ async def register_commands(plugin: Plugin) -> tuple[Command, ...]:
     """Return the slash commands."""
     setup = _SETUPS.get(plugin)
     return setup.commands if setup else ()
+
+
+@hookimpl
+async def chat_params(
+    session: SessionView, request: ModelRequest, plugin: Plugin
+) -> ModelRequest | None:
+    """Leave out the tools that the agent's file withholds."""
+    names = _withheld(session, plugin)
+    return request.without(*names) if names else None
+
+
+@hookimpl
+async def tool_execute_before(session: SessionView, call: PendingCall, plugin: Plugin) -> None:
+    """Refuse a call of a tool that the agent's file withholds.
+
+    :raises ToolError: for such a call.
+    """
+    withheld = _withheld(session, plugin)
+    if call.tool in withheld:
+        raise ToolError(f"the agent {session.agent.name} does not have the tool {call.tool}")
+    if withheld and call.tool == "apply_patch":
+        from pegboard_plugins.foreignfiles.claudetools import refused_section  # few agents need it
+
+        if section := refused_section(str(call.input.get("patchText")), withheld):
+            name = session.agent.name
+            raise ToolError(f"the agent {name} may not apply a patch with `*** {section}`")
+
+
+def _withheld(session: SessionView, plugin: Plugin) -> frozenset[str]:
+    setup = _SETUPS.get(plugin)
+    return setup.withheld.get(session.agent.name, frozenset()) if setup else frozenset()
 
 
 def _has_files(folder: Path) -> bool:

@@ -33,6 +33,7 @@ def read_parts(places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes
     setup = ClaudeSetup(
         agents=tuple(agent for each in setups for agent in each.agents),
         commands=tuple(command for each in setups for command in each.commands),
+        withheld={name: tools for each in setups for name, tools in each.withheld.items()},
         notes=(*bundles.problems, *(note for each in setups for note in each.notes)),
     )
     return BundleParts(setup=setup, servers=servers)
@@ -46,6 +47,10 @@ def read_bundle_setup(bundle: Bundle) -> ClaudeSetup:
         root = str(bundle.root).encode()
         read = read_definition(file, content.replace(b"${CLAUDE_PLUGIN_ROOT}", root), why)
         found.agents += tuple(_named(bundle, each) for each in read.agents)
+        found.withheld = {
+            **found.withheld,
+            **{f"{bundle.name}:{name}": tools for name, tools in read.withheld.items()},
+        }
         found.commands += tuple(_named(bundle, each) for each in read.commands)
         place = f"bundle {bundle.name}, {file.path.relative_to(bundle.root)}"
         is_used = bool(read.agents or read.commands)

@@ -13,7 +13,7 @@ from pegboard.schema.config import Agent, Command
 from pegboard.schema.session import Rule, Ruleset
 from pegboard.unstable import read_bounded
 from pegboard_plugins.foreignfiles.clauderules import Anchors, ForeignRule, read_rules
-from pegboard_plugins.foreignfiles.claudetools import permissions_of
+from pegboard_plugins.foreignfiles.claudetools import permissions_of, withheld_tools
 from pegboard_plugins.shared.frontend import (
     argument_hints,
     argument_names,
@@ -59,7 +59,8 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 class ClaudeSetup(msgspec.Struct, kw_only=True):
     """The parts of the folders for Pegboard; `notes` name those that do not count.
 
-    `plans`: the settings say that a session starts with a plan.
+    `plans`: the settings say that a session starts with a plan. `withheld` are the tools that an
+    agent does not have, by its name.
     """
 
     agents: tuple[Agent, ...] = ()
@@ -67,6 +68,7 @@ class ClaudeSetup(msgspec.Struct, kw_only=True):
     rules: tuple[ForeignRule, ...] = ()
     notes: tuple[str, ...] = ()
     plans: bool = False
+    withheld: Mapping[str, frozenset[str]] = {}
 
     @property
     def tightening(self) -> tuple[Ruleset, ...]:
@@ -86,6 +88,7 @@ def read_setup(places: Places, trusted: Mapping[Path, bytes]) -> ClaudeSetup:
     """Return what counts: a project's rules, and the definitions in trusted files."""
     agents: dict[str, Agent] = {}
     commands: dict[str, Command] = {}
+    withheld: dict[str, frozenset[str]] = {}
     rules: list[ForeignRule] = []
     notes: list[str] = []
     mode = ""
@@ -99,6 +102,9 @@ def read_setup(places: Places, trusted: Mapping[Path, bytes]) -> ClaudeSetup:
             read = read_definition(file, content, why)
             notes += [f"{_short(file.path, places)}: {each}" for each in read.notes]
             agents |= {each.name: each for each in read.agents}
+            withheld |= {
+                each.name: read.withheld.get(each.name, frozenset()) for each in read.agents
+            }
             commands |= {each.name: each for each in read.commands}
         for name in SETTINGS if is_project else SETTINGS[:1]:
             path = folder / FOLDER / name
@@ -112,6 +118,7 @@ def read_setup(places: Places, trusted: Mapping[Path, bytes]) -> ClaudeSetup:
         rules=tuple(rules),
         notes=tuple(notes),
         plans=mode == PLAN,
+        withheld=withheld,
     )
 
 
@@ -207,7 +214,7 @@ def _agent(file: Definition, settings: Mapping[str, Any], body: str) -> ClaudeSe
         return ClaudeSetup(notes=("its name is none that an agent can have",))
     if not isinstance(description, str) or not description.strip():
         return ClaudeSetup(notes=("it has no description",))
-    rules, unknown = _agent_rules(settings)
+    rules, unknown, withheld = _agent_rules(settings)
     steps = settings.get("maxTurns")
     effort = settings.get("effort")
     known = {*_OF_AN_AGENT, "model", "permissionMode"}
@@ -223,11 +230,17 @@ def _agent(file: Definition, settings: Mapping[str, Any], body: str) -> ClaudeSe
         model=None,
     )
     notes = [*unknown, *_unused(settings, known)]
-    return ClaudeSetup(agents=(agent,), notes=(", ".join(notes),) if notes else ())
+    return ClaudeSetup(
+        agents=(agent,),
+        notes=(", ".join(notes),) if notes else (),
+        withheld={name: withheld} if withheld else {},
+    )
 
 
-def _agent_rules(settings: Mapping[str, Any]) -> tuple[tuple[Rule, ...], tuple[str, ...]]:
-    """Return what an agent may do, and its tools that do not exist here."""
+def _agent_rules(
+    settings: Mapping[str, Any],
+) -> tuple[tuple[Rule, ...], tuple[str, ...], frozenset[str]]:
+    """Return what an agent may do, its tools that do not exist here, and those withheld from it."""
     tools, refused = listed(settings.get("tools")), listed(settings.get("disallowedTools"))
     rules: list[Rule] = []
     unknown: list[str] = []
@@ -240,11 +253,14 @@ def _agent_rules(settings: Mapping[str, Any]) -> tuple[tuple[Rule, ...], tuple[s
             rules += [Rule(name, pattern, "allow") for name, pattern in found]
     elif "Agent" not in refused:
         rules.append(Rule("task", "*", "deny"))
+    withheld = withheld_tools(tools, refused)
     for tool in refused:
+        if withheld and permissions_of(tool) == (("edit", "*"),):
+            continue
         rules += [Rule(name, pattern, "deny") for name, pattern in permissions_of(tool)]
     if settings.get("permissionMode") == "plan":
         rules += [Rule(each, "*", "deny") for each in ("edit", "bash")]
-    return tuple(rules), tuple(unknown)
+    return tuple(rules), tuple(unknown), withheld
 
 
 def _command(file: Definition, settings: Mapping[str, Any], body: str) -> ClaudeSetup:

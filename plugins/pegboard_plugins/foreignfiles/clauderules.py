@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from pegboard.schema.session import Action, Rule
-from pegboard_plugins.foreignfiles.claudetools import PERMISSIONS, server_tools
+from pegboard_plugins.foreignfiles.claudetools import PERMISSIONS, permissions_of, server_tools
 
 ACTIONS: tuple[Action, ...] = ("allow", "ask", "deny")
 MOST_RULES = 1000
@@ -113,7 +113,7 @@ def _pairs(text: str, action: Action, anchors: Anchors) -> tuple[_Pairs, str]:
 def _of_tool(name: str, given: str | None, action: Action, anchors: Anchors) -> tuple[_Pairs, str]:
     permission = PERMISSIONS[name]
     if given is None or given in {"", "*"}:
-        return ((permission, "*"),), ""
+        return permissions_of(name), ""
     if _names_parameter(name, given):
         return _whole(((permission, "*"),), action)
     if name in _PATH_TOOLS:

@@ -1,6 +1,7 @@
 """Claude Code's names of tools as Pegboard's permissions."""
 
 import re
+from collections.abc import Sequence, Set
 
 PERMISSIONS = {
     "Bash": "bash",
@@ -22,6 +23,16 @@ PERMISSIONS = {
     "ExitPlanMode": "plan_exit",
     "LSP": "lsp",
 }
+CHANGING = {"Write": ("write",), "Edit": ("edit", "multiedit")}
+"""The tools that an agent does not have without one of Claude Code's; all ask for `edit`."""
+_SECTION = re.compile(r"^\s*\*\*\*\s*(.*?)\s*(?::|$)", re.MULTILINE)
+_SECTIONS = {
+    "write": frozenset({"add file"}),
+    "edit": frozenset({"update file", "delete file", "move to"}),
+}
+"""The parts of a patch for which an agent needs the tool."""
+_AROUND = frozenset({"begin patch", "end patch", "end of file"})
+NOTEBOOKS = "*.ipynb"
 _OWN = re.compile(r"[a-z][a-z0-9_]*")
 _SPECIFIED = re.compile(r"([A-Za-z]\w*)\((.*)\)", re.DOTALL)
 
@@ -38,6 +49,8 @@ def permissions_of(tool: str) -> tuple[tuple[str, str], ...]:
     known = PERMISSIONS.get(name) or (name if _OWN.fullmatch(name) else None)
     if known is None:
         return ()
+    if name == "NotebookEdit":
+        return ((known, NOTEBOOKS),)
     if match and known in {"task", "skill"}:
         return tuple((known, each.strip()) for each in match[2].split(","))
     return ((known, "*"),)
@@ -47,3 +60,27 @@ def server_tools(name: str) -> tuple[str, ...]:
     """Return the spellings of `mcp__SERVER__TOOL` and `mcp__SERVER` in rules."""
     server, found, tool = name.removeprefix("mcp__").partition("__")
     return name if found else f"{name}__*", f"{server}_{tool if found else '*'}"
+
+
+def withheld_tools(tools: Sequence[str], refused: Sequence[str]) -> frozenset[str]:
+    """Return the tools for changes that an agent with these lists does not have.
+
+    `tools` is empty for all of them. An agent that may neither write nor edit has no tool with the
+    permission `edit`, and needs no list.
+    """
+    lacking = {
+        name
+        for name in CHANGING
+        if name in refused or (tools and "*" not in tools and name not in tools)
+    }
+    if len(lacking) == len(CHANGING):
+        return frozenset()
+    more = ("multiedit",) if "MultiEdit" in refused else ()
+    return frozenset((*more, *(each for name in lacking for each in CHANGING[name])))
+
+
+def refused_section(patch: str, withheld: Set[str]) -> str:
+    """Return the first part of a patch that an agent without these tools may not make, or ""."""
+    open_ = _AROUND.union(*(parts for name, parts in _SECTIONS.items() if name not in withheld))
+    names = (match[1] for match in _SECTION.finditer(patch))
+    return next((name for name in names if name.casefold() not in open_), "")

@@ -88,6 +88,14 @@ async def test_an_agent_of_the_user_is_a_subagent(house: House) -> None:
     assert other == "deny"
 
 
+async def test_a_rule_about_notebooks_is_about_no_other_file(house: House) -> None:
+    settings(house.home, deny=["NotebookEdit"])
+
+    async with opened(house) as app:
+        assert await verdict(app, "edit", "deep/a.ipynb") == "deny"
+        assert await verdict(app, "edit", "a.py") == "allow"
+
+
 async def test_a_list_of_tools_loosens_no_rule_of_the_user(house: House) -> None:
     put(house.home, agents__a="---\nname: a\ndescription: d\ntools: Bash, Edit\n---\nx")
 
