@@ -371,36 +371,6 @@ def test_a_broken_server_is_left_out_and_named(tmp_path: Path, server: Any) -> N
     assert [note for note in bundle.notes if note.startswith("the server bad (")] != []
 
 
-@pytest.mark.parametrize(
-    ("server", "reason"),
-    [
-        ({"type": "sse", "url": "https://"}, "the url 'https://' has no host"),
-        ({"type": "sse", "url": "https:///mcp"}, "the url 'https:///mcp' has no host"),
-        ({"type": "sse", "url": "https://:443/"}, "the url 'https://:443/' has no host"),
-        ({"type": "sse", "url": "https://[::1"}, "the url 'https://[::1' has no host"),
-        (
-            {"type": "stdio", "command": "${PLUGIN_ROOT}"},
-            "the command '${PLUGIN_ROOT}' is a folder",
-        ),
-        ({"type": "stdio", "command": "./skills"}, "the command './skills' is a folder"),
-    ],
-    ids=str,
-)
-@pytest.mark.parametrize("form", ["Agent Plugins", "Claude Code"])
-def test_a_server_without_a_host_or_a_program_says_so(
-    tmp_path: Path, server: Any, reason: str, form: str
-) -> None:
-    if form == "Agent Plugins":
-        root = _agent_plugin(tmp_path / "kit", servers={"bad": server})
-    else:
-        root = claude_bundle(tmp_path / "kit", "true")
-        write(root, ".mcp.json", {"mcpServers": {"bad": server}})
-    bundle = read_bundle(root, tmp_path / "data")
-
-    assert dict(bundle.servers) == {}
-    assert any(note.startswith(f"the server bad ({reason}") for note in bundle.notes)
-
-
 @pytest.mark.parametrize("change", [{"colour": "red"}, {"mcpServers": []}, {"mcpServers": None}])
 def test_a_broken_list_of_servers_is_left_out_and_named(tmp_path: Path, change: Any) -> None:
     good = {"type": "stdio", "command": "serve"}
