@@ -54,17 +54,8 @@ __getattr__, __dir__ = late_names(
             "SubagentResult",
             "ToolContext",
         ),
-        "pegboard.contract.host": (
-            "HookCalls",
-            "Host",
-            "ModelQuestion",
-        ),
-        "pegboard.contract.plugin": (
-            "Plugin",
-            "evolve",
-            "hookimpl",
-            "hookspec",
-        ),
+        "pegboard.contract.host": ("HookCalls", "Host", "ModelQuestion"),
+        "pegboard.contract.plugin": ("Plugin", "evolve", "hookimpl", "hookspec"),
         "pegboard.contract.results": (
             "Activity",
             "Attachment",

@@ -356,9 +356,9 @@ class App:
         async with self._runs.at_rest(session_id), claim_session(self.storage, session_id) as fence:
             yield fence
 
-    async def abort(self, session_id: str) -> bool:
-        """Stop the session's run and wait until it has ended; False when none ran."""
-        return await self._runs.abort(session_id)
+    async def abort(self, session_id: str, *, reason: str = "") -> bool:
+        """Stop the session's run as `Host.abort` does; return False when none ran."""
+        return await self._runs.abort(session_id, reason)
 
     async def ask_user(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
         """Ask the user questions for a program; return None where no user is there."""

@@ -244,8 +244,11 @@ class Host(Protocol):
         """Publish an event of a plugin's own, which clients get as `Custom`."""
         ...
 
-    async def abort(self, session_id: str) -> bool:
-        """Stop the session's run and wait until it has ended; False when none ran."""
+    async def abort(self, session_id: str, *, reason: str = "") -> bool:
+        """Stop the session's run and wait until it has ended; False when none ran.
+
+        The answer's failure is `AbortedFailure`, with a plugin's `reason` it is `StoppedFailure`.
+        """
         ...
 
 

@@ -47,6 +47,7 @@ from pegboard.schema.message import (
     OverflowData,
     PluginFailure,
     ProviderAuthFailure,
+    StoppedFailure,
     TextData,
     Turn,
     UnknownFailure,
@@ -223,7 +224,9 @@ def failure_of(error: BaseException, note: str = "") -> Failure:
             kind = BudgetFailure if isinstance(error, BudgetError) else PluginFailure
             return kind(data=TextData(message=str(error)))
         case AbortedError() | CancelledError():
-            return AbortedFailure(data=TextData(message=str(error) or ABORTED))
+            why = next(iter(error.args), ABORTED) or ABORTED
+            text = TextData(message=str(why))
+            return why if isinstance(why, StoppedFailure) else AbortedFailure(data=text)
         case _:
             return UnknownFailure(data=TextData(message=str(error) or type(error).__name__))
 

@@ -16,6 +16,7 @@ from pegboard.schema.message import (
     BudgetFailure,
     Message,
     OutputLengthFailure,
+    StoppedFailure,
     Turn,
     UserMessage,
 )
@@ -46,6 +47,7 @@ COMPACTION = "compaction"
 """The key in the metadata of a summary with which the model's view begins."""
 GO_ON = "Go on."
 SUBTASK = "The user had a subagent do the following task."
+_CUT_SHORT = AbortedFailure | BudgetFailure | OutputLengthFailure | StoppedFailure
 _UNREADABLE_MIMES = ("text/plain", "application/x-directory")
 
 
@@ -269,7 +271,7 @@ def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
     states = [part.state for part in parts if isinstance(part, ToolPart)]
     if any(isinstance(state, Completed) or _was_interrupted(state) for state in states):
         return True
-    stopped = isinstance(info.error, AbortedFailure | BudgetFailure | OutputLengthFailure)
+    stopped = isinstance(info.error, _CUT_SHORT)
     return stopped and any(isinstance(part, TextPart | ToolPart) for part in parts)
 
 

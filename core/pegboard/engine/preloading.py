@@ -13,10 +13,7 @@ from pegboard.kit.threads import run_in_thread
 
 HEAD_START_S = 0.05
 """How long the request has the machine for itself; a step that is over by then loads nothing."""
-_EACH_CALL = (
-    "pegboard.engine.toolcontext",
-    "pegboard.engine.compaction.trigger",
-)
+_EACH_CALL = ("pegboard.engine.toolcontext", "pegboard.engine.compaction.trigger")
 """What the first call of any tool imports, and the step behind it."""
 
 _T = TypeVar("_T")

@@ -31,7 +31,7 @@ from pegboard.errors import AbortedError, PegboardError, PromptRefusedError, Ses
 from pegboard.policy.clock import Clock
 from pegboard.providers.spending import Budget
 from pegboard.schema.event import Event, SessionUpdated
-from pegboard.schema.message import Prompt, Turn
+from pegboard.schema.message import Prompt, StoppedFailure, TextData, Turn
 from pegboard.schema.session import Busy, Idle, Ruleset, Session, SessionStatus
 from pegboard.storage import Fence
 from pegboard.storage.changes import DropSession, PutMessage, PutPart
@@ -290,12 +290,14 @@ class Runs:
             raise AbortedError(f"{ABORTED} Nothing of session {session_id} was answered.")
         return turn
 
-    async def abort(self, session_id: str) -> bool:
+    async def abort(self, session_id: str, reason: str = "") -> bool:
         """Stop the session's run and wait until it has ended; False when none ran."""
         run = self._tasks.get(session_id)
         if run is not None:
             self._stopping.add(session_id)
-        return await end_tasks(*self.beside.of(session_id), *([run] if run is not None else ()))
+        why = StoppedFailure(data=TextData(message=reason)) if reason else None
+        ending = (*self.beside.of(session_id), *([run] if run is not None else ()))
+        return await end_tasks(*ending, why=why)
 
     async def aclose(self) -> None:
         """Stop all runs and preparations, wait for them, and start no new ones."""

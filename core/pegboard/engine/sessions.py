@@ -316,10 +316,10 @@ class Preparations:
                 self._tasks.pop(session_id, None)
 
 
-async def end_tasks(*tasks: asyncio.Task[Any]) -> bool:
-    """Cancel tasks and wait until they have ended; return whether there were any."""
+async def end_tasks(*tasks: asyncio.Task[Any], why: object = None) -> bool:
+    """Cancel tasks, with `why` in the error, and wait until they have ended; False for none."""
     for task in tasks:
-        task.cancel()
+        task.cancel(why)
     if tasks:
         await asyncio.wait(tasks, timeout=ABORT_LIMIT_S)
     return bool(tasks)

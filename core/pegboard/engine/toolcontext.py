@@ -116,10 +116,7 @@ class CallContext(CallFacts):
     def files(self) -> FileAccess:
         """Read stamps and writer locks."""
         return self._engine.files.view(
-            self.session.id,
-            turns=self._run.history.turns,
-            announce=self._intend,
-            kept=self.kept,
+            self.session.id, turns=self._run.history.turns, announce=self._intend, kept=self.kept
         )
 
     @property

@@ -168,6 +168,12 @@ class AbortedFailure(Wire, frozen=True, tag_field="name", tag="MessageAbortedErr
     data: TextData
 
 
+class StoppedFailure(Wire, frozen=True, tag_field="name", tag="StoppedError"):
+    """A plugin stopped the turn, such as a command hook; the message has its reason."""
+
+    data: TextData
+
+
 class APIData(Wire, frozen=True):
     """The answer of the provider."""
 
@@ -240,6 +246,7 @@ Failure = (
     | UnknownFailure
     | OutputLengthFailure
     | AbortedFailure
+    | StoppedFailure
     | APIFailure
     | ContextOverflowFailure
     | ContentFilterFailure

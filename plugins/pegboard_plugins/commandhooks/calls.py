@@ -21,9 +21,9 @@ async def before_call(
     """
     found = await runner.run("PreToolUse", session, body={}, call=call)
     if found.stops:
-        runner.abort(session.id)
+        runner.stop(session.id, found.stops)
     if found.decision == "deny" or found.stops:
-        raise ToolError(found.reason or "A hook has stopped the turn.")
+        raise ToolError(found.stops or found.reason)
     asks = found.reason if found.decision == "ask" else None
     if asks is not None and runner.asks_nothing(call.tool):
         raise ToolError(f"A hook asks for a confirmation that is not possible: {asks}")
@@ -49,9 +49,9 @@ async def before_asking(
         return None
     found = await runner.run("PermissionRequest", session, body={}, call=pending.call)
     if found.stops:
-        runner.abort(session.id)
+        runner.stop(session.id, found.stops)
     if found.decision == "deny" or found.stops:
-        return Verdict(action="deny", reason=found.reason)
+        return Verdict(action="deny", reason=found.stops or found.reason)
     if asks is None:
         return None
     return Verdict(action="ask", reason=asks, firm=True)
@@ -66,7 +66,7 @@ async def after_call(
     body = {"tool_response": _response(call, result)}
     found = await runner.run("PostToolUse", session, body=body, call=call)
     if found.stops:
-        runner.abort(session.id)
+        runner.stop(session.id, found.stops)
     replaced = found.output
     if runner.source_of(call.tool) and found.server_output is not None:
         replaced = found.server_output
@@ -86,7 +86,7 @@ async def after_failure(
     body = {"error": error, "is_interrupt": False}
     found = await runner.run("PostToolUseFailure", session, body=body, call=pending.call)
     if found.stops:
-        runner.abort(session.id)
+        runner.stop(session.id, found.stops)
     return "\n\n".join((error, *found.texts)) if found.texts else None
 
 
@@ -104,7 +104,8 @@ async def after_calls(
         ]
         found = await runner.run("PostToolBatch", session, body={"tool_calls": calls})
         if found.stops or found.decision == "deny":
-            runner.abort(session.id)
+            why = found.stops or f"a PostToolBatch hook stopped the turn: {found.reason}"
+            runner.stop(session.id, why)
         runner.batches[last.info.id] = found.texts
     if not any(runner.batches.get(turn.info.id) for turn in messages):
         return None

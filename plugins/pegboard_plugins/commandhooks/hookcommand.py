@@ -55,7 +55,12 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def label(self) -> str:
         """Return the name for messages."""
-        return f"{self.name} hook `{self.command}` of {self.file}"
+        return f"{self.name} hook {self.origin}"
+
+    @property
+    def origin(self) -> str:
+        """Return the command and its file."""
+        return f"`{self.command}` of {self.file}"
 
     def fits(self, names: Sequence[str]) -> bool:
         """Return whether the matcher fits one of these names of a tool, or of an event's source.

@@ -44,6 +44,7 @@ _CONTEXT = "additionalContext"
 _STOPPING = Field(
     name="`continue` false",
     keys=("continue",),
+    note="the turn ends as stopped by the hook; a run has exit code 5",
     test="test_a_hook_that_says_stop_ends_the_turn",
 )
 _TITLE = Field(name="`sessionTitle`", keys=("sessionTitle",), test="test_a_hook_names_the_session")

@@ -45,7 +45,7 @@ class HookOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     `context` is text for the model, `notes` are lines for the user. `output` takes the place of a
     tool's result, `server_output` of one of an MCP server, `input` that of its arguments, `title`
-    that of the session. `stops`: the turn is to end.
+    that of the session. `stops` says why the turn is to end.
     """
 
     decision: Decision = ""
@@ -56,7 +56,7 @@ class HookOutcome(msgspec.Struct, frozen=True, kw_only=True):
     output: str | None = None
     server_output: str | None = None
     title: str = ""
-    stops: bool = False
+    stops: str = ""
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -108,7 +108,7 @@ def merged(outcomes: Iterable[HookOutcome]) -> HookOutcome:
         output=outputs[-1] if outputs else None,
         server_output=of_servers[-1] if of_servers else None,
         title=next((each.title for each in reversed(found) if each.title), ""),
-        stops=any(each.stops for each in found),
+        stops=next((each.stops for each in found if each.stops), ""),
     )
 
 
@@ -138,24 +138,23 @@ def _of_json(hook: CommandHook, text: str) -> HookOutcome:
     request = request if isinstance(request, dict) else {}
     decision, reason = _decision(answer, own, request)
     ends = answer.get("continue") is False
-    stops = ends or (decision == "deny" and request.get("interrupt") is True)
+    ends = ends or (decision == "deny" and request.get("interrupt") is True)
+    why = str(answer.get("stopReason") or reason or "it gives no reason")
     notes = [str(answer["systemMessage"])] if answer.get("systemMessage") else []
-    if ends:
-        notes.append(f"{hook.label} stops the turn: {answer.get('stopReason') or 'no reason'}")
     notes += _unhonoured(hook, answer, own, request)
     context = own.get("additionalContext") or answer.get("additionalContext")
     changed = own.get("updatedInput")
     changed = changed if changed is not None else own.get("tool_input")
     return HookOutcome(
         decision=decision,
-        reason=_cut(reason or (str(answer.get("stopReason") or "") if ends else "")),
+        reason=_cut(reason),
         context=(_cut(str(context)),) if context else (),
         notes=tuple(notes),
         input=changed if isinstance(changed, dict) else None,
         output=_output(own.get("updatedToolOutput", own.get("tool_output"))),
         server_output=_output(own.get("updatedMCPToolOutput")),
         title=" ".join(str(own.get("sessionTitle") or "").split()),
-        stops=stops,
+        stops=_cut(f"a {hook.name} hook stopped the turn: {why} ({hook.origin})") if ends else "",
     )
 
 

@@ -96,6 +96,7 @@ async def at_end(runner: HookRunner, session: SessionView, answer: Turn) -> str 
         prompt = next(("".join(turn.own_texts) for turn in users), "")
         body |= {"prompt": prompt, "prompt_response": answer.text}
     found = await runner.run(event, session, body=body, names=names)
+    runner.tell(found.stops)
     if found.stops or not found.texts:
         runner.continuing.discard(session.id)
         return None
@@ -117,7 +118,9 @@ async def before_summary(runner: HookRunner, session: SessionView, prompt: str) 
 
 
 def _refused(found: HookOutcome) -> PromptRefusedError:
-    return PromptRefusedError(f"a hook refuses the prompt: {found.reason or 'no reason'}")
+    return PromptRefusedError(
+        f"a hook refuses the prompt: {found.stops or found.reason or 'no reason'}"
+    )
 
 
 def _reminder(last: Part, texts: list[str]) -> TextPart:

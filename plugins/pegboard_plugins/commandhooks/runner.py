@@ -121,9 +121,9 @@ class HookRunner:
         found = await asyncio.to_thread(self._read, session)
         return any(each.event in WATCHING for file in found for each in file.hooks)
 
-    def abort(self, session_id: str) -> None:
+    def stop(self, session_id: str, reason: str) -> None:
         """Stop a turn from within it."""
-        task = asyncio.create_task(self._app.result().abort(session_id))
+        task = asyncio.create_task(self._app.result().abort(session_id, reason=reason))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 

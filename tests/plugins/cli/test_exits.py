@@ -20,6 +20,7 @@ from pegboard.schema.message import (
     OutputLengthFailure,
     OverflowData,
     ProviderAuthFailure,
+    StoppedFailure,
     TextData,
     UnknownFailure,
 )
@@ -52,6 +53,7 @@ def answer(error: Failure | None = None) -> AssistantMessage:
         (ProviderAuthFailure(data=AuthData(provider_id="p", message="key")), Exit.PROVIDER),
         (APIFailure(data=APIData(message="500", is_retryable=True)), Exit.PROVIDER),
         (AbortedFailure(data=TextData(message="aborted")), Exit.INTERRUPTED),
+        (StoppedFailure(data=TextData(message="a hook stopped the turn")), Exit.DENIED),
         (OutputLengthFailure(data=NoData()), Exit.FAILED),
         (ContentFilterFailure(data=TextData(message="refused")), Exit.FAILED),
         (ContextOverflowFailure(data=OverflowData(message="too long")), Exit.PROVIDER),

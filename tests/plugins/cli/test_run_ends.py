@@ -1,6 +1,7 @@
 """`pegboard run` ends by itself, whatever the model does, and says why."""
 
 import asyncio
+import json
 import signal
 from collections.abc import Sequence
 from contextlib import suppress
@@ -192,3 +193,20 @@ async def test_a_hangup_that_a_shell_repeats_until_the_end_does_not_cut_the_savi
         done = await ending
 
     assert (done.code, done.err.count("the session is saved")) == (130, 1)
+
+
+async def test_a_hook_that_stops_the_turn_is_no_interrupt(pegboard: CommandLine) -> None:
+    pegboard.env["HOME"] = str(pegboard.home)
+    answer = json.dumps({"continue": False, "stopReason": "the build is red"})
+    hook = {"type": "command", "command": f"echo '{answer}'"}
+    settings = pegboard.home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text(json.dumps({"hooks": {"PreToolUse": [{"hooks": [hook]}]}}))
+
+    done, requests = await run(pegboard, call("list", {}), say("Done."))
+
+    result = done.records[-1]
+    assert (done.code, result["outcome"], len(requests)) == (5, "denied", 1)
+    assert "a PreToolUse hook stopped the turn: the build is red" in done.err
+    assert str(settings) in result["error"]["data"]["message"]
+    assert "interrupted" not in done.err

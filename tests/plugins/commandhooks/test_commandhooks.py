@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import PromptRefusedError
+from pegboard.schema.message import AssistantMessage, StoppedFailure
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard_plugins.commandhooks.toolnames import foreign_calls
 from support.plugins.hook_house import (
@@ -296,15 +297,28 @@ async def test_a_request_that_is_asked_about_can_be_denied_and_not_allowed(
 
 @pytest.mark.parametrize(
     ("event", "call"),
-    [("PreToolUse", SHELL), ("PostToolUse", SHELL), ("PostToolUseFailure", MISSING)],
+    [
+        ("PreToolUse", SHELL),
+        ("PermissionRequest", SHELL),
+        ("PostToolUse", SHELL),
+        ("PostToolUseFailure", MISSING),
+        ("PostToolBatch", SHELL),
+    ],
 )
 async def test_a_hook_that_says_stop_ends_the_turn(house: House, event: str, call: Json) -> None:
     house.hook(event, house.saying({"continue": False, "stopReason": "enough"}))
-    await house.run(call, call)
+    rules = {"*": "allow", "bash": "ask" if event == "PermissionRequest" else "allow"}
+    await house.run(call, call, config={"permission": rules})
 
     calls = [part for turn in house.turns for part in turn.parts if isinstance(part, ToolPart)]
     assert len(calls) == 1
-    assert house.ran is (event == "PostToolUse")
+    assert house.ran is (event in {"PostToolUse", "PostToolBatch"})
+    answer = house.turns[-1].info
+    assert isinstance(answer, AssistantMessage)
+    assert isinstance(answer.error, StoppedFailure)
+    file = house.home / CLAUDE
+    assert f"a {event} hook stopped the turn: enough (`" in answer.error.data.message
+    assert answer.error.data.message.endswith(f"` of {file})")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from pegboard.schema.message import (
     Message,
     PluginFailure,
     ProviderAuthFailure,
+    StoppedFailure,
     StructuredOutputFailure,
 )
 from pegboard.schema.model import format_usd
@@ -28,21 +29,21 @@ CUT: Mapping[str, str] = {
 UNKNOWN_COST = "unknown"
 
 
+_EXITS: Mapping[type[Failure], Exit] = {
+    ProviderAuthFailure: Exit.PROVIDER,
+    APIFailure: Exit.PROVIDER,
+    ContextOverflowFailure: Exit.PROVIDER,
+    BudgetFailure: Exit.BUDGET,
+    PluginFailure: Exit.PLUGIN,
+    StructuredOutputFailure: Exit.SCHEMA,
+    AbortedFailure: Exit.INTERRUPTED,
+    StoppedFailure: Exit.DENIED,
+}
+
+
 def exit_of_failure(failure: Failure) -> Exit:
     """Return the exit code of a turn that ended with this failure."""
-    match failure:
-        case ProviderAuthFailure() | APIFailure() | ContextOverflowFailure():
-            return Exit.PROVIDER
-        case BudgetFailure():
-            return Exit.BUDGET
-        case PluginFailure():
-            return Exit.PLUGIN
-        case StructuredOutputFailure():
-            return Exit.SCHEMA
-        case AbortedFailure():
-            return Exit.INTERRUPTED
-        case _:
-            return Exit.FAILED
+    return _EXITS.get(type(failure), Exit.FAILED)
 
 
 def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
