@@ -14,8 +14,9 @@ from typing import Literal
 
 import msgspec
 
-from pegboard import Plugin, Workspace, hookimpl
+from pegboard import Plugin, Workspace, evolve, hookimpl
 from pegboard.providers import Keys, Provider
+from pegboard.schema.config import Config
 
 Field = Literal[
     "model", "system", "messages", "tools", "temperature", "top_p", "max_output_tokens", "options"
@@ -39,6 +40,19 @@ options = CassetteOptions
 
 
 @hookimpl
+async def config_load(config: Config, workspace: Workspace, plugin: Plugin) -> Config | None:
+    """Take the tape's model where no model is asked, unless the configured one is on the tape."""
+    file = plugin.options.file
+    if not file or plugin.options.mode != "replay":
+        return None
+    from pegboard_plugins.cassette.taped import open_tape
+
+    tape = await open_tape(Path(workspace.directory, file), "replay")
+    names = ["/".join(each) for each in tape.models(workspace.directory)]
+    return evolve(config, model=names[0]) if names and config.model not in names else None
+
+
+@hookimpl
 async def wrap_providers(
     providers: Mapping[str, Provider], keys: Keys, workspace: Workspace, plugin: Plugin
 ) -> Mapping[str, Provider] | None:
@@ -47,8 +61,10 @@ async def wrap_providers(
     if not file or mode == "passthrough":
         return None
     from pegboard_plugins.cassette.canonical import Wording
-    from pegboard_plugins.cassette.taped import Taped, open_tape
+    from pegboard_plugins.cassette.taped import Taped, Unasked, open_tape
 
     wording = Wording(keys, workspace.directory)
     tape = await open_tape(Path(workspace.directory, file), mode, plugin.options.match_on)
-    return {name: Taped(each, tape, wording) for name, each in providers.items()}
+    directory = workspace.directory
+    all_providers = {name: Unasked(name) for name, _ in tape.models(directory)} | {**providers}
+    return {name: Taped(each, tape, wording, directory) for name, each in all_providers.items()}

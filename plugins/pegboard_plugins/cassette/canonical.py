@@ -41,8 +41,7 @@ class Wording:
 
     def __init__(self, keys: Keys, directory: Path) -> None:
         self._keys = keys
-        places = (("<project>", str(directory)), ("<home>", str(Path.home())))
-        self._places = [(word, place) for word, place in places if place != "/"]
+        self._places = _places(directory)
         temporary = re.escape(tempfile.gettempdir())
         self._passing = [(re.compile(rf"{temporary}/[\w.-]+"), "<tmp>")]
         self._passing += [(re.compile(shape), word) for shape, word in _PASSING]
@@ -60,10 +59,6 @@ class Wording:
         except ValueError:
             return str(self.stored(text))
         return json.dumps(self.stored(value), ensure_ascii=False)
-
-    def played(self, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """Return a stored value with this machine's folders."""
-        return _map_strings(value, self._with_places)
 
     def canonical(self, request: ModelRequest) -> dict[str, Any]:
         """Return the request in the form that is stored and compared."""
@@ -86,10 +81,22 @@ class Wording:
             text = re.sub(rf"{re.escape(place)}(?![\w-])", word, text)
         return text
 
-    def _with_places(self, text: str) -> str:
-        for word, place in self._places:
+
+def played(value: Any, directory: Path) -> Any:  # noqa: ANN401 - JSON
+    """Return a stored value with this machine's folders."""
+    places = _places(directory)
+
+    def with_places(text: str) -> str:
+        for word, place in places:
             text = text.replace(word, place)
         return text
+
+    return _map_strings(value, with_places)
+
+
+def _places(directory: Path) -> list[tuple[str, str]]:
+    places = (("<project>", str(directory)), ("<home>", str(Path.home())))
+    return [(word, place) for word, place in places if place != "/"]
 
 
 def digest(canonical: Mapping[str, Any]) -> str:

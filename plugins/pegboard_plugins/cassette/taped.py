@@ -24,7 +24,7 @@ from pegboard.providers import (
     ToolInputDelta,
 )
 from pegboard.schema.model import Model
-from pegboard_plugins.cassette.canonical import Wording, digest, lines_of, matched
+from pegboard_plugins.cassette.canonical import Wording, digest, lines_of, matched, played
 
 _log = logging.getLogger("pegboard.cassette")
 _DELTAS = (TextDelta, ReasoningDelta, ToolInputDelta)
@@ -40,12 +40,16 @@ _LINE_LENGTH = 200
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the file: a request in its canonical form, and its outcome."""
+    """A line of the file: a request in its canonical form, and its outcome.
+
+    `model` has the facts of the model, in the first record of each.
+    """
 
     key: str
     request: dict[str, Any]
     events: list[dict[str, Any]]
     error: dict[str, Any] | None = None
+    model: dict[str, Any] | None = None
 
 
 class Tape:
@@ -64,8 +68,21 @@ class Tape:
         self._records = list(records)
         self._waiting: dict[str, list[Record]] = {}
         self._writing = asyncio.Lock()
+        self._named = {record.request.get("model") for record in records if record.model}
         for record in records:
             self._waiting.setdefault(matched(record.request, match_on), []).append(record)
+
+    def models(self, directory: Path) -> Mapping[tuple[str, str], Model]:
+        """Return the models that a replay plays without a provider, by provider and id.
+
+        Those of requests with tools come first.
+        """
+        if self.mode != "replay":
+            return {}
+        ordered = sorted(self._records, key=lambda each: not each.request.get("tools"))
+        stored = (each.model for each in ordered if each.model)
+        models = (msgspec.convert(played(each, directory), Model) for each in stored)
+        return {(each.provider_id, each.id): each for each in models}
 
     def find(self, canonical: Mapping[str, Any]) -> Record | None:
         """Return the record to play for a request, None if the provider is to be asked."""
@@ -108,6 +125,11 @@ class Tape:
                 text = f"the answer cannot be recorded in {self.file}: {error.strerror}"
                 raise ProviderError(text) from error
             self._records.append(record)
+
+    def names(self, canonical: Mapping[str, Any]) -> bool:
+        """Return whether a record has the facts of a request's model; the next one will."""
+        name = canonical["model"]
+        return name in self._named or bool(self._named.add(name))
 
     def _append(self, line: bytes) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
@@ -162,6 +184,8 @@ def _fault_of(line: bytes, records: list[Record]) -> str:
         )
         if record.error is not None:
             _error_of(record.error, "")
+        if record.model is not None:
+            msgspec.convert(record.model, Model)
     except (msgspec.DecodeError, KeyError, TypeError) as error:
         return f"this is no record: {error}"
     if not whole:
@@ -176,13 +200,44 @@ def _fields_of(event: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in event.items() if name != "event"}
 
 
+class Unasked:
+    """A provider that only a tape knows: all its answers are on it."""
+
+    env: Sequence[str] = ()
+
+    def __init__(self, provider_id: str) -> None:
+        self.id = provider_id
+        self.name = provider_id
+
+    def models(self) -> Sequence[Model]:
+        """Return no model: the tape has them."""
+        return ()
+
+    def resolve(self, model_id: str) -> Model | None:  # noqa: ARG002 - the protocol's
+        """Return no model: the tape has them."""
+        return None
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """Fail: nobody can be asked.
+
+        :raises ProviderError: always.
+        """
+        raise ProviderError(f"only the tape has {request.model.id}", provider_id=self.id)
+        yield  # type: ignore[unreachable]  # what makes it a generator
+
+    async def aclose(self) -> None:
+        """Close nothing."""
+
+
 class Taped:
     """A provider that answers from the tape where that has the request."""
 
-    def __init__(self, provider: Provider, tape: Tape, wording: Wording) -> None:
+    def __init__(self, provider: Provider, tape: Tape, wording: Wording, directory: Path) -> None:
         self._provider = provider
         self._tape = tape
         self._wording = wording
+        self._directory = directory
+        self._models = tape.models(directory)
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - what the provider has beyond the protocol
         return getattr(self._provider, name)
@@ -207,8 +262,8 @@ class Taped:
         return self._provider.models()
 
     def resolve(self, model_id: str) -> Model | None:
-        """Resolve a model by the provider."""
-        return self._provider.resolve(model_id)
+        """Return the model as it was recorded, or as the provider resolves it."""
+        return self._models.get((self.id, model_id)) or self._provider.resolve(model_id)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         """Yield the answer on the tape, or the provider's if the tape has none.
@@ -217,7 +272,7 @@ class Taped:
         """
         canonical = self._wording.canonical(request)
         if record := self._tape.find(canonical):
-            for event in self._wording.played(record.events):
+            for event in played(record.events, self._directory):
                 yield msgspec.convert(_fields_of(event), _EVENTS[event["event"]])
             if record.error is not None:
                 raise _error_of(record.error, self.id)
@@ -230,23 +285,29 @@ class Taped:
                 answer.hear(event)
                 yield event
         except ProviderError as error:
-            await self._keep(canonical, answer, error)
+            await self._keep(request.model, canonical, answer, error)
             raise
         if answer.finished:
-            await self._keep(canonical, answer, None)
+            await self._keep(request.model, canonical, answer, None)
 
     async def aclose(self) -> None:
         """Close the provider."""
         await self._provider.aclose()
 
     async def _keep(
-        self, canonical: dict[str, Any], answer: "_RecordedAnswer", error: ProviderError | None
+        self,
+        model: Model,
+        canonical: dict[str, Any],
+        answer: "_RecordedAnswer",
+        error: ProviderError | None,
     ) -> None:
+        facts = {**msgspec.to_builtins(model), "headers": {}, "api": {"id": model.api.id}}
         record = Record(
             key=digest(canonical),
             request=canonical,
             events=[self._store(event) for event in answer.events],
             error=self._wording.stored(_facts_of(error)) if error else None,
+            model=None if self._tape.names(canonical) else self._wording.stored(facts),
         )
         await self._tape.add(record)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.providers import Call, ModelMessage, Result, Text
-from pegboard_plugins.cassette.canonical import Wording, digest, matched
+from pegboard_plugins.cassette.canonical import Wording, digest, matched, played
 from support.models import model_server as ms
 from support.models.keyed import keys_of
 from support.plugins.hook_samples import REQUEST
@@ -84,7 +84,7 @@ def test_what_a_tool_is_called_with_stays_json_without_its_secrets(written):
     assert "a b c d e" not in stored
     if written.startswith("{"):
         assert set(json.loads(stored)) == set(json.loads(written))
-    assert wording.played(stored).count("<project>") == 0
+    assert played(stored, Path("/p/one")).count("<project>") == 0
 
 
 FIXTURE_TEST = """
