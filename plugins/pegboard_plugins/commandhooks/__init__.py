@@ -24,7 +24,8 @@ from pegboard_plugins.shared import BUNDLE_PLACES
 if TYPE_CHECKING:
     from pegboard_plugins.chat import SlashCommand
     from pegboard_plugins.commandhooks.hookcommand import ForeignFiles
-    from pegboard_plugins.commandhooks.runner import HookRunner, HookRuns
+    from pegboard_plugins.commandhooks.hookruns import HookRuns
+    from pegboard_plugins.commandhooks.runner import HookRunner
 
 HOOK_S = 660.0
 """Longer than the longest hook, which is ended first."""

@@ -11,7 +11,7 @@ from pegboard_plugins.commandhooks.foundhooks import found_files, is_waiting
 from pegboard_plugins.commandhooks.hookcommand import ForeignFiles
 
 if TYPE_CHECKING:
-    from pegboard_plugins.commandhooks.runner import HookRuns
+    from pegboard_plugins.commandhooks.hookruns import HookRuns
 
 HELP = "show the command hooks of other agents"
 

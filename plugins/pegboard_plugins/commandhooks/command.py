@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +22,7 @@ from pegboard_plugins.commandhooks.foundhooks import (
     is_waiting,
 )
 from pegboard_plugins.commandhooks.hookfiles import HookFile, places
+from pegboard_plugins.commandhooks.hookruns import HookRuns, read_runs, runs_file
 from pegboard_plugins.shared import has_project_bundles
 
 
@@ -40,7 +42,7 @@ def hooks() -> None:
 )
 @click.pass_obj
 def list_hooks(directory: Path, *, style: Literal["text", "json"]) -> None:
-    """List the hooks that are found.
+    """List the hooks that are found, with the runs that each has had.
 
     What of their files is not honoured stands below them.
     """
@@ -76,15 +78,16 @@ async def trust_found_hooks(directory: Path, *, yes: bool) -> None:
 async def _list(directory: Path, style: Literal["text", "json"]) -> None:
     async with open_app(directory) as app:
         found = found_files(app, FILES)
+        runs = read_runs(runs_file(app.places.cache / "plugins" / "commandhooks"))
         if style == "json":
-            rows = [_row(app, file) for file in found]
+            rows = [_row(app, file, runs) for file in found]
             click.echo(json.dumps(rows, indent=2))  # ASCII: a terminal obeys none of it
             return
         for file in found:
             differing = is_waiting(app, file)
             mark = "switched off" if file.is_off else "not trusted" if differing else "runs"
             click.echo(escape_controls(f"{file.path} ({mark})"))
-            _show(file)
+            _show(file, runs)
         if not found:
             click.echo("no hooks are found here")
 
@@ -125,7 +128,7 @@ def _trust_hooks(app: App, *, yes: bool) -> None:
     click.echo(escape_controls(f"trusted hooks in {decision.root}"))
 
 
-def _row(app: App, file: HookFile) -> dict[str, object]:
+def _row(app: App, file: HookFile, runs: Mapping[str, HookRuns]) -> dict[str, object]:
     """Return a hook file for programs."""
     hooks = [
         {
@@ -134,8 +137,12 @@ def _row(app: App, file: HookFile) -> dict[str, object]:
             "command": hook.command,
             "args": hook.args,
             "timeout_s": hook.timeout_s,
+            "runs": ran.count,
+            "mean_ms": ran.mean_ms,
+            "last": ran.last or None,
         }
         for hook in file.hooks
+        for ran in (runs.get(hook.label, HookRuns()),)
     ]
     return {
         "file": str(file.path),
@@ -150,9 +157,10 @@ def waiting_files(app: App) -> list[Path]:
     return [file.path for file in found_files(app, FILES) if file.hooks and is_waiting(app, file)]
 
 
-def _show(file: HookFile) -> None:
+def _show(file: HookFile, runs: Mapping[str, HookRuns] | None = None) -> None:
     for hook in file.hooks:
         words = " ".join((hook.command, *(hook.args or ())))
-        click.echo(escape_controls(f"  {hook.name} {hook.matcher or '*'}: {words}"))
+        ran = f" ({runs.get(hook.label, HookRuns())})" if runs is not None else ""
+        click.echo(escape_controls(f"  {hook.name} {hook.matcher or '*'}: {words}{ran}"))
     for note in file.notes:
         click.echo(escape_controls(f"  {note}"))

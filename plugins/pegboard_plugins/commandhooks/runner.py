@@ -24,7 +24,8 @@ from pegboard_plugins.commandhooks.hookfiles import (
 )
 from pegboard_plugins.commandhooks.hookinput import hook_env, hook_input, write_transcript
 from pegboard_plugins.commandhooks.hookprocess import hook_ended, mentions_transcript
-from pegboard_plugins.commandhooks.outcome import Ended, HookOutcome, merged, outcome_of
+from pegboard_plugins.commandhooks.hookruns import HookRuns, add_runs, runs_file
+from pegboard_plugins.commandhooks.outcome import HookOutcome, merged, outcome_of
 from pegboard_plugins.commandhooks.sessionenv import exported, path_outside
 from pegboard_plugins.commandhooks.toolnames import ForeignCall, foreign_calls
 
@@ -53,24 +54,6 @@ class PendingHooks(msgspec.Struct, frozen=True):
     call: PendingCall
     asks: str | None = None
     context: tuple[str, ...] = ()
-
-
-class HookRuns(msgspec.Struct):
-    """The runs of a hook in this process: their number, their seconds, and the last end."""
-
-    count: int = 0
-    total_s: float = 0.0
-    last: str = ""
-
-    def add(self, ended: Ended, taken_s: float) -> None:
-        """Count a run."""
-        self.count += 1
-        self.total_s += taken_s
-        self.last = ended.failure or f"code {ended.exit_code}"
-
-    def __str__(self) -> str:
-        number = "1 run" if self.count == 1 else f"{self.count} runs"
-        return f"{number}, {self.total_s / self.count * 1000:.0f} ms each, last: {self.last}"
 
 
 class HookRunner:
@@ -106,11 +89,13 @@ class HookRunner:
             self._app.set_result(app)
 
     async def close(self) -> None:
-        """End what runs in the background."""
+        """End what runs in the background, and keep the numbers of runs."""
         ending = [*self._background, *([self._listening] if self._listening else ())]
         for task in ending:
             task.cancel()
         await asyncio.gather(*ending, return_exceptions=True)
+        if self.runs:
+            await asyncio.to_thread(add_runs, runs_file(self._plugin.cache_dir), self.runs)
 
     async def watch(self, session: SessionView, listen: Listener) -> None:
         """Have `listen` take the App's events from here on, if a hook is for one of them."""

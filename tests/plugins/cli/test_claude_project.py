@@ -1,6 +1,7 @@
 """A project with everything that Claude Code has works at the first try."""
 
 import json
+import re
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -178,10 +179,31 @@ async def test_programs_can_list_hooks(project: CommandLine) -> None:
 
     (file,) = json.loads(before.out)
     hook = {"event": "PostToolUse", "matcher": "Edit", "command": "x", "args": None}
-    assert file["hooks"] == [{**hook, "timeout_s": 600.0}]
+    runs = {"runs": 0, "mean_ms": None, "last": None}
+    assert file["hooks"] == [{**hook, "timeout_s": 600.0, **runs}]
     assert (file["trusted"], json.loads(after.out)[0]["trusted"]) == (False, True)
     assert "`pegboard trust allow` shows and trusts its code, and its hooks" in refused.err
     assert (asked.code, "pass --yes" in asked.err) == (3, True)
+
+
+async def test_each_hook_is_listed_with_its_runs_in_all_processes(project: CommandLine) -> None:
+    entry = {"hooks": [{"type": "command", "command": "exit 3"}]}
+    settings = project.home / ".claude" / "settings.json"
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps({"hooks": {"Stop": [entry], "PreCompact": [entry]}}))
+
+    async with ModelServer(lambda _: say("Done.")) as server:
+        project.use_model(server.url)
+        await project("run", "Hi")
+        await project("run", "Hi")
+    listed = await project("hooks", "list")
+    told = await project("hooks", "list", "--format", "json")
+
+    assert re.search(r"\n  Stop \*: exit 3 \(2 runs, \d+ ms each, last: code 3\)\n", listed.out)
+    assert "\n  PreCompact *: exit 3 (no runs)\n" in listed.out
+    stop, compact = json.loads(told.out)[0]["hooks"]
+    assert (stop["runs"], stop["last"], stop["mean_ms"] > 0) == (2, "code 3", True)
+    assert (compact["runs"], compact["last"], compact["mean_ms"]) == (0, None, None)
 
 
 async def test_a_bundle_waits_for_trust_where_nobody_can_be_asked(project: CommandLine) -> None:
