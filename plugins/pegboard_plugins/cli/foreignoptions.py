@@ -38,6 +38,7 @@ FOREIGN: dict[str, str] = {
     ),
     **dict.fromkeys(("--ask-for-approval", "-a", "--approval-mode"), "`--mode`, or `--auto`"),
     **dict.fromkeys(("--output-format", "--input-format", "--json", "--verbose"), _FORMAT),
+    **dict.fromkeys(("--include-partial-messages", "--replay-user-messages"), _FORMAT),
     **dict.fromkeys(("--output-last-message", "-o", "--output"), _OUTPUT),
     **dict.fromkeys(("-r", "--session-id", "--last", "--list-sessions"), _RESUME),
     "--fork-session": "`--fork`, with `-c` or `-s ID`",
@@ -47,21 +48,34 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(
         ("--append-system-prompt", "--system-prompt", "--append-system", "--prompt"), _PROMPT
     ),
-    **dict.fromkeys(("--add-dir", "--include-directories", "--cd"), _FOLDERS),
+    **dict.fromkeys(("--add-dir", "--include-directories", "--cd", "-C"), _FOLDERS),
     **dict.fromkeys(("--settings", "--setting-sources", "--config", "--set"), _CONFIG),
     **dict.fromkeys(
         ("--mcp-config", "--strict-mcp-config", "--allowed-mcp-server-names"), _SERVERS
     ),
     "--schema": "`--json-schema FILE|TEXT`",
-    "--bare": "`plugins.NAME.enabled = false` of the configuration leaves a plugin out",
+    **dict.fromkeys(
+        ("--bare", "--enable", "--disable"),
+        "`plugins.NAME.enabled = false` of the configuration leaves a plugin out",
+    ),
+    "--disable-slash-commands": "`--` before the message sends it as text",
+    "--prompt-interactive": "`pegboard MESSAGE`, without `run`, begins a chat with it",
     "--effort": "`--variant NAME`",
     "--fallback-model": "`fallback` of the configuration",
     "--image": "`-f FILE`",
     "-i": "`-f FILE`",
     "--agents": "`agent` of the configuration, and files in `.claude/agents`",
-    "--oss": "`-m PROVIDER/MODEL` names a model of a server on this machine as well",
+    **dict.fromkeys(
+        ("--oss", "--local-provider"),
+        "`-m PROVIDER/MODEL` names a model of a server on this machine as well",
+    ),
     "--skip-git-repo-check": "it is not needed: a folder without git works",
     "--plugin-dir": "`pegboard plugins bundle add FOLDER` installs a plugin's folder",
-    "--extensions": "`pegboard plugins bundle list` lists what is installed",
+    **dict.fromkeys(
+        ("--extensions", "-e"), "`pegboard plugins bundle list` lists what is installed"
+    ),
 }
 """By option what takes its place."""
+
+SANDBOXES = {"read-only": "strict", "workspace-write": "workspace", "danger-full-access": "off"}
+"""By value of `-s`, which is the sandbox in Codex and a session here, the level of `--sandbox`."""

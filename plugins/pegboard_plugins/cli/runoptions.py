@@ -306,6 +306,12 @@ def _check_resumed(ctx: click.Context, message: Message) -> None:
 
 
 def _check_session(said: Mapping[str, Any]) -> None:
+    if (given := said["session_id"]) and not given.startswith("ses_"):
+        from pegboard_plugins.cli.foreignoptions import SANDBOXES  # ids begin otherwise
+
+        if given in SANDBOXES:
+            text = f"-s names a session; the sandbox {given} is `--sandbox {SANDBOXES[given]}`"
+            raise click.UsageError(text)
     going_on = said["continued"] or said["session_id"] or said["resumes"]
     if said["continued"] and said["session_id"]:
         raise click.UsageError("--continue and --session exclude each other")

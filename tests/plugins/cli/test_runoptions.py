@@ -8,10 +8,12 @@ import signal
 import subprocess
 from pathlib import Path
 
+import click
 import pytest
 
+from pegboard.cli import Exit
 from pegboard.errors import InvalidInputError
-from pegboard_plugins.cli.foreignoptions import FOREIGN
+from pegboard_plugins.cli.foreignoptions import ALIASES, FOREIGN, PRINT, SANDBOXES
 from pegboard_plugins.cli.run import run as run_command
 from pegboard_plugins.cli.worktree import Worktree
 from plugins.cli.commands import LIMIT_S, CommandLine, Done, HalfAnswer, finished
@@ -52,10 +54,36 @@ async def test_an_option_of_another_agent_is_answered_with_what_takes_its_place(
 
 
 def test_no_option_of_the_table_exists_and_all_that_take_their_place_do() -> None:
-    known = {name for each in run_command.params for name in each.opts} | {"-C"}
+    known = {name for each in run_command.params for name in each.opts}
 
     assert known.isdisjoint(FOREIGN)
-    assert {name for text in FOREIGN.values() for name in OPTION.findall(text)} <= known
+    assert {name for text in FOREIGN.values() for name in OPTION.findall(text)} <= known | {"-C"}
+    assert len({*FOREIGN, *ALIASES, *PRINT}) >= 60
+
+
+@pytest.mark.parametrize("option", FOREIGN)
+@pytest.mark.parametrize("form", ["{} x hi", "{}=x hi", "hi {}"])
+def test_each_option_of_the_table_is_answered_with_what_takes_its_place(
+    option: str, form: str
+) -> None:
+    words = form.format(option).split()
+
+    if not option.startswith("--") and "=" in words[0]:
+        words = [option, "=x", "hi"]
+    with pytest.raises(click.UsageError, match=re.escape(FOREIGN[option])) as error:
+        run_command.make_context("run", words)
+
+    assert error.value.exit_code == Exit.USAGE
+    assert f"no such option {option}: " in error.value.message
+
+
+@pytest.mark.parametrize(("given", "level"), SANDBOXES.items())
+async def test_a_level_of_a_sandbox_is_no_session(
+    pegboard: CommandLine, given: str, level: str
+) -> None:
+    done = await pegboard("run", "-s", given, "hi")
+
+    assert (done.code, f"`--sandbox {level}`" in done.err) == (2, True)
 
 
 @pytest.mark.parametrize("option", ["-p", "--print"])
