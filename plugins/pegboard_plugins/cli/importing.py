@@ -230,8 +230,10 @@ async def _with_known_models(directory: Path, rows: list[ForeignFinding]) -> lis
     if not models:
         return rows
     unknown: dict[str, str] = {}
-    with TemporaryDirectory(prefix="pegboard-") as folder:  # a look makes no database of the user
-        options = AppOptions(env={**os.environ, "PEGBOARD_DATABASE": f"{folder}/pegboard.db"})
+    # A look makes no database of the user, and no folder of a sandbox: it runs no process.
+    with TemporaryDirectory(prefix="pegboard-") as folder:
+        env = {**os.environ, "PEGBOARD_DATABASE": f"{folder}/pegboard.db"}
+        options = AppOptions(env=env, config={"sandbox": "off"})
         async with open_app(directory, options) as app:
             listed = {(each.provider_id, each.id) for each in await app.models(without_keys=True)}
             providers = {provider for provider, _ in listed}

@@ -115,6 +115,37 @@ async def test_nothing_is_unexplained_and_a_dry_run_writes_nothing(
     assert not [*used.home.rglob("pegboard.db*")]
 
 
+def entries(folder: Path) -> dict[str, bytes | str]:
+    """All below a folder: bytes of files, kinds of the rest."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else "folder"
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+async def test_a_dry_run_makes_no_folder_either_in_the_strictest_sandbox(
+    used: CommandLine, product: str
+) -> None:
+    known = {"options": {"baseURL": "http://127.0.0.1:9"}, "models": {"m": {}}}
+    used.configure(
+        sandbox="strict",
+        provider={"x": known},
+        plugins={"audit": {"enabled": True}},
+        permission={"*": "ask"},
+    )
+    write(used.home / ".config" / "opencode" / "opencode.json", {"model": "x/m"})
+    write(used.home / ".codex" / "config.toml", CODEX.replace("gpt-5.1", "x/m"))
+    write(used.project / "AGENTS.md", "Be brief.")
+    before = entries(used.home)
+
+    for words in ((), ("--project",), ("--format", "json")):
+        done = await used("import", product, "--dry-run", *words)
+        assert done.code in (0, 1), done.err
+
+    assert entries(used.home) == before
+
+
 async def test_what_acts_already_and_what_cannot_be_had_are_told_apart(used: CommandLine) -> None:
     found = {each["found"]: each for each in await rows(used, "claude")}
 
