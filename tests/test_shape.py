@@ -36,6 +36,7 @@ BEYOND = {
         "pegboard_plugins.foreignfiles.",  # a command shows what these have
         "pegboard_plugins.commandhooks.",  # `doctor` says which hooks wait for trust
         "pegboard_plugins.skill.",  # and which libraries have skills
+        "pegboard_plugins.instructions.",  # and which imports have no room
     ),
     "pegboard_plugins.commandhooks": ("pegboard_plugins.chat.",),  # a command of the chat
     "pegboard_plugins.foreignfiles": (

@@ -248,3 +248,21 @@ async def test_imports_have_a_limit_together(project: Path) -> None:
         (project / f"{n}.md").write_text(f"{n}" * 40_000)
 
     assert await names(view(project)) == ["CLAUDE.md", "0.md", "1.md", "2.md"]
+
+
+async def test_imports_without_room_are_named_to_the_model_and_the_user(
+    project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for n in range(6):
+        (project / f"part{n}.md").write_text(f"{n}" * 30_000)
+    put(project, AGENTS_md=" ".join(f"@part{n}.md" for n in range(6)))
+
+    system = await chat_system_transform(view(project), ("prompt",), handle(instructions))
+
+    assert system is not None
+    note = "@part4.md, @part5.md not imported: all imports together have 128 KiB"
+    assert f"({note}. Read them if you need them.)\n</instructions>" in system[1]
+    assert sum(note in piece for piece in system) == 1
+    assert [each for each in caplog.messages if note in each] == [
+        f"plugin instructions: {project / 'AGENTS.md'}: {note}; shorten them"
+    ]

@@ -6,7 +6,7 @@ text that it had before; what it changed itself counts from the next session on.
 
 import asyncio
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -46,7 +46,13 @@ async def chat_system_transform(
         return None
     pieces = _pieces_of_prompt(session.id, session.turns[-1].prompt_id) if session.turns else []
     if not pieces:
-        pieces.append(await asyncio.to_thread(_pieces, session))
+        left_out: dict[Path, list[str]] = {}
+        pieces.append(await asyncio.to_thread(_pieces, session, left_out))
+        if len(session.turns) <= 1 and left_out:
+            from pegboard_plugins.instructions.imports import no_room  # few texts import so much
+
+            for file, names in left_out.items():
+                plugin.logger.warning("%s: %s; shorten them", file, no_room(names))
         if len(session.turns) <= 1 and (name := await asyncio.to_thread(_fallback, session)):
             plugin.logger.warning("%s is read, since there is no AGENTS.md or CLAUDE.md", name)
     return (*system, *pieces[-1]) if pieces[-1] else None
@@ -82,12 +88,13 @@ def _with_nested(
         return None  # as for most files: the session need not be searched
     known = {*_sent_files(session), *_loaded_files(session), path.resolve()}
     texts = _Texts(session, {})
-    files = _expand_imports(session, nested, texts)
+    left_out: dict[Path, list[str]] = {}
+    files = _expand_imports(session, nested, texts, left_out)
     found = [each for each in files if each not in known | claimed and texts(each)]
     claimed.update(found)
     if not found:
         return None
-    pieces = [_mark(file, texts(file), session.id) for file in found]
+    pieces = [_mark(file, texts(file), session.id, left_out) for file in found]
     loaded = [*result.metadata.get("loaded", ()), *map(str, found)]
     return replace(
         result,
@@ -250,28 +257,38 @@ def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
     return (path for path in _files(honest) if path.is_relative_to(root))
 
 
-def _pieces(session: SessionView) -> tuple[str, ...]:
+def _pieces(session: SessionView, left_out: dict[Path, list[str]]) -> tuple[str, ...]:
     """Return the files that have a text, each text once, with their imports."""
     texts = _Texts(session, _texts_of(session.id))
-    files = _expand_imports(session, instruction_files(session), texts)
+    files = _expand_imports(session, instruction_files(session), texts, left_out)
     first = {text: file for file in reversed(files) if (text := texts(file))}
     _sent_files(session).update(files)
     return tuple(
-        _mark(file, text, session.id)
+        _mark(file, text, session.id, left_out)
         for file in files
         if (text := texts(file)) and first[text] == file
     )
 
 
+def left_out_imports(session: SessionView) -> dict[Path, list[str]]:
+    """Return the names of imports for which there is no room, by the file that imports them."""
+    left_out: dict[Path, list[str]] = {}
+    _expand_imports(session, instruction_files(session), _Texts(session, {}), left_out)
+    return left_out
+
+
 def _expand_imports(
-    session: SessionView, files: Sequence[Path], texts: "_Texts"
+    session: SessionView,
+    files: Sequence[Path],
+    texts: "_Texts",
+    left_out: dict[Path, list[str]],
 ) -> tuple[Path, ...]:
     """Return the files, and behind each what it imports."""
     if not any("@" in texts(file) for file in files):
         return tuple(files)
     from pegboard_plugins.instructions.imports import with_imports  # few texts have imports
 
-    return tuple(with_imports(session, files, texts))
+    return tuple(with_imports(session, files, texts, left_out))
 
 
 @lru_cache(maxsize=128)
@@ -321,10 +338,14 @@ def _texts_of(session_id: str) -> dict[Path, str]:  # noqa: ARG001 - the key
     return {}
 
 
-def _mark(file: Path, text: str, session_id: str) -> str:
+def _mark(file: Path, text: str, session_id: str, left_out: Mapping[Path, Sequence[str]]) -> str:
     """Put the text between tags that need the session's id to be written."""
     from pegboard_plugins.shared.frontend import as_source, disarmed  # where there are instructions
 
+    if file in left_out:
+        from pegboard_plugins.instructions.imports import no_room
+
+        text = f"{text}\n({no_room(left_out[file])}. Read them if you need them.)"
     source, inner = as_source(str(file)), disarmed(text)
     return f'<instructions session="{session_id}" from="{source}">\n{inner}\n</instructions>'
 

@@ -26,24 +26,34 @@ _LONGEST_NAME = 1000
 
 
 def with_imports(
-    session: SessionView, files: Sequence[Path], content: Callable[[Path], str]
+    session: SessionView,
+    files: Sequence[Path],
+    content: Callable[[Path], str],
+    left_out: dict[Path, list[str]],
 ) -> Iterator[Path]:
     """Yield the resolved files, and behind each what it imports, every file once.
 
     `content` returns the text that counts of a file, "" for none. A file of the project imports
     documents of the project. One of the user's own imports any text file. Files of secrets and
-    files that a rule keeps from being read are left out.
+    files that a rule keeps from being read are left out. `left_out` gets the names for which there
+    is no room, by the file that imports them.
     """
-    reader = _Imports(session, content)
+    reader = _Imports(session, content, left_out)
     for file in files:
         yield from reader.below(file, MOST_HOPS if file.name in IMPORTING else 0)
 
 
 class _Imports:
-    def __init__(self, session: SessionView, content: Callable[[Path], str]) -> None:
+    def __init__(
+        self,
+        session: SessionView,
+        content: Callable[[Path], str],
+        left_out: dict[Path, list[str]],
+    ) -> None:
         self._session = session
         self._root = session.worktree.resolve()
         self._content = content
+        self._left_out = left_out
         self._seen: set[Path] = set()
         self._room = LIMIT_BYTES
         self._known = pegboard.unstable.imported_documents(session.id)
@@ -60,9 +70,13 @@ class _Imports:
                 continue
             content = self._content(found)
             size = len(content.encode())
-            if "\0" not in content and size <= self._room:
-                self._room -= size
-                yield from self.below(found, hops - 1)
+            if "\0" in content:
+                continue
+            if size > self._room:
+                self._left_out.setdefault(file, []).append(name)
+                continue
+            self._room -= size
+            yield from self.below(found, hops - 1)
 
     def _file(self, importer: Path, name: str) -> Path | None:
         """Return the file of a name, None if there is none or it does not count."""
@@ -97,6 +111,12 @@ class _Imports:
             return False
         verdict = judge_rules(self._session.rulesets, "read", [str(path)], home=self._session.home)
         return verdict.action == "allow" or verdict.rule is None
+
+
+def no_room(names: Iterable[str]) -> str:
+    """Return the sentence about imports that are left out."""
+    imports = ", ".join(f"@{name}" for name in names)
+    return f"{imports} not imported: all imports together have {LIMIT_BYTES >> 10} KiB"
 
 
 def imported_names(text: str) -> Iterable[str]:
