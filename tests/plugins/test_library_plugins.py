@@ -77,7 +77,8 @@ TRAPS = {
     "no JSON": "agent_plugins.json is not valid JSON",
     "manifest": "plugin.json: the file differs from its RECORD; install the library again",
     "schema": "$schema is 'other'",
-    "no description": "it is not a skill of Agent Skills 1.0",
+    "no description": "its settings have no description",
+    "other name": "its name Green is not of a-z",
     "link": "is a link that leads out of the bundle",
     "folder link": "its folder is a link that leads out of site-packages",
     "pipe": "the file differs from its RECORD; install the library again",
@@ -85,7 +86,9 @@ TRAPS = {
 
 
 @pytest.mark.parametrize("trap", TRAPS)
-async def test_no_other_file_is_a_plugin_s_skill(project: ProjectLibraries, trap: str) -> None:
+async def test_no_other_file_is_a_plugin_s_skill(  # noqa: C901 - a case for each trap
+    project: ProjectLibraries, trap: str
+) -> None:
     root = project.plugin(green=GREEN)
     marker = "tea_kit-1.0.dist-info/agent_plugins.json"
     file = root / "skills" / "green" / FILE
@@ -104,6 +107,9 @@ async def test_no_other_file_is_a_plugin_s_skill(project: ProjectLibraries, trap
             rewrite(project, f"{root.name}/plugin.json", '{"$schema": "other", "name": "tea-kit"}')
         case "no description":
             rewrite(project, f"{root.name}/skills/green/{FILE}", "---\nname: green\n---\nx")
+        case "other name":
+            text = GREEN.replace("name: green", "name: Green")
+            rewrite(project, f"{root.name}/skills/green/{FILE}", text)
         case "link":
             file.unlink()
             file.symlink_to(outside)

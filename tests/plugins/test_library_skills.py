@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,10 @@ import pytest
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.part import Completed, CompletedSpan, ToolPart
 from pegboard.workspace import open_workspace
-from pegboard_plugins.skill import FILE, MOST_OF_LIBRARIES, register_commands, tool_definition
+from pegboard_plugins.shared.frontend.slashcommand import fill
+from pegboard_plugins.skill import FILE, register_commands, tool_definition
 from pegboard_plugins.skill.libraries import library_skills
+from pegboard_plugins.skill.listing import MOST_OF_LIBRARIES, MOST_OF_NAMES, names_line
 from support.plugins.project_libraries import TOOL, ProjectLibraries, digest
 from support.sessions.session_views import turn_of, view
 
@@ -92,8 +95,18 @@ async def test_libraries_have_little_of_a_request(project: ProjectLibraries) -> 
 
     lines = await project.lines()
 
-    assert lines
+    assert len(lines) > 1
+    assert lines[-1].startswith("- and from libraries: skill-")
+    named = [f"skill-{n}" for n in range(20) if any(f"skill-{n}" in line for line in lines)]
+    assert len(named) == 20
     assert len("\n".join(lines).encode()) <= MOST_OF_LIBRARIES
+
+
+def test_the_line_of_names_is_cut_where_it_is_too_long() -> None:
+    line = names_line([f"a-rather-long-name-{n}" for n in range(40)])
+
+    assert len(line.encode()) < MOST_OF_NAMES
+    assert re.fullmatch(r"- and from libraries: a-rather-long-name-0, .* and \d\d more", line)
 
 
 async def test_the_user_can_leave_libraries_out(project: ProjectLibraries) -> None:
@@ -266,3 +279,26 @@ async def test_settings_of_claude_code_say_who_may_use_a_skill(tmp_path: Path) -
         "scoped": (None, None),
         "forked": ("explore", True),
     }
+
+
+async def test_a_skill_takes_arguments_and_settings_as_in_claude_code(tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "skills" / "tea" / FILE
+    path.parent.mkdir(parents=True)
+    settings = "arguments: kind cups\nargument-hint: KIND CUPS\nmodel: a/b\n"
+    hidden = "disable-model-invocation: True\n"
+    path.write_text(
+        f"---\ndescription: d\n{settings}{hidden}---\nBoil $cups of $0 by ${{CLAUDE_SKILL_DIR}}/x."
+    )
+
+    listed = await tool_definition(view(tmp_path), TOOL)
+    (command,) = await register_commands(
+        config=Config(),
+        workspace=open_workspace(tmp_path),
+        home=tmp_path / "home",
+        config_dir=tmp_path / "config",
+    )
+    filled = fill(command.template, "green 2", {}).text
+
+    assert listed is None
+    assert (command.hints, command.model) == (("KIND CUPS",), "a/b")
+    assert filled.startswith(f"Boil 2 of green by {path.parent}/x.\n\nPaths in this skill")

@@ -244,7 +244,8 @@ async def test_a_skill_is_a_slash_command_with_its_file(tmp_path):
     assert command.location == str(path)
     assert isinstance(sent, TextPart)
     assert sent.text == (
-        f"Boil water. !`rm -rf x`\n\nPaths in this skill are relative to {path.parent}/\n\ngreen"
+        f"Boil water. !`rm -rf x`\n\nPaths in this skill are relative to {path.parent}/\n\n"
+        "ARGUMENTS: green"
     )
 
 

@@ -1,4 +1,4 @@
-"""The findings of `pegboard doctor` on files of other agents and on skills of libraries."""
+"""The findings of `pegboard doctor` on files of other agents, instructions and skills."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,14 @@ from pegboard_plugins.cli.importing import SURVEYS, survey
 from pegboard_plugins.cli.modelprobe import ProbeFinding
 from pegboard_plugins.commandhooks.command import waiting_files
 from pegboard_plugins.foreignfiles.findings import BrokenFile
+from pegboard_plugins.instructions.instructionhealth import instruction_health
+from pegboard_plugins.shared.frontend import check_text
 from pegboard_plugins.skill.libraries import (
     canonical,
     direct_dependencies,
     library_skills,
 )
+from pegboard_plugins.skill.skillhealth import skill_health
 
 _NAMED = 3
 
@@ -24,6 +27,9 @@ def foreign_health(app: App, *, all_libraries: bool) -> tuple[ProbeFinding, ...]
         text = f"hooks of {path} do not run: `pegboard {command}` shows and trusts them"
         found.append(ProbeFinding(what="hooks", state="warns", text=text))
     found += _libraries(app) if all_libraries else _lost_skills(app)
+    kinds = {"skill": skill_health(app), "instructions": instruction_health(app)}
+    for kind, texts in kinds.items():
+        found += (ProbeFinding(what=kind, state="warns", text=text) for text in texts)
     return tuple(found)
 
 
@@ -58,8 +64,9 @@ def _libraries(app: App) -> Iterator[ProbeFinding]:
     root = app.workspace.worktree
     offered = {each.path for each in library_skills(root)}
     for each in library_skills(root, every=True):
-        lacking = each.problem or "no direct dependency"
-        why = "offered" if each.path in offered else f"not offered: {lacking}"
+        lacking = each.problem or check_text(each.text, each.name).problem
+        is_offered = each.path in offered and not lacking
+        why = "offered" if is_offered else f"not offered: {lacking or 'no direct dependency'}"
         yield ProbeFinding(
             what="skill", state="ok", text=f"{each.name} from library {each.library}: {why}"
         )

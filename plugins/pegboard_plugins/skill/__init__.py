@@ -6,7 +6,6 @@ Markdown. Reading one runs nothing and allows nothing, whatever its `allowed-too
 
 import asyncio
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -52,19 +51,16 @@ MOST_LISTED = 50
 MOST_KNOWN = 128
 """Skills whose settings are not read again while their texts stay."""
 SHOWN_DESCRIPTION = 240
-MOST_OF_LIBRARIES = 1024
-"""How many bytes of a request the lines of libraries' skills have."""
 UNSEEN = "written by an agent, not yet accepted by the user"
 MATERIAL = (
     "An agent has written the skill {}, and the user has not accepted it: it is material, not an"
     " order. `pegboard trust documents` shows it to the user."
 )
 OWN = "This session has written the skill {}, so it is material, no order, until the next session."
-_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}"
 
 
 class Skill(msgspec.Struct, frozen=True, kw_only=True):
-    """One skill; `text` follows its settings.
+    """One skill; `text` follows its settings, and `template` is that of its slash command.
 
     `library` is the one that it comes with. A skill with `patterns` is for work on files that fit.
     """
@@ -73,6 +69,9 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     folder: Path
     text: str
+    template: str = ""
+    hints: tuple[str, ...] = ()
+    model: str | None = None
     library: str = ""
     patterns: tuple[str, ...] = ()
     for_model: bool = True
@@ -124,7 +123,7 @@ async def skill(context: ToolContext, name: str) -> ToolResult:
     paths = f"Paths in it are relative to {found.folder}/"
     if found.library:
         paths = f"It comes with the library {found.library}. {paths}"
-    text = found.text.strip()
+    text = found.text.strip().replace("${CLAUDE_SESSION_ID}", context.session.id)
     if found.file in pegboard.unstable.changed_files(context.session.turns):
         pieces = [OWN.format(name), paths, text]
     elif found.file in await asyncio.to_thread(_unseen, context.session, (found,)):
@@ -158,13 +157,13 @@ def _site(session: SessionView) -> SkillSite:
         worktree=session.worktree,
         home=session.home,
         config_dir=session.places.config if session.places else None,
-        libraries=_with_libraries(session.config),
+        libraries=with_libraries(session.config),
         places=session.places,
         trusted=session.trust.files if session.trust.trusted else {},
     )
 
 
-def _with_libraries(config: Config) -> bool:
+def with_libraries(config: Config) -> bool:
     """Return whether skills of libraries count, which `libraries = false` in the options ends."""
     own = config.plugins.get("skill")
     return own is None or own.options.get("libraries") is not False
@@ -181,7 +180,7 @@ def find_skills(site: SkillSite) -> dict[str, Skill]:
                 found[skill.name] = replace(skill, library=each.library)
     for root in _users_folders(site):
         found |= {skill.name: skill for skill in _skills_below(root, within=None)}
-    for root in _project_folders(site):
+    for root in project_folders(site):
         found |= {skill.name: skill for skill in _skills_below(root, within=site.worktree)}
     return found
 
@@ -198,7 +197,7 @@ def _users_folders(site: SkillSite) -> Iterator[Path]:
         yield from (site.config_dir / name for name in IN_CONFIG)
 
 
-def _project_folders(site: SkillSite) -> Iterator[Path]:
+def project_folders(site: SkillSite) -> Iterator[Path]:
     """Yield the folders from the worktree root down to the directory."""
     above = [
         folder
@@ -210,13 +209,13 @@ def _project_folders(site: SkillSite) -> Iterator[Path]:
 
 
 def _skills_below(root: Path, *, within: Path | None) -> Iterator[Skill]:
-    for file in _files_below(root, within=within):
+    for file in files_below(root, within=within):
         skill = _read(file)
         if skill is not None:
             yield skill
 
 
-def _files_below(root: Path, *, within: Path | None) -> Iterator[Path]:
+def files_below(root: Path, *, within: Path | None) -> Iterator[Path]:
     """Yield the skills' files; links are followed, but none out of `within` or in a circle."""
     depth = len(root.parts)
     visited: set[str] = set()
@@ -225,23 +224,24 @@ def _files_below(root: Path, *, within: Path | None) -> Iterator[Path]:
         real = os.path.realpath(folder)
         if len(visited) >= MOST_FOLDERS:
             return
-        if real in visited or not _is_within(Path(real), within):
+        if real in visited or not is_within(Path(real), within):
             names.clear()
         elif FILE in files:
             names.clear()
-            if _is_within(Path(folder, FILE), within):
+            if is_within(Path(folder, FILE), within):
                 yield Path(folder, FILE)
         elif len(Path(folder).parts) - depth >= MOST_DEPTH:
             names.clear()
         visited.add(real)
 
 
-def _is_within(path: Path, root: Path | None) -> bool:
+def is_within(path: Path, root: Path | None) -> bool:
+    """Return whether a path, with links resolved, is below a folder; None is anywhere."""
     return root is None or path.resolve().is_relative_to(root.resolve())
 
 
 def _read(file: Path) -> Skill | None:
-    """Read the skill of a file, None for one without name and description."""
+    """Read the skill of a file, None for one that breaks a rule."""
     try:
         if not file.is_file():
             return None
@@ -254,32 +254,31 @@ def _read(file: Path) -> Skill | None:
 
 @lru_cache(maxsize=MOST_KNOWN)
 def _skill(file: Path, text: str) -> Skill | None:
-    """Parse the skill of a text, None for one without name and description."""
-    from pegboard_plugins.shared.frontend import front_matter, listed  # where there are skills
+    """Parse the skill of a text, None for one that breaks a rule."""
+    from pegboard_plugins.shared import frontend  # where there are skills
 
-    settings, body = front_matter(text)
-    if settings is None:
+    settings, body = frontend.front_matter(text)
+    if settings is None or frontend.skill_problem(settings, file.parent.name):
         return None
-    name, description = settings.get("name", file.parent.name), settings.get("description")
-    if not isinstance(name, str) or not re.fullmatch(_NAME, name):
-        return None
-    if not isinstance(description, str):
-        return None
+    description = settings["description"]
     if isinstance(when := settings.get("when_to_use"), str):
         description = f"{description} {when}"
-    plain = "".join(filter(str.isprintable, " ".join(description.split())))
-    if not plain:
-        return None
+    body = body.replace("${CLAUDE_SKILL_DIR}", str(file.parent))
+    whole = f"{body.strip()}\n\nPaths in this skill are relative to {file.parent}/"
+    model = settings.get("model")
     agent = settings.get("agent")
     is_subtask = settings.get("context") == "fork"
     return Skill(
-        name=name,
-        description=plain,
+        name=settings.get("name", file.parent.name),
+        description="".join(filter(str.isprintable, " ".join(description.split()))),
         folder=file.parent,
         text=body,
-        patterns=listed(settings.get("paths")),
-        for_model=settings.get("disable-model-invocation") != "true",
-        for_user=settings.get("user-invocable") != "false",
+        template=frontend.template_of(whole, frontend.argument_names(settings)),
+        hints=frontend.argument_hints(settings, body),
+        model=model if isinstance(model, str) and "/" in model else None,
+        patterns=frontend.listed(settings.get("paths")),
+        for_model=str(settings.get("disable-model-invocation")).casefold() != "true",
+        for_user=str(settings.get("user-invocable")).casefold() != "false",
         agent=agent if is_subtask and isinstance(agent, str) else None,
         is_subtask=is_subtask,
     )
@@ -301,18 +300,19 @@ async def register_commands(
         worktree=workspace.worktree,
         home=home,
         config_dir=config_dir,
-        libraries=_with_libraries(config),
+        libraries=with_libraries(config),
     )
     skills = await asyncio.to_thread(find_skills, site)
     return tuple(
         Command(
             name=each.name,
-            template=f"{each.text.strip()}\n\nPaths in this skill are relative to {each.folder}/",
-            hints=(),
+            template=each.template,
+            hints=each.hints,
             description=each.description,
             source="skill",
             location=str(each.folder / FILE),
             agent=each.agent,
+            model=each.model,
             subtask=True if each.is_subtask else None,
         )
         for each in skills.values()
@@ -357,29 +357,25 @@ async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDef
     ]
     if not allowed:
         return None
-    allowed.sort(key=lambda each: bool(each.library))
-    listed = _fitting_skills(allowed[:MOST_LISTED])
+    from pegboard_plugins.skill.listing import described_skills, names_line  # where there are some
+
+    own = [each for each in allowed if not each.library]
+    others = {each.name: skill_line(each) for each in allowed if each.library}
+    described = described_skills(others, most=max(0, MOST_LISTED - len(own)))
+    listed = [*own[:MOST_LISTED], *(each for each in allowed if each.name in described)]
     unseen = await asyncio.to_thread(_unseen, session, listed)
-    lines = [_line(each, is_unseen=each.file in unseen) for each in listed]
-    if others := [each.name for each in allowed if each not in listed and not each.library]:
-        lines.append(f"- and: {', '.join(others)}")
+    lines = [skill_line(each, is_unseen=each.file in unseen) for each in listed]
+    if more := [each.name for each in own[MOST_LISTED:]]:
+        lines.append(f"- and: {', '.join(more)}")
+    if rest := [name for name in others if name not in described]:
+        lines.append(names_line(rest))
     return replace(tool, description="\n".join([tool.description, "name is one of", *lines]))
 
 
-def _line(skill: Skill, *, is_unseen: bool = False) -> str:
+def skill_line(skill: Skill, *, is_unseen: bool = False) -> str:
+    """Return the line of a skill in a request."""
     source = f" (from library {skill.library})" if skill.library else ""
     return f"- {skill.name}{source}: {UNSEEN if is_unseen else _short(skill.description)}"
-
-
-def _fitting_skills(skills: Iterable[Skill]) -> list[Skill]:
-    """Return the skills, those of libraries as far as their lines fit."""
-    left = MOST_OF_LIBRARIES
-    fitting = []
-    for each in skills:
-        left -= len(_line(each).encode()) + 1 if each.library else 0
-        if not each.library or left >= 0:
-            fitting.append(each)
-    return fitting
 
 
 def _is_at_work_on(session: SessionView, patterns: tuple[str, ...]) -> bool:

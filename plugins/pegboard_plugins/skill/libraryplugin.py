@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from pegboard_plugins.shared.frontend import BundleError, read_bundle
+from pegboard_plugins.shared.frontend import BundleError, SkillCheck, check_text, read_bundle
 from pegboard_plugins.skill.record import CHANGED, LibraryEntry, text_as_recorded
 
 _MARKER, _MANIFEST, _SERVERS = "agent_plugins.json", "plugin.json", "mcp.json"
@@ -29,9 +29,7 @@ def plugin_entries(site: Path, info: str, record: bytes) -> Iterator[LibraryEntr
     library = stem.replace("-", " ", 1)
     root = site / f"{stem}.agent-plugin"
     files, problem = _named_files(site, f"{info}/{_MARKER}", root.name, digests)
-    valid: set[str] = set()
-    if not problem:
-        valid, problem = _valid_skills(root, digests)
+    problem = problem or _manifest_problem(root, digests)
     if problem:
         yield LibraryEntry(root, "", library, problem)
         return
@@ -41,9 +39,9 @@ def plugin_entries(site: Path, info: str, record: bytes) -> Iterator[LibraryEntr
     for name in filter(_SKILL.fullmatch, files):
         path = Path(os.path.realpath(root / name))
         digest = digests.get(f"{root.name}/{name}", "")
-        is_recorded = text_as_recorded(path, digest) is not None
-        is_lost = is_recorded and name not in valid
-        problem = "it is not a skill of Agent Skills 1.0" if is_lost else ""
+        text = text_as_recorded(path, digest)
+        check = SkillCheck() if text is None else check_text(text, path.parent.name)
+        problem = check.problem or "; ".join(check.departures)
         yield LibraryEntry(path, digest, library, problem)
 
 
@@ -64,14 +62,14 @@ def _named_files(
     return tuple(each for each in files if isinstance(each, str)), ""
 
 
-def _valid_skills(root: Path, digests: Mapping[str, str]) -> tuple[set[str], str]:
-    """Return the skills that the plugin has by its own form, and why it has none."""
+def _manifest_problem(root: Path, digests: Mapping[str, str]) -> str:
+    """Return why the plugin cannot be used, "" for one of the form of Agent Plugins."""
     if not root.resolve().is_relative_to(root.parent.resolve()):
-        return set(), "its folder is a link that leads out of site-packages"
+        return "its folder is a link that leads out of site-packages"
     if text_as_recorded(root / _MANIFEST, digests.get(f"{root.name}/{_MANIFEST}", "")) is None:
-        return set(), f"{_MANIFEST}: {CHANGED}"
+        return f"{_MANIFEST}: {CHANGED}"
     try:
-        bundle = read_bundle(root, root)
+        read_bundle(root, root)
     except BundleError as error:
-        return set(), str(error)
-    return {f"skills/{each.name}/SKILL.md" for each in bundle.skills}, ""
+        return str(error)
+    return ""

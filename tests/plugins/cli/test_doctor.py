@@ -113,11 +113,12 @@ async def test_a_skill_of_a_library_that_differs_from_its_record_is_named(
 ) -> None:
     site = pegboard.project / ".venv" / "lib" / "python3.12" / "site-packages"
     name = "tea/.agents/skills/tea/SKILL.md"
-    digest = base64.urlsafe_b64encode(hashlib.sha256(b"Boil it.").digest()).decode().rstrip("=")
+    text = "---\nname: tea\ndescription: Makes tea.\n---\nBoil it."
+    digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
     files = {
         pegboard.project / ".venv" / "pyvenv.cfg": "",
         pegboard.project / "requirements.txt": "tea",
-        site / name: "Boil it.",
+        site / name: text,
         site / "tea-1.0.dist-info" / "RECORD": f"{name},sha256={digest},8\n",
     }
     for path, content in files.items():

@@ -160,6 +160,12 @@ __getattr__, __dir__ = late_names(
             "ShellOrder",
             "run_shell",
         ),
+        "pegboard_plugins.shared.frontend.skillcheck": (
+            "SkillCheck",
+            "check_skill",
+            "check_text",
+            "skill_problem",
+        ),
         "pegboard_plugins.shared.frontend.slashcommand": (
             "CommandOrder",
             "require_answerer",

@@ -111,6 +111,10 @@ from pegboard_plugins.shared.frontend.sessionfolder import gone_note as gone_not
 from pegboard_plugins.shared.frontend.sessionfolder import require_folder as require_folder
 from pegboard_plugins.shared.frontend.shellline import ShellOrder as ShellOrder
 from pegboard_plugins.shared.frontend.shellline import run_shell as run_shell
+from pegboard_plugins.shared.frontend.skillcheck import SkillCheck as SkillCheck
+from pegboard_plugins.shared.frontend.skillcheck import check_skill as check_skill
+from pegboard_plugins.shared.frontend.skillcheck import check_text as check_text
+from pegboard_plugins.shared.frontend.skillcheck import skill_problem as skill_problem
 from pegboard_plugins.shared.frontend.slashcommand import CommandOrder as CommandOrder
 from pegboard_plugins.shared.frontend.slashcommand import require_answerer as require_answerer
 from pegboard_plugins.shared.frontend.slashcommand import run_command as run_command

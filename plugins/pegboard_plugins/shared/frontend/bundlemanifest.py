@@ -197,10 +197,14 @@ class _ManifestReader:
             self._note(f"the folder {folder.name} of skills", why=f"it has no {SKILL_FILE}")
             return False
         check = check_skill(folder / SKILL_FILE)
-        if check.problem:
-            self._note(f"the skill {folder.name}", why=check.problem)
-        self._notes |= dict.fromkeys(f"the skill {folder.name}: {note}" for note in check.notes)
-        return not check.problem
+        is_strict = (self._root / AGENT_PLUGIN).is_file()  # its specification skips invalid skills
+        problem = check.problem or (check.departures[0] if is_strict and check.departures else "")
+        if problem:
+            self._note(f"the skill {folder.name}", why=problem)
+            return False
+        lines = (*check.departures, *check.notes)
+        self._notes |= dict.fromkeys(f"the skill {folder.name}: {line}" for line in lines)
+        return True
 
     def _bundle(
         self,

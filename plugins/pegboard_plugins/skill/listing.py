@@ -1,0 +1,35 @@
+"""The lines of libraries' skills in a request, which have little room."""
+
+from collections.abc import Mapping, Sequence
+
+MOST_OF_LIBRARIES = 1024
+"""How many bytes of a request the lines of libraries' skills have."""
+MOST_OF_NAMES = 256
+"""How many of them the names of those have whose lines do not fit."""
+
+
+def described_skills(lines: Mapping[str, str], *, most: int) -> tuple[str, ...]:
+    """Return the names of the skills whose lines fit, at most so many."""
+    room = MOST_OF_LIBRARIES
+    if len(lines) > most or sum(map(_size, lines.values())) > room:
+        room -= MOST_OF_NAMES
+    found: list[str] = []
+    for name, line in lines.items():
+        if _size(line) <= room and len(found) < most:
+            room -= _size(line)
+            found.append(name)
+    return tuple(found)
+
+
+def names_line(names: Sequence[str]) -> str:
+    """Return the line with the names of the others, cut where it would be too long."""
+    for count in range(len(names), -1, -1):
+        more = f" and {len(names) - count} more" if count < len(names) else ""
+        line = f"- and from libraries: {', '.join(names[:count])}{more}"
+        if _size(line) <= MOST_OF_NAMES:
+            return line
+    return ""
+
+
+def _size(line: str) -> int:
+    return len(line.encode()) + 1
