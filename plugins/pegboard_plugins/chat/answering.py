@@ -82,10 +82,7 @@ class Answering:
         self, request: QuestionRequest, answers: Sequence[Sequence[str]] | None
     ) -> None:
         with suppress(NotFoundError):
-            if answers is None:
-                await self._talk.feed.reject_question(request.id)
-            else:
-                await self._talk.feed.answer(request.id, answers)
+            await self._talk.feed.answer(request.id, answers)
 
     def _gone(self, request_id: str) -> None:
         self.dialog = None

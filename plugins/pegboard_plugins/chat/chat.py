@@ -10,17 +10,17 @@ import msgspec
 from pegboard import PegboardError
 from pegboard.schema.session import Session
 from pegboard.unstable import one_line
-from pegboard_plugins.chat import choosing, permissionmode, slash
+from pegboard_plugins.chat import choosing, permissionmode, sessioning, slash
 from pegboard_plugins.chat.answering import Answering
 from pegboard_plugins.chat.chatoptions import Open, StartOptions
 from pegboard_plugins.chat.desk import Desk
-from pegboard_plugins.chat.feed import Feed
 from pegboard_plugins.chat.firstrun import first_run
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.guests import Guests
 from pegboard_plugins.chat.hookspecs import ChatKey
 from pegboard_plugins.chat.talk import Talk
 from pegboard_plugins.chat.window import Window
+from pegboard_plugins.shared.frontend import Feed
 
 ENTERED_S = 30.0
 """How long `/reload` waits for the commands that were entered before it."""
@@ -89,7 +89,7 @@ class Chat(Desk):
         talk.on_unsent = lambda order: self.draft.put_back(order.typed)
         talk.choices.agent = self.options.agent or ""
         talk.choices.model = self.options.model or ""
-        talk.choices.mode = feed.facts.mode
+        talk.choices.mode = feed.mode
         self.guests = Guests(feed.hooks, self.warn)
         await self.guests.register()
         self.window.vi.chosen = self.option("editing") == "vi"
@@ -114,10 +114,9 @@ class Chat(Desk):
         self, feed: Feed, session_id: str | None, *, continued: bool
     ) -> Session | None:
         if session_id is not None:
-            return await feed.session(session_id)
-        found = await feed.sessions() if continued else ()
-        own = [each for each in found if each.directory == str(feed.facts.directory)]
-        return await feed.session((own or found)[0].id) if found else None
+            return await sessioning.session_here(feed, session_id)
+        newest = await feed.newest() if continued else None
+        return await sessioning.session_here(feed, newest.id) if newest else None
 
     async def unload(self) -> None:
         """Close the feed."""

@@ -1,11 +1,14 @@
-"""The options of one chat, as the command line gives them."""
+"""The options of one chat, the choices of its user, and the prompts."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
-from pegboard_plugins.chat.feed import Feed
+from pegboard.schema.message import Prompt
+from pegboard.schema.part import FileInput
+from pegboard_plugins.shared.frontend import Feed
 
 
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +28,59 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
     deny: tuple[str, ...] = ()
     replayed: int | None = 20
     prompt: str = ""
+
+
+class Choices(msgspec.Struct, kw_only=True):
+    """The user's choices for the next prompts; empty ones are the session's."""
+
+    agent: str = ""
+    agent_before_plan: str = ""
+    model: str = ""
+    variant: str = ""
+    mode: str = ""
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """A prompt as the user has written it; `command` makes it a slash command's arguments.
+
+    `typed` is the editor's text, with chips for long texts and files.
+    """
+
+    prompt: Prompt
+    typed: str = ""
+    command: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        choices: Choices,
+        text: str,
+        *,
+        files: Sequence[FileInput] = (),
+        command: str | None = None,
+        typed: str = "",
+    ) -> Self:
+        """Make an order by the user's choices."""
+        prompt = Prompt(
+            text,
+            parts=files,
+            agent=choices.agent or None,
+            model=choices.model or None,
+            variant=choices.variant or None,
+        )
+        return cls(prompt=prompt, command=command, typed=typed)
+
+    async def send(self, feed: Feed, session_id: str) -> None:
+        """Send it, and return when it is answered."""
+        if self.command is None:
+            await feed.prompt(session_id, self.prompt, mentions=self.text, checked=True)
+        else:
+            await feed.run_command(session_id, self.command, self.prompt)
+
+    @property
+    def text(self) -> str:
+        """The prompt's text."""
+        return self.prompt.text
 
 
 Open = Callable[[StartOptions], Awaitable[Feed]]

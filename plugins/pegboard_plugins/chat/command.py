@@ -19,7 +19,7 @@ from pegboard_plugins.shared.terminal import password_of
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.chatoptions import StartOptions
-    from pegboard_plugins.chat.feed import Feed
+    from pegboard_plugins.shared.frontend import Feed, RemoteFeed
 
 REPLAYED = 20
 _CLIENT = "install the client: pip install 'pegboard[client]'"
@@ -101,15 +101,17 @@ async def open_feed(options: "StartOptions") -> "Feed":
 
     if options.attach is not None:
         try:
-            attached = await asyncio.to_thread(
-                importlib.import_module, "pegboard_plugins.chat.attached"
+            remote = await asyncio.to_thread(
+                importlib.import_module, "pegboard_plugins.shared.frontend.remotefeed"
             )
         except ModuleNotFoundError as error:
             raise InvalidInputError(f"--attach needs {error.name}; {_CLIENT}") from error
-        found: Feed = await attached.attach(options.attach, options.directory, options.password)
-        return found
+        place = options.attach, options.directory, options.password
+        attached: RemoteFeed = await remote.attach(*place, brings_plugins=True)
+        await attached.begin_trace()
+        return attached
     await asyncio.to_thread(importlib.import_module, "pegboard.app.application")
-    from pegboard_plugins.chat.local import open_local
+    from pegboard_plugins.chat.opening import open_local
 
     feed = await open_local(options)
     _collect_garbage_often()

@@ -10,10 +10,11 @@ from pegboard.schema.session import Session, is_untitled
 from pegboard.unstable import counted, one_line
 from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.modes import Item
-from pegboard_plugins.shared.frontend import age
+from pegboard_plugins.shared.frontend import age, require_folder
 
 if TYPE_CHECKING:
     from pegboard_plugins.chat.talk import Talk
+    from pegboard_plugins.shared.frontend import Feed
 
 MS = 1000
 
@@ -36,6 +37,17 @@ async def begin(chat: Desk, _: str) -> None:
     _talk(chat).say("the next prompt starts a new session")
 
 
+async def session_here(feed: "Feed", session_id: str) -> Session:
+    """Return the session, which in this process must work in the chat's folder.
+
+    :raises InvalidInputError: for one of another folder.
+    """
+    session = await feed.session(session_id)
+    if not feed.facts.server:
+        require_folder(session, feed.facts.directory)
+    return session
+
+
 async def choose_session(chat: Desk, argument: str) -> None:
     """Go on with another session."""
     feed = _talk(chat).feed
@@ -49,7 +61,7 @@ async def choose_session(chat: Desk, argument: str) -> None:
         ]
         chosen = await chat.choose("Session", items, current=chat.state.session_id)
     if chosen is not None:
-        session = await feed.session(chosen)
+        session = await session_here(feed, chosen)
         _talk(chat).leave()
         await _talk(chat).resume(session, replayed=chat.options.replayed)
 

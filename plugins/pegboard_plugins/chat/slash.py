@@ -4,15 +4,18 @@ import os.path
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pegboard import PegboardError
 from pegboard.plugins import nearest_names
 from pegboard.schema.config import Command
 from pegboard_plugins.chat import choosing, firstrun, looking, permissionmode, sessioning
 from pegboard_plugins.chat.desk import Act, Desk, Slash
-from pegboard_plugins.chat.feed import Facts
 from pegboard_plugins.chat.guestcontext import GuestContext
 from pegboard_plugins.chat.hookspecs import SlashCommand
+
+if TYPE_CHECKING:
+    from pegboard_plugins.shared.frontend import Facts
 
 OWN: Mapping[str, tuple[str, Act]] = {
     "help": ("list the commands", looking.show_help),
@@ -124,7 +127,7 @@ def _known(chat: Desk, name: str) -> Slash | None:
     return chat.slashes.get(name.strip()) or chat.slashes.get(ALIASES.get(name.strip(), ""))
 
 
-def _missing(name: str, known: Sequence[str], facts: Facts) -> str:
+def _missing(name: str, known: Sequence[str], facts: "Facts") -> str:
     """Return why there is no such command, and what helps."""
     waiting = [os.path.relpath(each, facts.directory) for each in facts.untrusted]
     for path in waiting:

@@ -1,11 +1,14 @@
 """The last line: where, who, with what, how full, how much."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pegboard.display import Span
-from pegboard_plugins.chat.feed import Facts
 from pegboard_plugins.chat.hookspecs import ChatState, StatusItem
 from pegboard_plugins.chat.modes import SpanLine
+
+if TYPE_CHECKING:
+    from pegboard_plugins.shared.frontend import Facts
 
 LEAST_LETTERS, NAME_LETTERS = 8, 32
 """Of a model's name; the end of it says which one it is."""
@@ -13,7 +16,7 @@ BETWEEN = " · "
 
 
 def status_line(
-    facts: Facts, state: ChatState, queued: int, items: Sequence[StatusItem], width: int
+    facts: "Facts", state: ChatState, queued: int, items: Sequence[StatusItem], width: int
 ) -> SpanLine:
     """Fit the facts and the plugins' items into a line; low priorities are left out first."""
     kept = [*_own(facts, state, width), *items, *_rare(facts, queued)]
@@ -22,7 +25,7 @@ def status_line(
     return (Span(BETWEEN.join(each.text for each in kept if each.text), "dim"),)
 
 
-def _own(facts: Facts, state: ChatState, width: int) -> Sequence[StatusItem]:
+def _own(facts: "Facts", state: ChatState, width: int) -> Sequence[StatusItem]:
     """Return the chat's own items; a long name of a model leaves room for the mode."""
     place = facts.directory.name + (f"{BETWEEN}{facts.branch}" if facts.branch else "")
     name = state.model or "no model"
@@ -38,7 +41,7 @@ def _own(facts: Facts, state: ChatState, width: int) -> Sequence[StatusItem]:
     )
 
 
-def _rare(facts: Facts, queued: int) -> Sequence[StatusItem]:
+def _rare(facts: "Facts", queued: int) -> Sequence[StatusItem]:
     """Return the facts that are shown only where they are unusual."""
     sandboxed = facts.sandbox not in ("", "off")
     found = (

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegboard import InvalidInputError, PegboardError
 from pegboard.errors import AbortedError, SessionBusyError
@@ -15,13 +15,16 @@ from pegboard.schema.session import (
     Session,
 )
 from pegboard.unstable import counted, one_line
+from pegboard_plugins.chat.chatoptions import Choices, Order
 from pegboard_plugins.chat.course import Course
-from pegboard_plugins.chat.feed import RESYNC, Choices, Facts, Feed, Order
 from pegboard_plugins.chat.finished import Answered, Called, Finished, Noted, NoteStyle, rows_of
 from pegboard_plugins.chat.rest import IdleWait
 from pegboard_plugins.chat.unsent import is_unsent
-from pegboard_plugins.shared.frontend import missing_files, mode_of
+from pegboard_plugins.shared.frontend import RESYNC, Feed, missing_files, mode_of
 from pegboard_plugins.shared.terminal import Pen
+
+if TYPE_CHECKING:
+    from pegboard_plugins.shared.frontend import Facts
 
 REPLAYED = 20
 """Prompts of a session that are shown when it is resumed."""
@@ -107,7 +110,7 @@ class Talk:
         """Put lines of the chat's own above the footer."""
         self.draw(Noted(text, style))
 
-    def warn_of(self, facts: Facts) -> None:
+    def warn_of(self, facts: "Facts") -> None:
         """Say what is known from the start; events that tell of it again are left out."""
         self.warned = frozenset((*facts.warnings, *facts.known))
         for warning in facts.warnings:
@@ -260,14 +263,7 @@ class Talk:
 
     def order(self, text: str, **facts: Any) -> Order:  # noqa: ANN401 - an order's own fields
         """Return a prompt with the user's choices."""
-        chosen = self.choices
-        return Order(
-            text=text,
-            agent=chosen.agent or None,
-            model=chosen.model or None,
-            variant=chosen.variant or None,
-            **facts,
-        )
+        return Order.of(self.choices, text, **facts)
 
     def send(self, order: Order) -> None:
         """Send it at once: while the session works the model gets it with its next step."""
@@ -300,7 +296,7 @@ class Talk:
         self._unheard += 1
         try:
             await self._tell_mode()
-            await self.feed.prompt(session.id, order)
+            await order.send(self.feed, session.id)
         except PegboardError as error:
             if self._taken.is_set():
                 raise
@@ -348,7 +344,7 @@ class Talk:
 
     async def _shell(self, order: Order) -> None:
         try:
-            await self.feed.shell((await self.session()).id, order.text, order)
+            await self.feed.shell((await self.session()).id, order.prompt)
         except PegboardError as error:
             if not is_unsent(error):
                 raise

@@ -64,13 +64,14 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
     from pegboard import App
     from pegboard.cli import Exit
-    from pegboard.schema.part import TextInput
+    from pegboard.schema.message import Prompt
     from pegboard.unstable import complain
-    from pegboard_plugins.cli.backend import LocalBackend, PromptRequest
+    from pegboard_plugins.cli.message import PromptRequest
     from pegboard_plugins.cli.render import Line, open_screen
     from pegboard_plugins.cli.tally import Tally
     from pegboard_plugins.cli.turn import take_turn
     from pegboard_plugins.cli.views import TextView
+    from pegboard_plugins.shared.frontend import LocalFeed
 
     project = await asyncio.to_thread(make_project, folder)
     screen = open_screen(out, sys.stderr, os.environ)
@@ -80,8 +81,8 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
         session = await app.create_session(title="Demo")
         tally, view = Tally(session.id, is_saved=False), TextView(screen)
         view.begin(tally, project)
-        prompt = PromptRequest(parts=(TextInput(text=PROMPT),), model=model)
-        result = await take_turn(LocalBackend(app), prompt, view, tally)
+        prompt = PromptRequest(prompt=Prompt(PROMPT, model=model))
+        result = await take_turn(LocalFeed(app), prompt, view, tally)
         view.end(result)
     if result.error:
         complain(result.error)

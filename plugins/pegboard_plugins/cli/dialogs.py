@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TextIO, TypeVar
+from typing import TYPE_CHECKING, TextIO, TypeVar
 
 import msgspec
 
@@ -13,9 +13,11 @@ from pegboard.display import escape_controls
 from pegboard.errors import NotFoundError
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard.unstable import exposed
-from pegboard_plugins.cli.backend import Backend
 from pegboard_plugins.cli.render import Line, OutputScreen
 from pegboard_plugins.shared.terminal import HELD_S, permission_lines
+
+if TYPE_CHECKING:
+    from pegboard_plugins.shared.frontend import Feed
 
 QUESTION = "Allow? One of these keys: "
 INSTEAD = "What to do instead: "
@@ -81,8 +83,8 @@ def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
 class Asker:
     """A dialog with the user at the terminal: one request after the other, without a time limit."""
 
-    def __init__(self, backend: Backend, screen: OutputScreen, terminal: TextIO) -> None:
-        self._backend = backend
+    def __init__(self, feed: "Feed", screen: OutputScreen, terminal: TextIO) -> None:
+        self._feed = feed
         self._screen = screen
         self._terminal = terminal
 
@@ -105,9 +107,9 @@ class Asker:
             self._screen.line(line)
         typed = await self._read_reply(once=once)
         if typed.reply == "always":
-            await self._backend.approve(request.id, typed.scope, agent_only=typed.agent_only)
+            await self._feed.approve(request.id, typed.scope, agent_only=typed.agent_only)
         else:
-            await self._backend.reply(request.id, typed.reply, typed.message)
+            await self._feed.reply(request.id, typed.reply, typed.message)
 
     async def _read_reply(self, *, once: bool) -> Typed:
         """Wait for a single key with a meaning, and return its reply."""
@@ -137,10 +139,7 @@ class Asker:
                 self._screen.line(line)
             prompt = SEVERAL_NUMBERS if question.multiple else ONE_NUMBER
             answers.append(await self._read_value(prompt, partial(read_answer, question=question)))
-        if any(answers):
-            await self._backend.answer(request.id, answers)
-        else:
-            await self._backend.reject_question(request.id)
+        await self._feed.answer(request.id, answers if any(answers) else None)
 
     async def _read_value(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
         """Wait for a line with a meaning, and return its value."""

@@ -4,8 +4,8 @@ import os
 import re
 import select
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import BinaryIO
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 import msgspec
@@ -13,6 +13,10 @@ import msgspec
 from pegboard import InvalidInputError
 from pegboard.errors import NotFoundError
 from pegboard.plugins import nearest_names
+from pegboard.schema.message import Prompt, Turn
+
+if TYPE_CHECKING:
+    from pegboard_plugins.shared.frontend import Feed
 
 STDIN = "-"
 TELL_S = 2.0
@@ -91,6 +95,30 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
             raise NotFoundError("command", name, suggestions=meant)
         why = f": {UNTRUSTED}" if untrusted else f"; {AS_TEXT}"
         raise InvalidInputError(f"there is no command /{name}{why}")
+
+
+class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The prompt, and its time limit in seconds.
+
+    `command` is the slash command whose arguments the prompt's text is, and `is_typed` whether a
+    user has typed all of them. `mentions` are the user's own words in any other prompt.
+    `resumes`: an interrupted answer goes on instead.
+    """
+
+    prompt: Prompt
+    command: str | None = None
+    is_typed: bool = False
+    mentions: str = ""
+    limit_s: float | None = None
+    resumes: bool = False
+
+    def sent(self, feed: "Feed", session_id: str) -> Coroutine[Any, Any, Turn]:
+        """Send it, and return the last answer."""
+        if self.resumes:
+            return feed.resume(session_id)
+        if self.command is None:
+            return feed.prompt(session_id, self.prompt, mentions=self.mentions)
+        return feed.run_command(session_id, self.command, self.prompt, typed=self.is_typed)
 
 
 class MessageCommand(click.Command):

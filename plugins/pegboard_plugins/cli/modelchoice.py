@@ -1,41 +1,44 @@
 """The choice of a prompt's model if none is set, and the check of a variant."""
 
 from collections.abc import Callable
-
-from msgspec.structs import replace
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pegboard import InvalidInputError
+from pegboard.errors import ModelNotFoundError
 from pegboard.plugins import nearest_names
+from pegboard.schema.message import Prompt
 from pegboard.schema.session import Session
-from pegboard_plugins.cli.backend import Backend, PromptRequest
 from pegboard_plugins.cli.firstrun import DEMO, first_lines
 from pegboard_plugins.cli.picking import can_pick, pick
 from pegboard_plugins.cli.render import Line
 from pegboard_plugins.shared.frontend import newest_first
 
+if TYPE_CHECKING:
+    from pegboard_plugins.cli.message import PromptRequest
+    from pegboard_plugins.shared.frontend import Feed
+
 
 async def with_model(
-    backend: Backend, prompt: PromptRequest, session: Session | None, note: Callable[[Line], None]
-) -> PromptRequest:
+    feed: "Feed", request: "PromptRequest", session: Session | None, note: Callable[[Line], None]
+) -> Prompt:
     """Return the prompt with the chosen model; unchanged if it names one or there is none.
 
     If there are only the demonstration's models, `note` gets the page of the first run.
 
     :raises click.Abort: when the user leaves.
     """
-    command = (await backend.commands()).get(prompt.command.name) if prompt.command else None
-    chosen = (command and command.model) or prompt.model
-    agent = (command and command.agent) or prompt.agent
-    if await backend.model_id(chosen or prompt.model, agent or prompt.agent, session):
+    prompt = request.prompt
+    if await _model_name(feed, request, session):
         return prompt
     models = {
         f"{each.provider_id}/{each.id}": each.name if each.name != each.id else ""
-        for each in await backend.models()
+        for each in await feed.models()
         if each.capabilities.toolcall
     }
     models.pop(DEMO, None)
     if not models:
-        for line in first_lines(await backend.list_sources()):
+        for line in first_lines(await feed.model_sources()):
             note(line)
     if not models or not can_pick():
         return prompt
@@ -44,16 +47,36 @@ async def with_model(
     return replace(prompt, model=model)
 
 
+async def _model_name(feed: "Feed", request: "PromptRequest", session: Session | None) -> str:
+    """Return the model that answers, as `provider/model`; "" if none is chosen.
+
+    It is the command's, the prompt's, the agent's, the session's last, or the default.
+    """
+    found = (each for each in await feed.commands() if each.name == request.command)
+    command = next(found, None)
+    if model := (command and command.model) or request.prompt.model:
+        return model
+    named = (command and command.agent) or request.prompt.agent or (session and session.agent)
+    named = named or feed.facts.agent
+    choices = [each.model for each in await feed.agents() if each.name == named and each.model]
+    if choices:
+        return f"{choices[0].provider_id}/{choices[0].model_id}"
+    if session is not None and session.model is not None:
+        return f"{session.model.provider_id}/{session.model.id}"
+    return feed.facts.model
+
+
 async def check_variant(
-    backend: Backend, variant: str, prompt: PromptRequest, session: Session | None
+    feed: "Feed", variant: str, request: "PromptRequest", session: Session | None
 ) -> None:
     """Check that the model has the variant.
 
     :raises InvalidInputError: with the nearest ones, where it has not.
     """
-    command = (await backend.commands())[prompt.command.name] if prompt.command else None
-    chosen = (command and command.model) or prompt.model
-    model = await backend.model(chosen, (command and command.agent) or prompt.agent, session)
+    name = await _model_name(feed, request, session)
+    model = await feed.require_model(name)
+    if model is None:
+        raise ModelNotFoundError(name)
     if variant in model.variants:
         return
     name = f"{model.provider_id}/{model.id}"

@@ -1,13 +1,17 @@
 """The session that a run goes on with or copies."""
 
+from typing import TYPE_CHECKING
+
 from pegboard import InvalidInputError
 from pegboard.schema.session import Session
-from pegboard_plugins.cli.backend import Backend
 from pegboard_plugins.cli.runoptions import Options
 from pegboard_plugins.shared.frontend import require_folder
 
+if TYPE_CHECKING:
+    from pegboard_plugins.shared.frontend import Feed
 
-async def old_session(backend: Backend, options: Options) -> Session:
+
+async def old_session(feed: "Feed", options: Options) -> Session:
     """Return the session that `run` goes on with or copies.
 
     A server runs each session in the session's own folder.
@@ -16,7 +20,7 @@ async def old_session(backend: Backend, options: Options) -> Session:
     :raises InvalidInputError: when there is none to continue, or it works in another folder.
     """
     named = options.session_id
-    found = await (backend.session(named) if named else backend.newest())
+    found = await (feed.session(named) if named else feed.newest())
     if found is None:
         raise InvalidInputError("there is no session to continue in this project")
     if not options.forked and options.attach is None:

@@ -74,15 +74,20 @@ async def _faults(
 
     from pegboard import App
     from pegboard.unstable import PegboardDeprecationWarning
-    from pegboard_plugins.cli.backend import surroundings
     from pegboard_plugins.cli.skippedtools import skipped_tool_files
+    from pegboard_plugins.shared.frontend import surroundings, untrusted_warnings
 
     with warnings.catch_warnings(record=True) as old:
         warnings.simplefilter("always", PegboardDeprecationWarning)
         async with App.open(directory) as app:
             known = [*_doubled(app), *_empty(app), *_tools(app)]
             folders = (app.workspace.worktree, app.workspace.directory)
-            around = (*surroundings(app), *skipped_tool_files(folders), *_heavy(app))
+            around = (
+                *untrusted_warnings(app),
+                *surroundings(app),
+                *skipped_tool_files(folders),
+                *_heavy(app),
+            )
     costs = await asyncio.to_thread(import_costs, sorted(set(_imported(app))))
     faults = [
         *(PluginFault(each.kind, each.plugin, each.text) for each in app.plugins.problems),

@@ -4,9 +4,9 @@ import asyncio
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, aclosing, asynccontextmanager, contextmanager
 from datetime import UTC, datetime
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 import msgspec
@@ -17,20 +17,22 @@ from pegboard.app import UserFolders
 from pegboard.cli import Exit, run_async
 from pegboard.errors import ModelNotFoundError, NotFoundError, ServerError
 from pegboard.plugins import nearest_names, shield
-from pegboard.schema.config import Command
 from pegboard.schema.event import Event, PluginFailed
 from pegboard.schema.message import Prompt
 from pegboard.schema.part import FileInput, PartInput
 from pegboard.schema.session import Session
 from pegboard.unstable import complain, exit_of, fault_of
-from pegboard_plugins.cli.backend import Backend, LocalBackend, PromptRequest, SlashCall
-from pegboard_plugins.cli.message import Message, MessageCommand, read_stdin
+from pegboard_plugins.cli.message import Message, MessageCommand, PromptRequest, read_stdin
 from pegboard_plugins.cli.render import OutputScreen, open_screen
 from pegboard_plugins.cli.runoptions import Options, read_options, run_options
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.turn import Ask, Refuser, take_turn
 from pegboard_plugins.cli.views import RunResult, TextView, View
 from pegboard_plugins.shared import terminal
+from pegboard_plugins.shared.frontend import LocalFeed
+
+if TYPE_CHECKING:
+    from pegboard_plugins.shared.frontend import Facts, Feed
 
 AUTO = "auto: everything that would be asked is allowed; denied calls stay denied\n"
 
@@ -118,27 +120,27 @@ async def _prompted(options: Options, view: View, screen: OutputScreen) -> RunRe
     asks = asks and not pegboard.unstable.within_tool()
     options = msgspec.structs.replace(options, asks=asks)
     told: list[PluginFailed] = []
-    backend: Backend | None = None
+    feed: Feed | None = None
     try:
-        async with _placed(options, view) as placed, _opened(placed, asks=asks) as backend:
+        async with _placed(options, view) as placed, _opened(placed, asks=asks) as feed:
             if asks:
                 from pegboard_plugins.cli.dialogs import Asker
 
-                ask: Ask = Asker(backend, screen, sys.stdin).ask
+                ask: Ask = Asker(feed, screen, sys.stdin).ask
             else:
-                ask = _without_terminal(backend, placed, view)
-            return await _turn(backend, placed, parts, view, ask, told)
+                ask = _without_terminal(feed, placed, view)
+            return await _turn(feed, placed, parts, view, ask, told)
     finally:
-        for failure in backend.failures if backend is not None else ():
+        for failure in feed.failures if feed is not None else ():
             if failure not in told:
                 told.append(failure)
                 view.show(Event(properties=failure))
 
 
-def _without_terminal(backend: Backend, options: Options, view: View) -> Ask:
+def _without_terminal(feed: "Feed", options: Options, view: View) -> Ask:
     """Return the responder where no terminal is: another client of the server, or a refusal."""
     wait_s = options.wait_s if options.attach else 0
-    return Refuser(backend, wait_s=wait_s, tell=view.warn).refuse
+    return Refuser(feed, wait_s=wait_s, tell=view.warn).refuse
 
 
 @asynccontextmanager
@@ -160,48 +162,53 @@ async def _placed(options: Options, view: View) -> AsyncIterator[Options]:
 
 
 async def _turn(  # noqa: PLR0913, PLR0917 - what a prompt needs
-    backend: Backend,
+    feed: "Feed",
     options: Options,
     parts: Sequence[PartInput],
     view: View,
     ask: Ask,
     told: list[PluginFailed],
 ) -> RunResult:
-    told += backend.failures
-    for warning in await _warnings(backend, options):
+    told += feed.failures
+    facts = feed.facts
+    for warning in await _warnings(facts, options):
         view.warn(warning)
-    prompt = await _prompt(backend, options, parts)
-    if "@" in prompt.typed and options.attach is None:
+    request = await _request(feed, options, parts)
+    if "@" in request.mentions and options.attach is None:
         from pegboard_plugins.shared.frontend import missing_files  # few prompts mention a file
 
-        for warning in await asyncio.to_thread(missing_files, prompt.typed, options.directory):
+        for warning in await asyncio.to_thread(missing_files, request.mentions, options.directory):
             view.warn(warning)
     found = None
     if options.session_id or options.continued or options.resumes:
         from pegboard_plugins.cli.oldsession import old_session  # most runs begin one
 
-        found = await old_session(backend, options)
+        found = await old_session(feed, options)
     if options.model is None and options.style == "text" and not options.resumes:
         from pegboard_plugins.cli.modelchoice import with_model  # most runs have a model
 
-        prompt = await with_model(backend, prompt, found, view.note)
-    session = await _session(backend, options, prompt, found)
+        prompt = await with_model(feed, request, found, view.note)
+        request = msgspec.structs.replace(request, prompt=prompt)
+    session = await _session(feed, options, request, found)
     if options.mode or options.asks:
         from pegboard_plugins.cli.permissionmode import take_mode  # scripts have no mode
 
-        await take_mode(backend, session, chosen=options.mode)
+        await take_mode(feed, session, chosen=options.mode)
     try:
-        return await _answered(backend, options, session, prompt, view, ask, told)
+        result = await _answered(feed, options, session, request, view, ask, told)
+        if facts.server:  # of which calls tell how they were enclosed
+            return result
+        return msgspec.structs.replace(result, sandbox=facts.sandbox, hosts=facts.hosts)
     finally:
         if options.unsaved:
-            await shield(backend.delete(session.id))
+            await shield(feed.delete(session.id))
 
 
 async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
-    backend: Backend,
+    feed: "Feed",
     options: Options,
     session: Session,
-    prompt: PromptRequest,
+    request: PromptRequest,
     view: View,
     ask: Ask,
     told: list[PluginFailed],
@@ -209,34 +216,31 @@ async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
     tally = Tally(session.id, told, is_saved=not options.unsaved)
     view.begin(tally, options.directory)
     try:
-        result = await take_turn(backend, prompt, view, tally, ask)
-        if prompt.resumes and not tally.is_answered:
+        result = await take_turn(feed, request, view, tally, ask)
+        if request.resumes and not tally.is_answered:
             view.warn(f"no answer of session {session.id} was interrupted: there is nothing to do")
-        return msgspec.structs.replace(result, sandbox=backend.sandbox, hosts=backend.hosts)
     except (ModelNotFoundError, NotFoundError, ServerError) as error:
         from pegboard_plugins.cli.unsent import kept_in  # few prompts fail
 
-        kept = "" if options.unsaved else await kept_in(session.id, backend, options.attach, error)
-        return RunResult(
-            exit=exit_of(error.exit_code),
-            error=f"{error}{kept}",
-            sandbox=backend.sandbox,
-            hosts=backend.hosts,
-        )
+        kept = "" if options.unsaved else await kept_in(session.id, feed, options.attach, error)
+        code = exit_of(error.exit_code)
+        result = RunResult(exit=code, error=f"{error}{kept}", sandbox=tally.sandbox)
+    return result
 
 
 @asynccontextmanager
-async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
+async def _opened(options: Options, *, asks: bool) -> AsyncIterator["Feed"]:
     """Open the server to attach to, or an App of this process; `asks`: a user can answer."""
     if options.attach is not None:
         try:
-            from pegboard_plugins.cli.attached import attached
+            from pegboard_plugins.shared.frontend import attach
         except ModuleNotFoundError as error:
             way = "install the client: pip install 'pegboard[client]'"
             raise InvalidInputError(f"--attach needs {error.name}; {way}") from error
 
-        async with attached(options.attach, options.directory, options.password) as backend:
-            yield backend
+        place = options.attach, options.directory, options.password
+        async with aclosing(await attach(*place)) as remote:
+            yield remote
         return
     from pegboard import App, AppOptions
     from pegboard.display import escape_controls
@@ -259,7 +263,7 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator[Backend]:
                 sys.stderr.write(AUTO)
             if app.enclosure is not None:
                 sys.stderr.write(f"sandbox: {app.enclosure.described}\n")
-            yield LocalBackend(app)
+            yield LocalFeed(app)
 
 
 def _environment(options: Options, leaving: ExitStack) -> Mapping[str, str] | None:
@@ -307,20 +311,20 @@ def _config(options: Options) -> dict[str, object]:
     return said
 
 
-async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
+async def _warnings(facts: "Facts", options: Options) -> Sequence[str]:
     """Return the warnings: for a program all, for a user those that are new today.
 
     Code and documents that do not count are named at every run, the code on one line.
     """
-    if options.style == "json" or not (warnings := backend.warnings):
-        return backend.warnings
+    others = [each for each in facts.warnings if each not in facts.left_out]
+    if options.style == "json" or not facts.warnings:
+        return (*(facts.known or facts.left_out), *others)
     from pegboard_plugins.cli.warnings import LINES, shortened, unread  # as most have none
 
-    missing = backend.left_out
-    always = (*missing.lines, *backend.unseen)
+    always = (*facts.left_out, *facts.unseen)
     fresh = await asyncio.to_thread(
         unread,
-        [text for text in warnings if text not in (*always, *missing.details)],
+        [text for text in others if text not in facts.unseen],
         project_id=str(options.directory.absolute()),
         state=UserFolders.of(os.environ).state,
         today=datetime.now(UTC).astimezone().date(),
@@ -328,37 +332,39 @@ async def _warnings(backend: Backend, options: Options) -> Sequence[str]:
     return (*always, *shortened(fresh, lines=max(1, LINES - len(always))))
 
 
-async def _prompt(backend: Backend, options: Options, parts: Sequence[PartInput]) -> PromptRequest:
+async def _request(feed: "Feed", options: Options, parts: Sequence[PartInput]) -> PromptRequest:
     """Return the message as a prompt, or as the slash command that it is.
 
     :raises NotFoundError: for a command or a tool that is none.
     """
     if options.resumes:
-        return PromptRequest(parts=(), limit_s=options.limit_s, resumes=True)
+        return PromptRequest(prompt=Prompt(), limit_s=options.limit_s, resumes=True)
     message = options.message
-    known = await backend.commands()
+    known = [command.name for command in await feed.commands()]
     if options.command is not None:
         found: tuple[str, str] | None = (_known(options.command, known), message.whole)
     else:
-        found = message.command(known, untrusted=backend.untrusted)
-    command = None
-    if found is not None:
-        name, arguments = found
-        command = SlashCall(name=name, arguments=arguments, is_typed=message.is_typed)
-    return PromptRequest(
-        parts=parts,
-        typed=message.typed,
-        command=command,
+        found = message.command(known, untrusted=bool(feed.facts.untrusted))
+    command, arguments = found or (None, "")
+    prompt = Prompt(
+        arguments,
+        parts=[part for part in parts if command is None or isinstance(part, FileInput)],
         agent=options.agent,
         model=options.model,
         variant=options.variant,
-        tools=await _switches(backend, options, command),
+        tools=await _switches(feed, options, command),
+        output=options.schema,
+    )
+    return PromptRequest(
+        prompt=prompt,
+        command=command,
+        is_typed=message.is_typed,
+        mentions=message.typed,
         limit_s=options.limit_s,
-        schema=options.schema,
     )
 
 
-def _known(name: str, commands: Mapping[str, Command]) -> str:
+def _known(name: str, commands: Sequence[str]) -> str:
     bare = name.removeprefix("/")
     if bare not in commands:
         if near := nearest_names(bare, commands):
@@ -368,9 +374,7 @@ def _known(name: str, commands: Mapping[str, Command]) -> str:
     return bare
 
 
-async def _switches(
-    backend: Backend, options: Options, command: SlashCall | None
-) -> Mapping[str, bool]:
+async def _switches(feed: "Feed", options: Options, command: str | None) -> Mapping[str, bool]:
     if not options.tools:
         return {}
     from pegboard_plugins.cli.chosentools import switches
@@ -378,17 +382,17 @@ async def _switches(
     if command is not None and options.attach is not None:
         text = "--tools: a server takes it with a message, not with a command; use only one of them"
         raise InvalidInputError(text)
-    return switches(options.tools, await backend.tools())
+    return switches(options.tools, await feed.tools())
 
 
 async def _session(
-    backend: Backend, options: Options, prompt: PromptRequest, found: Session | None
+    feed: "Feed", options: Options, request: PromptRequest, found: Session | None
 ) -> Session:
     """Return the session to continue, its copy, or a new one; check the prompt first."""
     if options.variant is not None:
         from pegboard_plugins.cli.modelchoice import check_variant  # most runs name none
 
-        await check_variant(backend, options.variant, prompt, found)
+        await check_variant(feed, options.variant, request, found)
     if found is None:
-        return await backend.create(title=options.title, agent=options.agent)
-    return await backend.fork(found.id) if options.forked else found
+        return await feed.create(title=options.title, agent=options.agent)
+    return await feed.fork(found.id) if options.forked else found

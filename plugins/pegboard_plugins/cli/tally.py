@@ -14,7 +14,7 @@ from pegboard.schema.event import (
     SessionUpdated,
 )
 from pegboard.schema.message import AssistantMessage, BudgetFailure, Failure
-from pegboard.schema.part import Completed, Failed, ToolPart
+from pegboard.schema.part import Completed, Failed, Pending, ToolPart
 from pegboard.schema.session import CacheTokens, Tokens
 from pegboard_plugins.shared.terminal import denial_of, sum_costs
 
@@ -38,6 +38,8 @@ class Tally:
         self._answers: dict[str, AssistantMessage] = {}
         self._calls: dict[str, dict[str, dict[str, ToolPart]]] = {}
         self.failure: Failure | None = None
+        self.sandbox = ""
+        """How tightly the processes of a call were enclosed, as far as calls have told."""
         self._plugins_failed = [] if plugins_failed is None else plugins_failed
 
     def note(self, event: Event) -> None:
@@ -48,8 +50,10 @@ class Tally:
                     self._depths[info.id] = self._depths[info.parent_id] + 1
             case MessageUpdated(info=AssistantMessage() as info):
                 self._answers[info.id] = info
-            case PartUpdated(part=ToolPart() as part) if part.session_id in self._depths:
-                self._note_call(part)
+            case PartUpdated(part=ToolPart() as part):
+                self._note_sandbox(part)
+                if part.session_id in self._depths:
+                    self._note_call(part)
             case SessionFailed(session_id=self.session_id, error=error):
                 self.failure = error
             case PluginFailed() as failed:
@@ -108,6 +112,10 @@ class Tally:
     def _note_call(self, part: ToolPart) -> None:
         answers = self._calls.setdefault(part.session_id, {})
         answers.setdefault(part.message_id, {})[part.id] = part
+
+    def _note_sandbox(self, part: ToolPart) -> None:
+        facts = None if isinstance(part.state, Pending) else part.state.metadata
+        self.sandbox = str((facts or {}).get("sandbox") or self.sandbox)
 
     def _ours(self) -> tuple[AssistantMessage, ...]:
         answers = self._answers.values()

@@ -266,12 +266,12 @@ async def _ask_user(app: "App") -> None:
     from os import environ
 
     from pegboard.schema.event import PermissionAsked, QuestionAsked
-    from pegboard_plugins.cli.backend import LocalBackend
     from pegboard_plugins.cli.dialogs import Asker
     from pegboard_plugins.cli.render import open_screen
+    from pegboard_plugins.shared.frontend import LocalFeed
 
     screen = open_screen(sys.stderr, sys.stderr, environ)
-    asker = Asker(LocalBackend(app), screen, sys.stdin)
+    asker = Asker(LocalFeed(app), screen, sys.stdin)
     async with app.subscribe() as events:
         async for event in events:
             if isinstance(asked := event.properties, PermissionAsked | QuestionAsked):

@@ -7,13 +7,13 @@ import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import UNSET
 
 from pegboard.app import Subscription
 from pegboard.cli import Exit
-from pegboard.errors import AbortedError, NotFoundError
+from pegboard.errors import AbortedError, NotFoundError, ServerError, TimeLimitError
 from pegboard.schema.event import (
     Event,
     PartUpdated,
@@ -27,11 +27,15 @@ from pegboard.schema.message import AssistantMessage, Turn
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import PermissionRequest, QuestionRequest
 from pegboard.unstable import complain
-from pegboard_plugins.cli.backend import Backend, PromptRequest
+from pegboard_plugins.cli.message import PromptRequest
 from pegboard_plugins.cli.render import failure_text
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.views import RunResult, SettledTexts, View
 from pegboard_plugins.shared.terminal import CUT, exit_of_answer, on_hangup
+
+if TYPE_CHECKING:
+    from pegboard_plugins.cli.catchup import CatchUp
+    from pegboard_plugins.shared.frontend import Feed
 
 QUIET_S = 0.4
 """After so many seconds without an event a user wants to see that something goes on."""
@@ -41,6 +45,9 @@ END_LIMIT_S = 8.0
 
 DEAF_LIMIT_S = 4.0
 """How long the event loop may take to hear of a signal; a plugin may hold it for ever."""
+
+ABORT_AGAIN_AFTER_S = (0.2, 0.5, 1.0, 2.0, 4.0)
+"""How long a turn at a server may take to stop, each time that it is told to."""
 
 _SHOW_CURSOR = "\x1b[?25h"
 _STOPPED = {
@@ -54,8 +61,8 @@ Ask = Callable[[PermissionRequest | QuestionRequest], Coroutine[None, None, None
 class Stop:
     """Ends a turn early, for one reason: the first that comes."""
 
-    def __init__(self, backend: Backend, session_id: str) -> None:
-        self._backend = backend
+    def __init__(self, feed: "Feed", session_id: str) -> None:
+        self._feed = feed
         self._session_id = session_id
         self._stopping: asyncio.Task[None] | None = None
         self.prompting: asyncio.Task[Turn] | None = None
@@ -72,8 +79,16 @@ class Stop:
         self._stopping = asyncio.create_task(self._abort())
 
     async def _abort(self) -> None:
-        if not await self._backend.abort(self._session_id) and self.prompting:
-            self.prompting.cancel()
+        """Stop the session, at a server several times: the first may come before its prompt."""
+        assert self.prompting is not None
+        pauses = ABORT_AGAIN_AFTER_S if self._feed.facts.server else (None,)
+        with suppress(ServerError, TimeLimitError):
+            for pause_s in pauses:
+                if not await self._feed.abort(self._session_id):
+                    break
+                if (await asyncio.wait({self.prompting}, timeout=pause_s))[0]:
+                    return
+        self.prompting.cancel()
 
     async def done(self) -> None:
         """Wait until the turn has stopped, if a stop was requested."""
@@ -115,7 +130,7 @@ def _leave_at_once(code: Exit = Exit.INTERRUPTED) -> NoReturn:
 
 
 async def take_turn(
-    backend: Backend, prompt: PromptRequest, view: View, tally: Tally, ask: Ask | None = None
+    feed: "Feed", request: PromptRequest, view: View, tally: Tally, ask: Ask | None = None
 ) -> RunResult:
     """Return how the prompt ended.
 
@@ -123,32 +138,44 @@ async def take_turn(
 
     :raises PegboardError: when the prompt could not be run at all.
     """
-    stop = Stop(backend, tally.session_id)
-    subscription = backend.subscribe()
-    prompting = asyncio.create_task(backend.prompt(tally.session_id, prompt))
+    stop = Stop(feed, tally.session_id)
+    catching = await _catching(feed, tally.session_id)
+    subscription = feed.subscribe()
+    prompting = asyncio.create_task(request.sent(feed, tally.session_id))
     stop.prompting = prompting
-    replies, answers = Replies(), backend.subscribe()
+    replies, answers = Replies(), feed.subscribe()
     hearing = asyncio.create_task(replies.hear(answers))
     asking = _Asking(ask, prompting, replies) if ask else None
-    drawing = _Drawing(backend, view)
-    watching = asyncio.create_task(_watch(subscription, drawing, tally, asking))
-    with _stop_on(stop, prompt.limit_s):
+    drawing = _Drawing(feed, view)
+    watching = asyncio.create_task(_watch(subscription, drawing, tally, asking, catching))
+    with _stop_on(stop, request.limit_s):
         try:
             await asyncio.wait({prompting, watching}, return_when=asyncio.FIRST_COMPLETED)
             if not prompting.done():
-                await backend.abort(tally.session_id)
+                await feed.abort(tally.session_id)
             subscription.close()
             await watching
             turn = await prompting
         except (asyncio.CancelledError, AbortedError):
             if stop.reason is None:
                 raise
-            return RunResult(exit=stop.reason, error=_stopped(stop.reason, tally))
+            error = _stopped(stop.reason, tally)
+            return RunResult(exit=stop.reason, error=error, sandbox=tally.sandbox)
         finally:
             answers.close()
             await _end(prompting, watching, hearing)
             await stop.done()
     return _result(turn, tally, stop.reason)
+
+
+async def _catching(feed: "Feed", session_id: str) -> "CatchUp | None":
+    """Return what fills gaps between events, which only those of a server have."""
+    if not feed.facts.server:
+        return None
+    from pegboard_plugins.cli.catchup import CatchUp
+
+    turns = await feed.turns(session_id, limit=1)
+    return CatchUp(feed, session_id, turns[-1].info.id if turns else "")
 
 
 class Replies:
@@ -192,8 +219,8 @@ class Refuser:
     Other clients of a server have `wait_s` seconds to answer, until once none of them has.
     """
 
-    def __init__(self, backend: Backend, *, wait_s: float, tell: Callable[[str], None]) -> None:
-        self._backend = backend
+    def __init__(self, feed: "Feed", *, wait_s: float, tell: Callable[[str], None]) -> None:
+        self._feed = feed
         self._wait_s = wait_s
         self._tell = tell
 
@@ -207,9 +234,9 @@ class Refuser:
             self._wait_s = 0
         with suppress(NotFoundError):
             if isinstance(request, PermissionRequest):
-                await self._backend.leave_unattended(request.id)
+                await self._feed.leave_unattended(request.id)
             else:
-                await self._backend.reject_question(request.id)
+                await self._feed.answer(request.id, None)
 
 
 def _waiting(request: PermissionRequest | QuestionRequest, wait_s: float) -> str:
@@ -244,8 +271,8 @@ class _Asking:
 class _Drawing:
     """Shows events, each call that has ended by its block."""
 
-    def __init__(self, backend: Backend, view: View) -> None:
-        self._backend = backend
+    def __init__(self, feed: "Feed", view: View) -> None:
+        self._feed = feed
         self.view = view
 
     async def show(self, event: Event) -> None:
@@ -253,7 +280,7 @@ class _Drawing:
         match event.properties:
             case PartUpdated(part=ToolPart(state=Completed() | Failed()) as part):
                 if self.view.width:
-                    block = await self._backend.block(part, self.view.width)
+                    block = await self._feed.block(part, self.view.width)
                     self.view.take_block(part.id, block)
             case _:
                 pass
@@ -261,7 +288,11 @@ class _Drawing:
 
 
 async def _watch(
-    subscription: Subscription, drawing: _Drawing, tally: Tally, asking: _Asking | None
+    subscription: Subscription,
+    drawing: _Drawing,
+    tally: Tally,
+    asking: _Asking | None,
+    catching: "CatchUp | None",
 ) -> None:
     """Show all events until the subscription is closed; the view hears of every silence."""
     texts = SettledTexts()
@@ -276,6 +307,8 @@ async def _watch(
             for event in texts.rest():
                 await drawing.show(event)
             return
+        if catching is not None:
+            events = tuple([event async for event in catching.complete(events)])
         for event in events:
             tally.note(event)
             for each in (event,) if drawing.view.is_live else texts.settle(event):
@@ -330,7 +363,9 @@ def _result(turn: Turn, tally: Tally, stopped: Exit | None) -> RunResult:
     text = "\n".join(turn.own_texts)
     value = turn.info.structured if isinstance(turn.info, AssistantMessage) else UNSET
     error = _error(turn, tally, exit_code)
-    return RunResult(exit=exit_code, text=text, error=error, structured=value)
+    return RunResult(
+        exit=exit_code, text=text, error=error, sandbox=tally.sandbox, structured=value
+    )
 
 
 def _error(turn: Turn, tally: Tally, exit_code: Exit) -> str:

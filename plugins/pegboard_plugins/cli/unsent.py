@@ -1,15 +1,17 @@
 """Prompts that are stored and were not sent."""
 
+from typing import TYPE_CHECKING
+
 from pegboard import PegboardError
 from pegboard.errors import ServerUnreachableError
-from pegboard_plugins.cli.backend import Backend
+
+if TYPE_CHECKING:
+    from pegboard_plugins.shared.frontend import Feed
 
 
-async def kept_in(
-    session_id: str, backend: Backend, attach: str | None, error: PegboardError
-) -> str:
+async def kept_in(session_id: str, feed: "Feed", attach: str | None, error: PegboardError) -> str:
     """Return where the prompt is, if it was stored before its model or agent was not found."""
-    if isinstance(error, ServerUnreachableError) or not await backend.is_begun(session_id):
+    if isinstance(error, ServerUnreachableError) or not await feed.turns(session_id, limit=1):
         return ""
     place = f"--attach {attach} " if attach else ""
     text = str(error)  # all that a server's error has

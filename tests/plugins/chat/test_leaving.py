@@ -38,7 +38,7 @@ def register_slash():
 """
 BROKEN_FEED = """
 from pegboard.cli.main import main
-from pegboard_plugins.chat.local import LocalFeed
+from pegboard_plugins.shared.frontend import LocalFeed
 
 
 async def block(*_):

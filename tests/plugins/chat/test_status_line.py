@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from pegboard.display import plain_line
-from pegboard_plugins.chat.feed import Facts
 from pegboard_plugins.chat.hookspecs import ChatState
 from pegboard_plugins.chat.statusline import status_line
+from pegboard_plugins.shared.frontend import Facts
 
 MODEL = "provider/a-model-with-a-name-that-is-far-too-long-2026"
 

@@ -89,7 +89,7 @@ def served(
     work = root / "work"
     if not work.exists():
         make_project(work)
-    full = {**environment(), **_environment(root, model_port), **(env or {})}
+    full = {**environment(), **own_environment(root, model_port), **(env or {})}
     command = [program, "-C", str(work), "serve", "--port=0", *options]
     log = (root / "server.log").open("a")
     process = start(command, cwd=Path.cwd(), env=full, stdout=PIPE, stderr=log)
@@ -150,7 +150,8 @@ def _address(process: "Fork | subprocess.Popen[bytes]") -> str:
     raise AssertionError("the server did not start; its log is beside the project")
 
 
-def _environment(root: Path, model_port: int) -> dict[str, str]:
+def own_environment(root: Path, model_port: int) -> dict[str, str]:
+    """The variables of a user whose folders are in `root`, and whose model is at this port."""
     known = {"name": "Fake Model", "limit": {"context": 128000, "output": 8192}}
     fake = {
         "npm": "@ai-sdk/openai-compatible",

@@ -86,6 +86,7 @@ __getattr__, __dir__ = late_names(
             "Explanation",
             "explain",
         ),
+        "pegboard_plugins.shared.frontend.feed": ("RESYNC", "Feed"),
         "pegboard_plugins.shared.frontend.foldtrace": (
             "TraceStep",
             "begin_trace",
@@ -113,6 +114,7 @@ __getattr__, __dir__ = late_names(
             "left_out",
             "untrusted_warnings",
         ),
+        "pegboard_plugins.shared.frontend.localfeed": ("LocalFeed",),
         "pegboard_plugins.shared.frontend.marking": (
             "as_source",
             "disarmed",
@@ -122,6 +124,12 @@ __getattr__, __dir__ = late_names(
             "mentioned",
             "missing_files",
         ),
+        "pegboard_plugins.shared.frontend.namedsession": (
+            "LISTED",
+            "named_session",
+            "newest_session",
+        ),
+        "pegboard_plugins.shared.frontend.modelsources": ("model_sources",),
         "pegboard_plugins.shared.frontend.modelorder": ("newest_first",),
         "pegboard_plugins.shared.frontend.permissionmodes": (
             "ASK",
@@ -135,12 +143,16 @@ __getattr__, __dir__ = late_names(
             "with_mode",
         ),
         "pegboard_plugins.shared.frontend.projectfolder": (
+            "Facts",
             "branch",
+            "facts_of",
             "running_settings",
             "follow_folder",
             "settings_warnings",
+            "surroundings",
             "unseen_warnings",
         ),
+        "pegboard_plugins.shared.frontend.remotefeed": ("RemoteFeed", "attach"),
         "pegboard_plugins.shared.frontend.reverting": (
             "Reverted",
             "copies_of",

@@ -1,17 +1,20 @@
-"""The warnings about a project's folder: misplaced code, git's programs, and the branch.
+"""The facts of a project's folder: its branch, and warnings such as of misplaced code.
 
 Pegboard's own calls of git do not look at a repository's configuration; a `git status` in a shell
 does.
 """
 
 import hashlib
+import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from pegboard import App, Workspace
+from pegboard.app import UserFolders
 from pegboard.unstable import imports_pegboard, read_bounded, way_down
 
 _FOLDER = ".pegboard"
@@ -20,6 +23,58 @@ _LINE_BYTES = 8192
 _LOOKED_AT = 50
 """Of a folder that may be misspelt so many files are read."""
 _PACKAGE = "__init__.py"
+_NO_CODE: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]] = (), (), ()
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of the project for a front end."""
+
+    directory: Path
+    branch: str = ""
+    model: str = ""
+    agent: str = "build"
+    sandbox: str = ""
+    hosts: tuple[str, ...] = ()
+    """The hosts that tools reach, where there is a list of them and it is known."""
+    untrusted: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+    """A line for the documents that agents wrote and the user has not accepted."""
+    left_out: tuple[str, ...] = ()
+    """A line for the code that does not run."""
+    warnings: tuple[str, ...] = ()
+    """All warnings, those two lines included."""
+    known: tuple[str, ...] = ()
+    """The messages that the line for the code stands for."""
+    server: str = ""
+    keys: Mapping[str, tuple[str, ...]] = {}
+    """The environment's variables that each provider reads a key from."""
+    options: Mapping[str, Any] = {}
+    """What the user's configuration says under `plugins.chat.options`."""
+
+
+def facts_of(app: App, note: str = "") -> Facts:
+    """Return the facts of the App's project; `note` is one more warning, if there is one."""
+    lines, details, others = _NO_CODE
+    if app.untrusted or app.plugins.problems or app.failures:
+        from pegboard_plugins.shared.frontend import left_out  # most projects have none
+
+        lines, details, others = left_out(app)
+    chat = app.config.plugins.get("chat")
+    return Facts(
+        directory=app.workspace.directory,
+        branch=branch(app.workspace) or "",
+        model=app.config.model or "",
+        agent=app.default_agent().name,
+        sandbox=app.config.sandbox,
+        hosts=app.enclosure.hosts if app.enclosure else (),
+        untrusted=tuple(map(str, app.untrusted)),
+        unseen=unseen_warnings(app),
+        left_out=lines,
+        warnings=(*filter(None, [note]), *lines, *surroundings(app), *others),
+        known=details,
+        keys={name: tuple(each.env) for name, each in app.providers.items()},
+        options=chat.options if chat else {},
+    )
 
 
 async def follow_folder(app: App) -> str:
@@ -56,6 +111,17 @@ def _known(file: Path) -> dict[str, str]:
         return msgspec.json.decode(content, type=dict[str, str])
     except (ValueError, msgspec.MsgspecError):
         return {}
+
+
+def surroundings(app: App) -> tuple[str, ...]:
+    """Return the warnings about database, stored keys and settings."""
+    damage, keys = None, UserFolders.of(os.environ).keys
+    if keys.exists():
+        from pegboard_plugins.shared.frontend import KeyFile
+
+        _, damage = KeyFile(keys).read()
+    text = f"{keys} cannot be used, and the keys in it do not count: {damage}"
+    return (*app.storage.warnings, *[text] * bool(damage), *settings_warnings(app))
 
 
 def settings_warnings(app: App) -> tuple[str, ...]:

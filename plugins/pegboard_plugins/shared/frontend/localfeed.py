@@ -3,19 +3,21 @@
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pegboard import HookCalls, InvalidInputError
+import pegboard.unstable
+from pegboard import HookCalls
 from pegboard.app import Subscription
 from pegboard.display import Block
 from pegboard.errors import ModelNotFoundError
 from pegboard.schema.config import Agent, Command
+from pegboard.schema.event import PluginFailed
 from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.model import Model
-from pegboard.schema.part import ToolPart
+from pegboard.schema.part import FileInput, ToolPart
 from pegboard.schema.session import (
     Answers,
     FileDiff,
@@ -29,71 +31,23 @@ from pegboard.schema.session import (
     SessionStatus,
     Todo,
 )
-from pegboard.unstable import CallBlocks
-from pegboard_plugins.chat.chatoptions import StartOptions
-from pegboard_plugins.chat.feed import QUEUED_EVENTS, Facts, Order
-from pegboard_plugins.shared.frontend import (
-    CommandOrder,
-    PluginEntry,
-    RunRules,
-    TraceEntry,
-    begin_trace,
-    branch,
-    change_mode,
-    default_mode,
-    follow_folder,
-    forked,
-    left_out,
-    mentioned,
-    plugin_entries,
-    require_answerer,
-    require_folder,
-    reverted,
-    run_command,
-    session_diff,
-    settings_warnings,
-    standing,
-    trace_entries,
-    unreverted,
-    unseen_warnings,
-)
+from pegboard_plugins.shared import frontend
 
 if TYPE_CHECKING:
     from pegboard import App
+    from pegboard_plugins.shared.frontend import Facts, PluginEntry, TraceEntry
 
-LISTED = 500
+QUEUED_EVENTS = 20_000
+"""Events that may wait while the user thinks about a question."""
 FACTS_S = 1.0
 """The branch may be another by then."""
-
-
-async def open_local(start: StartOptions) -> "LocalFeed":
-    """Open an App for the directory, with a person who can be asked.
-
-    :raises InvalidInputError: for a rule that is none.
-    """
-    from pegboard import App, AppOptions
-
-    rules = [RunRules(allow=start.allow, deny=start.deny)] * bool(start.allow or start.deny)
-    options = AppOptions(
-        interactive=True,
-        trust=True if start.trust else None,
-        config={} if start.sandbox is None else {"sandbox": start.sandbox},
-        plugins=rules,
-    )
-    app = await App.open(start.directory, options)
-    try:
-        for each in rules:
-            each.check(app)
-    except InvalidInputError:
-        await app.aclose()
-        raise
-    begin_trace(app)
-    return LocalFeed(app, await follow_folder(app))
 
 
 @asynccontextmanager
 async def plugins_here(directory: Path) -> "AsyncIterator[App]":
     """Open an App for this machine's plugins next to a server's session; it runs nothing."""
+    from tempfile import TemporaryDirectory  # few Apps are next to a server
+
     from pegboard import App, AppOptions
 
     env = {name: value for name, value in os.environ.items() if name != "PEGBOARD_DATABASE"}
@@ -104,58 +58,39 @@ async def plugins_here(directory: Path) -> "AsyncIterator[App]":
             yield app
 
 
-def chat_options(app: "App") -> Mapping[str, Any]:
-    """Return the user's settings for the chat."""
-    said = app.config.plugins.get("chat")
-    return said.options if said else {}
-
-
 class LocalFeed:
     """The `Feed` of an open App, which it closes; `note` is one on its folder, if any."""
 
     def __init__(self, app: "App", note: str = "") -> None:
         self._app = app
         self._note = note
-        self._blocks = CallBlocks(app)
+        self._blocks: pegboard.unstable.CallBlocks | None = None
         self._facts: Facts | None = None
         self._known_until = 0.0
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> "Facts":
         """The known facts of the project, looked up now and then: every frame needs them."""
         now = monotonic()
         if self._facts is None or now > self._known_until:
-            self._facts, self._known_until = self._facts_now(), now + FACTS_S
+            self._facts = frontend.facts_of(self._app, self._note)
+            self._known_until = now + FACTS_S
         return self._facts
 
-    def _facts_now(self) -> Facts:
-        app = self._app
-        missing = left_out(app)
-        return Facts(
-            directory=app.workspace.directory,
-            branch=branch(app.workspace) or "",
-            model=app.config.model or "",
-            agent=app.default_agent().name,
-            mode=default_mode(app.config),
-            sandbox=app.config.sandbox,
-            untrusted=tuple(str(path) for path in app.untrusted),
-            unseen=unseen_warnings(app),
-            warnings=(
-                *filter(None, [self._note]),
-                *missing.lines,
-                *app.storage.warnings,
-                *settings_warnings(app),
-                *missing.others,
-            ),
-            known=missing.details,
-            options=chat_options(app),
-            keys={name: tuple(each.env) for name, each in app.providers.items()},
-        )
+    @property
+    def mode(self) -> str:
+        """The configured mode."""
+        return frontend.default_mode(self._app.config)
 
     @property
     def hooks(self) -> HookCalls | None:
         """The App's."""
         return self._app.hooks
+
+    @property
+    def failures(self) -> Sequence[PluginFailed]:
+        """The App's."""
+        return self._app.failures
 
     @property
     def is_connected(self) -> bool:
@@ -180,6 +115,10 @@ class LocalFeed:
         first = self._app.default_agent().name
         return sorted(self._app.agents.values(), key=lambda agent: agent.name != first)
 
+    async def tools(self) -> Mapping[str, str]:
+        """Return the tools."""
+        return {name: tool.permission for name, tool in self._app.tools.items()}
+
     async def unlisted(self) -> Sequence[str]:
         """Return the providers with a key of which no model is known."""
         app = self._app
@@ -199,39 +138,49 @@ class LocalFeed:
                 found.setdefault((model.provider_id, model.id), model)
         return [found[name] for name in sorted(found)]
 
-    async def require_model(self, name: str) -> None:
+    async def require_model(self, name: str) -> Model | None:
         """Look for the model."""
-        await self._app.resolve_model(name)
+        return await self._app.resolve_model(name)
 
-    async def plugins(self) -> Sequence[PluginEntry]:
+    async def model_sources(self) -> Sequence[str]:
+        """Keys and servers, as the App would use them."""
+        return await frontend.model_sources(self._app)
+
+    async def plugins(self) -> "Sequence[PluginEntry]":
         """Return the plugins."""
-        return plugin_entries(self._app)
+        return frontend.plugin_entries(self._app)
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
         """Return the sizes of the system prompt's pieces and the tools' descriptions, by plugin."""
-        return standing(self._app, session_id, agent)
+        return frontend.standing(self._app, session_id, agent)
 
-    async def trace(self, session_id: str) -> Sequence[TraceEntry]:
+    async def trace(self, session_id: str) -> "Sequence[TraceEntry]":
         """Return the changes by plugins."""
-        return trace_entries(self._app, session_id)
+        return frontend.trace_entries(self._app, session_id)
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
         """Return the project's sessions."""
-        return await self._app.sessions(limit=LISTED, search=search)
+        return await self._app.sessions(limit=frontend.LISTED, search=search)
+
+    async def newest(self) -> Session | None:
+        """Return the session that was used last."""
+        return await frontend.newest_session(self._app)
 
     async def session(self, session_id: str) -> Session:
-        """Return the session; one of another folder is refused."""
-        session = await self._app.session(session_id)
-        require_folder(session, self._app.workspace.directory)
-        return session
+        """Return the session, also by the beginning of its id."""
+        return await frontend.named_session(self._app, session_id)
 
-    async def create(self) -> Session:
+    async def create(self, *, title: str | None = None, agent: str | None = None) -> Session:
         """Create a session."""
-        return await self._app.create_session()
+        return await self._app.create_session(title=title, agent=agent)
 
-    async def turns(self, session_id: str) -> Sequence[Turn]:
+    async def delete(self, session_id: str) -> None:
+        """Delete the session."""
+        await self._app.delete_session(session_id)
+
+    async def turns(self, session_id: str, *, limit: int | None = None) -> Sequence[Turn]:
         """Return the session's messages."""
-        return await self._app.list_turns(session_id)
+        return (await self._app.list_turns(session_id))[-(limit or 0) :]
 
     async def status(self, session_id: str) -> SessionStatus | None:
         """Return the session's status."""
@@ -248,68 +197,82 @@ class LocalFeed:
 
     async def change_mode(self, session_id: str, mode: str) -> None:
         """Change the session."""
-        await change_mode(self._app, session_id, mode)
+        await frontend.change_mode(self._app, session_id, mode)
 
-    async def prompt(self, session_id: str, order: Order) -> None:
-        """Send it; the mentions in it are the person's own."""
-        app = self._app
-        if order.command is not None:
-            said = CommandOrder(
-                name=order.command,
-                arguments=order.text,
-                typed=True,
-                agent=order.agent,
-                model=order.model,
-                variant=order.variant,
-                files=order.files,
-            )
-            await run_command(app, session_id, said)
-            return
-        await require_answerer(app, session_id, agent=order.agent, model=order.model)
-        found = await mentioned(app, session_id, order.text, agent=order.agent)
-        prompt = Prompt(
-            order.text,
-            parts=(*order.files, *found),
-            agent=order.agent,
-            model=order.model,
-            variant=order.variant,
+    async def prompt(
+        self, session_id: str, prompt: Prompt, *, mentions: str = "", checked: bool = False
+    ) -> Turn:
+        """Send it, with what it mentions."""
+        app, agent = self._app, prompt.agent
+        if checked:
+            await frontend.require_answerer(app, session_id, agent=agent, model=prompt.model)
+        if "@" in mentions:
+            found = await frontend.mentioned(app, session_id, mentions, agent=agent)
+            prompt = replace(prompt, parts=(*prompt.parts, *found))
+        return await app.prompt(session_id, prompt)
+
+    async def run_command(
+        self, session_id: str, name: str, prompt: Prompt, *, typed: bool = True
+    ) -> Turn:
+        """Run it."""
+        order = frontend.CommandOrder(
+            name=name,
+            arguments=prompt.text,
+            typed=typed,
+            agent=prompt.agent,
+            model=prompt.model,
+            variant=prompt.variant,
+            files=tuple(part for part in prompt.parts if isinstance(part, FileInput)),
         )
-        await app.prompt(session_id, prompt)
+        return await frontend.run_command(self._app, session_id, order)
+
+    async def resume(self, session_id: str) -> Turn:
+        """Go on."""
+        return await self._app.resume(session_id)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
         """Take it back."""
         return await self._app.withdraw(session_id, message_id)
 
-    async def shell(self, session_id: str, command: str, order: Order) -> None:
+    async def shell(self, session_id: str, prompt: Prompt) -> Turn:
         """Run the command."""
-        from pegboard_plugins.shared.frontend import ShellOrder, run_shell
+        order = frontend.ShellOrder(command=prompt.text, agent=prompt.agent, model=prompt.model)
+        return await frontend.run_shell(self._app, session_id, order)
 
-        said = ShellOrder(command=command, agent=order.agent, model=order.model)
-        await run_shell(self._app, session_id, said)
+    async def abort(self, session_id: str) -> bool:
+        """Stop it, and wait until it has stopped."""
+        return await self._app.abort(session_id)
 
-    async def abort(self, session_id: str) -> None:
-        """Stop it."""
-        await self._app.abort(session_id)
-
-    async def approve(self, request_id: str, scope: Scope, *, patterns: Sequence[str] = ()) -> None:
+    async def approve(
+        self,
+        request_id: str,
+        scope: Scope,
+        *,
+        agent_only: bool = False,
+        patterns: Sequence[str] = (),
+    ) -> None:
         """Allow it, and the like of it."""
-        await self._app.policy.approve(request_id, scope, patterns=patterns)
+        policy = self._app.policy
+        await policy.approve(request_id, scope, agent_only=agent_only, patterns=patterns)
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
         """Answer."""
         await self._app.answer_permission(request_id, reply, message)
 
+    async def leave_unattended(self, request_id: str) -> None:
+        """Deny it."""
+        await self._app.permissions.leave_unattended(request_id)
+
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
         """Ask."""
         return await self._app.ask_user(session_id, questions)
 
-    async def answer(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]] | None) -> None:
         """Answer."""
-        await self._app.answer_question(request_id, answers)
-
-    async def reject_question(self, request_id: str) -> None:
-        """Leave them."""
-        await self._app.reject_question(request_id)
+        if answers is None:
+            await self._app.reject_question(request_id)
+        else:
+            await self._app.answer_question(request_id, answers)
 
     async def rename(self, session_id: str, title: str) -> None:
         """Give it a title."""
@@ -317,19 +280,19 @@ class LocalFeed:
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
         """Create a copy up to a message."""
-        return await forked(self._app, session_id, message_id)
+        return await frontend.forked(self._app, session_id, message_id)
 
     async def revert(self, session_id: str, message_id: str) -> None:
         """Go back."""
-        await reverted(self._app, session_id, message_id)
+        await frontend.reverted(self._app, session_id, message_id)
 
     async def unrevert(self, session_id: str) -> None:
         """Go forth again."""
-        await unreverted(self._app, session_id)
+        await frontend.unreverted(self._app, session_id)
 
     async def diff(self, session_id: str) -> Sequence[FileDiff]:
         """Return the session's changes."""
-        return await session_diff(self._app, session_id)
+        return await frontend.session_diff(self._app, session_id)
 
     async def compact(self, session_id: str, model: str) -> None:
         """Summarise."""
@@ -341,4 +304,5 @@ class LocalFeed:
 
     async def block(self, part: ToolPart, width: int) -> Block:
         """Return the block of the plugins."""
+        self._blocks = self._blocks or pegboard.unstable.CallBlocks(self._app)
         return await self._blocks.block(part, width)

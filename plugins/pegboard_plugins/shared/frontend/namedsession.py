@@ -1,0 +1,42 @@
+"""The session that a user names by its id or by the beginning of it, and the newest one."""
+
+from pegboard import App, InvalidInputError
+from pegboard.errors import NotFoundError
+from pegboard.plugins import nearest_names
+from pegboard.schema.session import Session
+
+_SHOWN = 5
+LISTED = 500
+"""The newest sessions, which are offered, and among which a misspelt id is looked for."""
+
+
+async def named_session(app: App, session_id: str, *, whole: bool = False) -> Session:
+    """Return the session with this id or unique beginning of one; with `whole` only with the id.
+
+    :raises NotFoundError: with the nearest ids, when there is none.
+    :raises InvalidInputError: when several begin so.
+    """
+    try:
+        return await app.session(session_id)
+    except NotFoundError as error:
+        every = await app.sessions(roots=False)
+        meant = [each for each in every if session_id and each.id.startswith(session_id)]
+        if len(meant) == 1 and not whole:
+            return meant[0]
+        if len(meant) == 1:
+            text = f"{session_id} is the beginning of an id; give all of it: {meant[0].id}"
+            raise InvalidInputError(text) from error
+        if len(meant) > 1:
+            shown = ", ".join(each.id for each in meant[:_SHOWN])
+            text = f"{len(meant)} sessions begin with {session_id}: {shown}"
+            raise InvalidInputError(text) from error
+        hint = nearest_names(session_id, [each.id for each in every[:LISTED]])
+        raise NotFoundError("session", session_id, suggestions=hint) from error
+
+
+async def newest_session(app: App) -> Session | None:
+    """Return the session used last in the App's folder, else in the project."""
+    project, folder = app.workspace.project_id, str(app.workspace.directory)
+    here = await app.storage.sessions(project, roots=True, limit=1, directory=folder)
+    found = here or await app.sessions(limit=1)
+    return found[0] if found else None

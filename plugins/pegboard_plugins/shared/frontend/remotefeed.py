@@ -1,0 +1,400 @@
+"""The feed that a server is: requests one way, events the other."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+from pegboard_client import AsyncClient, AsyncEventStream, ServerError
+
+from pegboard import App, HookCalls, PegboardError
+from pegboard.app import Subscription
+from pegboard.display import Block, default_block
+from pegboard.errors import ModelNotFoundError, NotFoundError
+from pegboard.plugins import nearest_names
+from pegboard.schema.config import Agent, Command
+from pegboard.schema.event import Custom, Event, PluginFailed
+from pegboard.schema.message import Prompt, Turn
+from pegboard.schema.model import Model
+from pegboard.schema.part import FileInput, ToolPart
+from pegboard.schema.session import (
+    Answers,
+    FileDiff,
+    PermissionRequest,
+    Question,
+    QuestionRequest,
+    Reply,
+    Scope,
+    Session,
+    SessionStatus,
+    Todo,
+)
+from pegboard.unstable import Bus, CallBlocks, given_block
+from pegboard_plugins.shared.frontend import (
+    ASK,
+    LISTED,
+    Facts,
+    PluginEntry,
+    TraceEntry,
+    left_out,
+    with_mode,
+)
+from pegboard_plugins.shared.frontend.feed import FACTS
+from pegboard_plugins.shared.frontend.localfeed import QUEUED_EVENTS, plugins_here
+from pegboard_plugins.shared.frontend.serverturns import ServerTurns, gone
+
+
+async def attach(
+    url: str, directory: Path, password: str | None, *, brings_plugins: bool = False
+) -> "RemoteFeed":
+    """Open the feed of a server for a directory; it hears events until it is closed.
+
+    With `brings_plugins` the plugins of this machine have commands, keys, colours and blocks.
+
+    :raises ServerError: when no server answers, or it does not let us in.
+    """
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(
+            AsyncClient.discover(directory, url=url, password=password)
+        )
+        events = await stack.enter_async_context(client.events())
+        feed = RemoteFeed(client, events, directory, stack.pop_all())
+    try:
+        bringing = [feed.bring_plugins()] if brings_plugins else []
+        await asyncio.gather(feed.begin(), *bringing)
+    except BaseException:
+        await feed.aclose()
+        raise
+    return feed
+
+
+class RemoteFeed:
+    """One project of a server; when it is closed, the `stack` is."""
+
+    def __init__(
+        self,
+        client: AsyncClient,
+        events: AsyncEventStream[Event],
+        directory: Path,
+        stack: AsyncExitStack,
+    ) -> None:
+        self._client = client
+        self._stack = stack
+        self._here: App | None = None
+        self._blocks: CallBlocks | None = None
+        self._bus = Bus()
+        self._turns = ServerTurns(client, events, self._bus, self._look_again)
+        self._hearing: asyncio.Task[None] | None = None
+        self._failing: asyncio.Task[None] | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._mode = ASK
+        self._facts = Facts(directory=directory, server=client.url)
+
+    async def begin(self) -> None:
+        """Hear the server."""
+        self._hearing = self._turns.begin()
+        looking = self._look()
+        agents, config, _ = await asyncio.gather(self.agents(), self._client.config(), looking)
+        agent = agents[0].name if agents else "build"
+        self._facts = replace(self._facts, agent=agent, model=str(config.get("model") or ""))
+
+    async def _look(self) -> None:
+        """Ask for what a turn may have changed of the project."""
+        with suppress(PegboardError):  # a server of another make may know neither
+            held = await self._client.protection()
+            self._mode = held.mode or ASK
+            self._facts = replace(
+                self._facts,
+                sandbox=held.sandbox,
+                untrusted=held.untrusted,
+                unseen=held.unseen,
+                left_out=held.left_out,
+            )
+            found = await self._client.branch()
+            self._facts = replace(self._facts, branch=found.branch or "")
+        self._bus.publish(Event(properties=Custom(name=FACTS, data={})))
+
+    def _look_again(self) -> None:
+        if self._looking is not None:
+            self._looking.cancel()
+        self._looking = asyncio.create_task(self._look(), name="facts")
+
+    async def begin_trace(self) -> None:
+        """Let the server record what plugins change from here on; an older one has no trace."""
+        with suppress(ServerError):
+            await self._client.begin_trace()
+
+    async def bring_plugins(self) -> None:
+        """Load the plugins of this machine: commands, keys, colours, and what is shown of calls."""
+        try:
+            app = await self._stack.enter_async_context(plugins_here(self._facts.directory))
+        except PegboardError as error:
+            warnings = (f"without the plugins of this machine: {error}",)
+            self._facts = replace(self._facts, warnings=warnings)
+            return
+        self._here, self._blocks = app, CallBlocks(app)
+        self._failing = asyncio.create_task(self._hear_failures(app.subscribe()), name="failures")
+        missing, chat = left_out(app), app.config.plugins.get("chat")
+        self._facts = replace(
+            self._facts,
+            options=chat.options if chat else {},
+            warnings=(*missing.lines, *missing.others),
+            known=missing.details,
+        )
+
+    async def _hear_failures(self, events: Subscription) -> None:
+        """Tell of the plugins of this machine when they fail."""
+        async for event in events:
+            if isinstance(event.properties, PluginFailed):
+                self._bus.publish(event)
+
+    @property
+    def facts(self) -> Facts:
+        """The facts that the server gave, and the warnings of both sides."""
+        held = self._facts
+        warnings = dict.fromkeys((*held.left_out, *held.unseen, *held.warnings))
+        return replace(held, warnings=tuple(warnings))
+
+    @property
+    def mode(self) -> str:
+        """The server's."""
+        return self._mode
+
+    @property
+    def hooks(self) -> HookCalls | None:
+        """The hooks of this machine's plugins; the server calls its own."""
+        return self._here.hooks if self._here else None
+
+    @property
+    def failures(self) -> Sequence[PluginFailed]:
+        """The failures of this machine's plugins."""
+        return self._here.failures if self._here else ()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the server is connected."""
+        return self._turns.is_connected
+
+    def subscribe(self) -> Subscription:
+        """Return a subscription to the server's events."""
+        return self._bus.subscribe(limit=QUEUED_EVENTS)
+
+    async def aclose(self) -> None:
+        """Hang up; what runs goes on."""
+        tasks = [task for task in (self._hearing, self._failing, self._looking) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._bus.close()
+        await self._stack.aclose()
+
+    async def commands(self) -> Sequence[Command]:
+        """Return the server's commands."""
+        return await self._client.commands()
+
+    async def agents(self) -> Sequence[Agent]:
+        """Return the server's agents."""
+        return await self._client.agents()
+
+    async def tools(self) -> Mapping[str, str]:
+        """Return the server's tools, without their permissions."""
+        return dict.fromkeys(await self._client.tools(), "")
+
+    async def models(self) -> Sequence[Model]:
+        """Return the server's models."""
+        listed = (await self._client.providers()).providers
+        return [model for each in listed for model in each.models.values()]
+
+    async def require_model(self, name: str) -> Model | None:
+        """Look for the model, or for its provider among those of the models that are listed."""
+        models = {f"{each.provider_id}/{each.id}": each for each in await self.models()}
+        known = [*models, self._facts.model]
+        provider, slash, _ = name.partition("/")
+        if not slash or not any(each.startswith(provider + slash) for each in known):
+            raise ModelNotFoundError(name, suggestions=nearest_names(name, known))
+        return models.get(name)
+
+    async def unlisted(self) -> Sequence[str]:
+        """Return none: only the server knows which keys it has."""
+        return ()
+
+    async def model_sources(self) -> Sequence[str]:
+        """Return none: they are the server's."""
+        return ()
+
+    async def plugins(self) -> Sequence[PluginEntry]:
+        """Return the server's plugins."""
+        return await self._client.plugins()
+
+    async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
+        """Return the characters that the server's requests carry."""
+        return await self._client.standing(session_id, agent)
+
+    async def trace(self, session_id: str) -> Sequence[TraceEntry]:
+        """Return the changes by the server's plugins since the chat attached."""
+        return await self._client.trace(session_id)
+
+    async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
+        """Return the project's sessions."""
+        return await self._client.sessions.list(limit=LISTED, search=search)
+
+    async def newest(self) -> Session | None:
+        """Return the session that was used last."""
+        found, folder = await self.sessions(), str(self._facts.directory)
+        here = (each for each in found if each.directory == folder)
+        return next(here, found[0] if found else None)
+
+    async def session(self, session_id: str) -> Session:
+        """Return the session."""
+        try:
+            with gone("session", session_id):
+                return await self._client.sessions.get(session_id)
+        except NotFoundError as error:
+            known = await self._client.sessions.list(limit=LISTED, roots=False)
+            hint = nearest_names(session_id, [each.id for each in known])
+            raise NotFoundError("session", session_id, suggestions=hint) from error
+
+    async def create(self, *, title: str | None = None, agent: str | None = None) -> Session:
+        """Create a session."""
+        return await self._client.sessions.create(title=title, agent=agent)
+
+    async def fork(self, session_id: str, message_id: str | None = None) -> Session:
+        """Create a copy of the session."""
+        return await self._client.sessions.fork(session_id, message_id)
+
+    async def rename(self, session_id: str, title: str) -> None:
+        """Give it a title."""
+        await self._client.sessions.update(session_id, title=title)
+
+    async def change_mode(self, session_id: str, mode: str) -> None:
+        """Change the session."""
+        metadata = with_mode(await self._client.sessions.get(session_id), mode)
+        await self._client.sessions.update(session_id, metadata=metadata)
+
+    async def delete(self, session_id: str) -> None:
+        """Delete the session."""
+        await self._client.sessions.delete(session_id)
+
+    async def turns(self, session_id: str, *, limit: int | None = None) -> Sequence[Turn]:
+        """Return the session's messages."""
+        return await self._client.messages(session_id, limit=limit)
+
+    async def status(self, session_id: str) -> SessionStatus | None:
+        """Return the session's status."""
+        return (await self._client.sessions.status()).get(session_id)
+
+    async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
+        """Return the requests that wait for an answer."""
+        permissions = await self._client.permissions.list()
+        return (*permissions, *await self._client.questions.list())
+
+    async def todos(self, session_id: str) -> Sequence[Todo]:
+        """Return the session's todo list."""
+        return await self._client.todo(session_id)
+
+    async def diff(self, session_id: str) -> Sequence[FileDiff]:
+        """Return the session's changes."""
+        return await self._client.diff(session_id)
+
+    async def prompt(
+        self, session_id: str, prompt: Prompt, *, mentions: str = "", checked: bool = False
+    ) -> Turn:
+        """Send it."""
+        send = partial(self._client.prompt, mentions=mentions or None, checked=checked)
+        return await self._turns.answer(session_id, partial(send, session_id, prompt))
+
+    async def run_command(
+        self, session_id: str, name: str, prompt: Prompt, *, typed: bool = True
+    ) -> Turn:
+        """Run it."""
+        send = partial(
+            self._client.command,
+            session_id,
+            name,
+            prompt.text,
+            typed=typed,
+            agent=prompt.agent,
+            model=prompt.model,
+            variant=prompt.variant,
+            files=[part for part in prompt.parts if isinstance(part, FileInput)],
+        )
+        return await self._turns.answer(session_id, send)
+
+    async def resume(self, session_id: str) -> Turn:
+        """Go on."""
+        resume = partial(self._client.sessions.resume, session_id)
+        return await self._turns.answer(session_id, resume)
+
+    async def shell(self, session_id: str, prompt: Prompt) -> Turn:
+        """Run the command."""
+        agent, model = prompt.agent, prompt.model
+        return await self._client.shell(session_id, prompt.text, agent=agent, model=model)
+
+    async def withdraw(self, session_id: str, message_id: str) -> bool:
+        """Take it back."""
+        with gone("message", message_id):
+            return await self._client.withdraw(session_id, message_id)
+
+    async def abort(self, session_id: str) -> bool:
+        """Stop it."""
+        return await self._client.sessions.abort(session_id)
+
+    async def approve(
+        self,
+        request_id: str,
+        scope: Scope,
+        *,
+        agent_only: bool = False,
+        patterns: Sequence[str] = (),
+    ) -> None:
+        """Allow what waits, and the like of it."""
+        with gone("permission request", request_id):
+            await self._client.permissions.approve(
+                request_id, scope, agent_only=agent_only, patterns=patterns
+            )
+
+    async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
+        """Answer a permission request."""
+        with gone("permission request", request_id):
+            await self._client.permissions.reply(request_id, reply, message)
+
+    async def leave_unattended(self, request_id: str) -> None:
+        """Deny a permission request."""
+        with gone("permission request", request_id):
+            await self._client.permissions.leave_unattended(request_id)
+
+    async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
+        """Ask everybody who sees the session."""
+        return await self._client.questions.ask(session_id, questions)
+
+    async def answer(self, request_id: str, answers: Sequence[Sequence[str]] | None) -> None:
+        """Answer questions."""
+        with gone("question", request_id):
+            if answers is None:
+                await self._client.questions.reject(request_id)
+            else:
+                await self._client.questions.reply(request_id, answers)
+
+    async def revert(self, session_id: str, message_id: str) -> None:
+        """Go back."""
+        await self._client.sessions.revert(session_id, message_id)
+
+    async def unrevert(self, session_id: str) -> None:
+        """Go forth again."""
+        await self._client.sessions.unrevert(session_id)
+
+    async def compact(self, session_id: str, model: str) -> None:
+        """Summarise."""
+        await self._client.sessions.summarize(session_id, model)
+
+    async def files(self, text: str) -> Sequence[str]:
+        """Return the files that the server finds."""
+        return await self._client.files.find(text)
+
+    async def block(self, part: ToolPart, width: int) -> Block:
+        """Return the block of this machine's plugins, the tool's own, or the default one."""
+        if self._blocks is not None:
+            return await self._blocks.block(part, width)
+        return given_block(part) or default_block(part)
