@@ -4,10 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from pegboard_plugins.chat.modes import Mode
-
-QUIET_S = 1.0
-"""A pause of this length ends typing: no key came, and nothing stands in the editor."""
-
+from pegboard_plugins.shared.terminal import QUIET_S
 
 WAITING = "keys go to the editor until it is empty · {} to answer"
 """The line under a dialog that waits, with the key that turns to it."""

@@ -14,7 +14,7 @@ from pegboard.errors import NotFoundError
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard.unstable import exposed
 from pegboard_plugins.cli.render import Line, OutputScreen
-from pegboard_plugins.shared.terminal import HELD_S, permission_lines
+from pegboard_plugins.shared.terminal import HELD_S, QUIET_S, permission_lines
 
 if TYPE_CHECKING:
     from pegboard_plugins.shared.frontend import Feed
@@ -30,8 +30,6 @@ _Value = TypeVar("_Value")
 _LINE_BYTES = 4096
 """A terminal gives no longer line than this."""
 _KEY_BYTES = 64
-QUIET_S = 1.0
-"""A pause of this length ends typing that began before a question appeared."""
 _KEYS_WIDTH = len("s@ a@ u@")
 _SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}
 

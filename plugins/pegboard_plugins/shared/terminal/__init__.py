@@ -29,7 +29,11 @@ __getattr__, __dir__ = late_names(
             "colours_of",
             "wrapped",
         ),
-        "pegboard_plugins.shared.terminal.permissionlines": ("HELD_S", "permission_lines"),
+        "pegboard_plugins.shared.terminal.permissionlines": (
+            "HELD_S",
+            "QUIET_S",
+            "permission_lines",
+        ),
         "pegboard_plugins.shared.terminal.typedahead": ("TYPED_AHEAD", "question_terminal"),
     },
 )

@@ -10,7 +10,8 @@ from pegboard.unstable import block_lines, counted, exposed
 
 HELD_S = 0.25
 """A key answers a request only if no other key follows within this time: it begins a text."""
-
+QUIET_S = 1.0
+"""A pause of this length ends typing that began before a question appeared."""
 SEEN_AT_ONCE = 100
 """Letters of one line; how long another text is stands below it."""
 _OPERATORS = re.compile(r" *(?:&&|\|\|?|;) *")
