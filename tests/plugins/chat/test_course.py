@@ -94,7 +94,7 @@ def test_the_seconds_of_a_call_are_those_in_which_it_worked(
 def test_a_subagent_that_waits_for_its_provider_says_so_until_it_goes_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pegboard_plugins.chat.liveline.time", lambda: 2.0)
+    monkeypatch.setattr("pegboard_plugins.chat.turnprogress.time", lambda: 2.0)
     course = Course(SESSION)
     child = msgspec.structs.replace(SESSION, id="ses_2", parent_id="ses_1", agent="explore")
     waits = Retry(attempt=1, message="overloaded", next=5_000)

@@ -36,7 +36,8 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 100.0
         self.course = Course(SESSION)
-        monkeypatch.setattr("pegboard_plugins.chat.liveline.time", lambda: self.now_s)
+        for module in ("liveline", "turnprogress"):
+            monkeypatch.setattr(f"pegboard_plugins.chat.{module}.time", lambda: self.now_s)
 
     def take(self, properties: Properties) -> str:
         """The line after an event."""
