@@ -167,7 +167,7 @@ class Isolation:
         A call that waits for nothing, as most do, needs no timer and no turn of the loop.
         """
         steps = _Steps(_called(each.function, named), partial(self._begin, each.holder))
-        with self.stalls.running(each.holder), (clock := Clock()).timing():
+        with (clock := Clock()).timing(), self.stalls.running(each.holder):
             try:
                 awaited = steps.go(steps.work.send, None)
                 if steps.outcome is not None:

@@ -1,7 +1,7 @@
 """Plugin code that blocks the event loop: a thread notices it, and reports each case once.
 
 While hooks or tools run the loop says four times a second that it turns; nothing is awake when
-none does.
+none does, or when all of them wait for a user.
 """
 
 import asyncio
@@ -14,10 +14,12 @@ from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import msgspec
 
 from pegboard.kit.threads import starved
+from pegboard.policy.clock import Clock
 
 PRINTING: ContextVar[str] = ContextVar("pegboard_printing", default="")
 """The plugin whose code runs here; "" for Pegboard's own."""
@@ -40,6 +42,9 @@ class Holder(msgspec.Struct, frozen=True):
     what: str
 
 
+_Call = tuple[Holder, Clock]
+
+
 class Stalls:
     """The watch over the event loop of one App.
 
@@ -49,7 +54,7 @@ class Stalls:
 
     def __init__(self, report: Callable[[Holder, str], None]) -> None:
         self._report = report
-        self._running: dict[asyncio.Task[object], Holder] = {}
+        self._running: dict[asyncio.Task[object], _Call] = {}
         self._loop_thread = self._loop_id = 0
         self._turned_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -63,16 +68,18 @@ class Stalls:
         assert task is not None
         return _RunningCall(self, task, holder)
 
-    def begin(self, task: asyncio.Task[object], holder: Holder) -> Holder | None:
-        """Attribute the task's next work to the holder; return the holder before, or None."""
+    def begin(self, task: asyncio.Task[object], holder: Holder) -> _Call | None:
+        """Attribute the task's next work to the holder; return the call before, or None.
+
+        The holder waits for a user while the clock of the current work stands.
+        """
         before = self._running.get(task)
-        self._running[task] = holder
-        if self._timer is None and not self._closed.is_set():
-            self._wake(task.get_loop())
+        self._running[task] = holder, Clock.current()
+        self._wake(task)
         return before
 
-    def end(self, task: asyncio.Task[object], before: Holder | None = None) -> None:
-        """Attribute the task's work from now on to the earlier holder, or to none."""
+    def end(self, task: asyncio.Task[object], before: _Call | None = None) -> None:
+        """Attribute the task's work from now on to the earlier call, or to none."""
         if before is None:
             del self._running[task]
         else:
@@ -85,10 +92,14 @@ class Stalls:
         if self._timer is not None:
             self._timer.cancel()
 
-    def _wake(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _wake(self, work: asyncio.Future[Any]) -> None:
+        """Watch from now on: the work begins, or a user has answered."""
+        if self._timer is not None or self._closed.is_set():
+            return
+        loop = work.get_loop()
         self._loop_thread, self._loop_id = threading.get_ident(), threading.get_native_id()
-        self._turn(loop)
         self._awake.set()
+        self._turn(loop)
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._watch, args=(loop,), name="pegboard-stalls", daemon=True
@@ -98,11 +109,13 @@ class Stalls:
 
     def _turn(self, loop: asyncio.AbstractEventLoop) -> None:
         self._turned_at = time.monotonic()
-        if self._running:
-            self._timer = loop.call_later(BEAT_S, self._turn, loop)
-        else:
-            self._timer = None
+        waits = {clock.resumption() for _, clock in self._running.values()}
+        self._timer = loop.call_later(BEAT_S, self._turn, loop) if None in waits else None
+        if self._timer is None:
             self._awake.clear()
+            for each in filter(None, waits):
+                each.remove_done_callback(self._wake)
+                each.add_done_callback(self._wake)
 
     def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
         seen_at = told_at = hung_at = starved_s = 0.0
@@ -143,8 +156,8 @@ class Stalls:
         text = f"held up everything for more than {STALL_S:g} s"
         task = asyncio.current_task(loop)
         if task is not None and task in running:
-            return running[task], f"{text} at {place}"
-        names = dict.fromkeys(f"{each.what} of {each.plugin}" for each in running.values())
+            return running[task][0], f"{text} at {place}"
+        names = dict.fromkeys(f"{each.what} of {each.plugin}" for each, _ in running.values())
         return None, f"{text} while there ran {', '.join(names)}, at {place}"
 
 

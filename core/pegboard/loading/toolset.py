@@ -37,8 +37,9 @@ def bare_tools(each: Registrant) -> Iterator[Offer | PluginProblem]:
     of = f"the plugin {each.name}" if stem is None else each.name
     for attribute, tool in owned(each.plugin, is_tool):
         place = f"{of}, {attribute}"
+        own = stem if attribute in (stem, "default") else f"{stem}_{attribute}"
         try:
-            named = tool if not stem or tool.has_own_id else tool.with_id(_id(stem, attribute))
+            named = tool if not stem or tool.has_own_id else tool.with_id(own)
         except InvalidInputError as error:
             yield PluginProblem("name", each.name, f"{place}: {error}")
         else:
@@ -111,7 +112,3 @@ def _flaw(offer: Offer) -> PluginProblem | None:
     if isinstance(described, PluginProblem):
         return PluginProblem("signature", offer.by.name, described.text, described.detail)
     return None
-
-
-def _id(stem: str, attribute: str) -> str:
-    return stem if attribute in (stem, "default") else f"{stem}_{attribute}"

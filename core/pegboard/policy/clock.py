@@ -7,7 +7,7 @@ work that waits for it. For one event loop.
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar, Token
 from typing import Any
 
@@ -20,8 +20,7 @@ class Clock:
     def __init__(self) -> None:
         self._waiting: list[Clock] = []
         self._stops = 0
-        self._stopped_at = 0.0
-        self._stood_s = 0.0
+        self._stopped_at = self._stood_s = 0.0
         self._limits: dict[asyncio.Timeout, float] = {}
         self._went_on: asyncio.Future[None] | None = None
 
@@ -45,11 +44,19 @@ class Clock:
 
     def awaited(self) -> AbstractContextManager[None]:
         """Return a block in which the caller's work waits for the work of this clock."""
-        return _Waiting(self, _CURRENT.get())
+        return self.awaited_by(_CURRENT.get())
 
-    def awaited_by(self, waiting: "Clock | None") -> AbstractContextManager[None]:
+    @contextmanager
+    def awaited_by(self, waiting: "Clock | None") -> Iterator[None]:
         """Return a block in which another clock's work waits for this one's, if they differ."""
-        return _Waiting(self, waiting)
+        if waiting is None or waiting.leads_to(self):
+            yield
+            return
+        self.add_waiting(waiting)
+        try:
+            yield
+        finally:
+            self.remove_waiting(waiting)
 
     @asynccontextmanager
     async def limit(self, limit_s: float) -> AsyncIterator[asyncio.Timeout]:
@@ -78,12 +85,16 @@ class Clock:
         ends_at = self.now() + limit_s
         await asyncio.sleep(0)
         while not task.done() and (left_s := ends_at - self.now()) > 0:
-            if self._stops:
-                self._went_on = self._went_on or asyncio.get_running_loop().create_future()
-                either: set[asyncio.Future[Any]] = {task, self._went_on}
-                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if (goes_on := self.resumption()) is not None:
+                await asyncio.wait({task, goes_on}, return_when=asyncio.FIRST_COMPLETED)
             else:
                 await asyncio.wait({task}, timeout=left_s)
+
+    def resumption(self) -> "asyncio.Future[Any] | None":
+        """Return a future that is done when this clock goes on, None while it does not stand."""
+        if self._stops and self._went_on is None:
+            self._went_on = asyncio.get_running_loop().create_future()
+        return self._went_on
 
     def leads_to(self, other: "Clock") -> bool:
         """Return whether this clock is the other one, or the other one waits for it."""
@@ -134,26 +145,6 @@ class Clock:
             limit.reschedule(None if self._stops else self._limits[limit] + self._stood_s)
 
 
-class _Waiting:
-    """A block in which one clock waits for another."""
-
-    __slots__ = ("_clock", "_waiting")
-
-    def __init__(self, clock: Clock, waiting: Clock | None) -> None:
-        self._clock = clock
-        self._waiting = waiting
-
-    def __enter__(self) -> None:
-        if self._waiting is None or self._waiting.leads_to(self._clock):
-            self._waiting = None
-        else:
-            self._clock.add_waiting(self._waiting)
-
-    def __exit__(self, *_: object) -> None:
-        if self._waiting is not None:
-            self._clock.remove_waiting(self._waiting)
-
-
 class _Timing:
     """A block whose work a clock times."""
 
@@ -197,8 +188,7 @@ class Slots:
         with self._work.awaited():
             await self._free.acquire()
         try:
-            current = _CURRENT.get()
-            with current.awaited_by(self._work) if current else nullcontext():
+            with Clock.current().awaited_by(self._work):
                 yield
         finally:
             self._free.release()
@@ -207,10 +197,7 @@ class Slots:
 @contextmanager
 def asking() -> Iterator[None]:
     """Stop the clock of the current work while the user is asked."""
-    current = _CURRENT.get()
-    if current is None:
-        yield
-        return
+    current = Clock.current()
     current.stop()
     try:
         yield

@@ -1,10 +1,14 @@
 """The state of a chat, as its additions and its last line get it."""
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from pegboard_plugins.chat.hookspecs import ChatState
 from pegboard_plugins.chat.talk import Talk
 from pegboard_plugins.shared.frontend import PLAN
+
+if TYPE_CHECKING:
+    from pegboard_plugins.chat.course import Course
 
 
 def chat_state(talk: Talk, windows: Mapping[str, int]) -> ChatState:
@@ -32,3 +36,15 @@ def chat_state(talk: Talk, windows: Mapping[str, int]) -> ChatState:
         additions=summary.additions if summary else 0,
         deletions=summary.deletions if summary else 0,
     )
+
+
+def ticks(course: "Course | None") -> bool:
+    """Return whether seconds are counted: something runs that does not wait for the user."""
+    if course is None or not course.requests:
+        return course is not None and course.busy
+    requests = course.requests.values()
+    waiting = {each.tool.call_id for each in requests if each.tool is not None}
+    asking = {each.session_id for each in requests} & course.children.keys()
+    children = {name for name, child in course.children.items() if child.running}
+    calls = [part for part in course.calls.values() if part.call_id not in waiting]
+    return len(calls) > len(asking) or not children <= asking

@@ -13,7 +13,7 @@ from pegboard.schema.model import Model
 from pegboard_plugins.chat.answering import Answering
 from pegboard_plugins.chat.attention import WAITING, Attention
 from pegboard_plugins.chat.chatoptions import StartOptions
-from pegboard_plugins.chat.chatstate import chat_state
+from pegboard_plugins.chat.chatstate import chat_state, ticks
 from pegboard_plugins.chat.draft import Draft
 from pegboard_plugins.chat.finished import Noted, rows_of
 from pegboard_plugins.chat.footer import Footing, footer_lines
@@ -150,7 +150,7 @@ class Desk(ABC):
         self._settle()
         if self.talk is not None:
             self.guests.note(self.state, self.window.frames.touch)
-            if self.talk.busy and self.ticking is None:
+            if ticks(self.talk.course) and self.ticking is None:
                 self.ticking = asyncio.get_running_loop().call_later(TICK_S, self._tick)
         self.window.frames.touch()
 

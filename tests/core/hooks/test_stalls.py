@@ -12,6 +12,7 @@ import pytest
 from pegboard import App, hookimpl, tool
 from pegboard.hooks import stalls
 from pegboard.hooks.stalls import Holder, Stalls
+from pegboard.policy.clock import Clock, asking
 from pegboard.schema.part import Completed
 from support.models.played import HI, Played, ToolsPlugin, calls, opened, shout, text, tools_of
 from support.models.played import call as model_call
@@ -144,6 +145,26 @@ async def test_when_nothing_runs_nothing_is_awake() -> None:
         if thread.name == "pegboard-stalls" and thread is watch._thread:
             thread.join(LIMIT_S)
             assert not thread.is_alive()
+
+
+@pytest.mark.usefixtures("impatient")
+async def test_while_a_user_is_asked_nothing_is_awake_and_then_the_watch_goes_on() -> None:
+    told: list[tuple[Holder, str]] = []
+    watch = Stalls(lambda *found: told.append(found))
+
+    with Clock().timing(), watch.running(Holder("mine", "tool asks")):
+        with asking():
+            async with asyncio.timeout(LIMIT_S):
+                while watch._timer is not None:  # noqa: ASYNC110 - it has no other trace
+                    await asyncio.sleep(0.05)
+            assert not watch._awake.is_set()
+        await asyncio.sleep(0)
+        assert watch._awake.is_set()
+        time.sleep(2)  # noqa: ASYNC251 - the fault
+    await asyncio.sleep(0)
+    watch.close()
+
+    assert [holder for holder, _ in told] == [Holder("mine", "tool asks")]
 
 
 @pytest.mark.usefixtures("impatient")

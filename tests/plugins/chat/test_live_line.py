@@ -177,6 +177,19 @@ async def test_nothing_wakes_the_chat_while_no_turn_runs(pegboard: CommandLine) 
         await _rests(terminal)
 
 
+async def test_nothing_wakes_the_chat_while_a_dialog_waits(pegboard: CommandLine) -> None:
+    asked = {"tool": "bash", "input": {"command": "echo asked", "description": "x"}}
+    steps = [{"calls": [asked]}, {"text": "It was answered."}]
+    scripts(pegboard, ask=steps, settings={"permission": {"bash": "ask"}})
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("ask")
+        await terminal.see_dialog("echo asked")
+        await _rests(terminal)
+        terminal.press("y")
+        await terminal.see("It was answered.")
+
+
 async def _rests(terminal: ChatTerminal) -> None:
     """Wait for a time without wake-ups and output, once what a turn leaves to do is done."""
     assert terminal.process is not None
