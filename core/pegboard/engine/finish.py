@@ -296,8 +296,7 @@ def digest_of_call(tool: str, args: Mapping[str, Any]) -> bytes:
 def digest_of_result(result: ToolResult) -> bytes:
     """Return the digest of a result without the name of its output file, which is always new."""
     path = str(result.metadata.get("outputPath") or "\0")
-    files = (each.url for each in result.attachments)
-    return digest(result.output.replace(path, ""), *files)
+    return digest(result.output.replace(path, ""), *(each.url for each in result.attachments))
 
 
 def digest(*texts: str) -> bytes:

@@ -142,8 +142,7 @@ class History:
         names = set(kept_ids(summary.info)) - self._aside
         places = (self._places.get(name, request) for name in names)
         kept = [self.turns[place] for place in sorted(places) if place < request]
-        later = self._without_compactions(request)
-        return (self.turns[request], summary, *kept, *later)
+        return (self.turns[request], summary, *kept, *self._without_compactions(request))
 
     def _without_compactions(self, start: int) -> tuple[Turn, ...]:
         return tuple(turn for turn in self.turns[start:] if turn.info.id not in self._aside)

@@ -146,8 +146,7 @@ def is_hopeless(error: ProviderError, decision: RetryDecision, *, left_s: float)
 
 def _is_gone(error: ProviderError) -> bool:
     # Compiled at the first failure (and kept by `re`), not at every start.
-    text = f"{error}\n{error.body}"
-    return re.search(_GONE, text, re.IGNORECASE | re.DOTALL) is not None
+    return re.search(_GONE, f"{error}\n{error.body}", re.IGNORECASE | re.DOTALL) is not None
 
 
 def _refuses_form(error: ProviderError) -> bool:

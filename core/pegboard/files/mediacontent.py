@@ -149,5 +149,4 @@ def _pdf(content: bytes) -> MediaContent:
 
 def _pages(objects: bytes) -> int:
     """Return the number of pages: the greatest count in the page tree."""
-    counts = [int(first or second) for first, second in _COUNT.findall(objects)]
-    return max(counts, default=0)
+    return max([int(first or second) for first, second in _COUNT.findall(objects)], default=0)

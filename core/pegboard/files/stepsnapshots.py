@@ -260,8 +260,7 @@ class StepSnapshots:
 
         The message of a request that was too long is dropped.
         """
-        turns = reversed(self._run.turns())
-        return any(turn.info.id == step.message.id for turn in turns)
+        return any(turn.info.id == step.message.id for turn in reversed(self._run.turns()))
 
 
 _P = TypeVar("_P", StepStartPart, StepFinishPart)

@@ -253,8 +253,7 @@ class Hooks:
         """Queue a notification for every plugin that implements the hook; this never blocks."""
         for each in self._asked.get(spec.__name__, ()):
             if not self._isolation.absence(each):
-                ask = partial(self._isolation.ask, each, named, check_of(spec))
-                self._listener(each).post(ask)
+                self._listener(each).post(partial(self._isolation.ask, each, named, check_of(spec)))
 
     def _listener(self, each: Implementation) -> Listener:
         if (known := self._listeners.get(each.key)) is None:

@@ -11,11 +11,13 @@ import inspect
 import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from itertools import compress
 from operator import is_
 from types import NoneType, UnionType
 from typing import Any, Literal, Protocol, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
+from msgspec.structs import astuple
 
 from pegboard.contract.plugin import Check, mark_of
 from pegboard.contract.tools import Tool
@@ -106,8 +108,8 @@ def _sound(answer: object, before: object, kind: type) -> object:
     if not isinstance(answer, msgspec.Struct) or type(answer) is not type(before):
         _fits_json(answer, kind)
         return answer
-    for name, wanted in _fields(type(answer)):
-        value, known = getattr(answer, name), getattr(before, name)
+    values = zip(astuple(answer), astuple(before), strict=True)
+    for (name, wanted), (value, known) in zip(_fields(type(answer)), values, strict=True):
         if value is known or _is_copy(value, known):
             continue
         try:
@@ -128,7 +130,7 @@ def _news(value: object, before: object, kind: object) -> object:
     """Return the value without the items of a tuple that are the same objects as before."""
     if isinstance(value, tuple) and isinstance(before, tuple) and get_args(kind)[-1:] == (...,):
         known = set(map(id, before))
-        return tuple(item for item in value if id(item) not in known)
+        return tuple(compress(value, [each not in known for each in map(id, value)]))
     return dict(value) if isinstance(value, Mapping) else value
 
 
@@ -226,5 +228,4 @@ def _name(value: object) -> str:
 
 
 def _name_of(kind: type) -> str:
-    names = [each.__name__ for each in get_args(kind)] or [kind.__name__]
-    return " or ".join(names)
+    return " or ".join([each.__name__ for each in get_args(kind)] or [kind.__name__])

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from weakref import ReferenceType, ref
 
 import msgspec
+from msgspec.structs import astuple
 
 from pegboard.contract.context import SessionView
 from pegboard.providers import ModelMessage, ToolDefinition
@@ -64,7 +65,7 @@ class ReadOnlyViews:
     def __init__(self) -> None:
         self._views: dict[int, object] = {}
         self._values: dict[int, ReferenceType[object]] = {}
-        self._last: tuple[tuple[object, ...], tuple[object, ...]] = ((), ())
+        self._last: dict[type, tuple[tuple[object, ...], tuple[object, ...]]] = {}
         self._newest: dict[type, tuple[object, object]] = {}
 
     def given(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
@@ -88,17 +89,19 @@ class ReadOnlyViews:
             return ReadOnlyDict(_mapped(value, self.view))
         if form is list:
             return ReadOnlyList(map(self.view, value))
-        if form is tuple and value and type(value[0]) is Turn:
-            return self._history(value)
+        if form is tuple and value and type(value[0]) in _KEPT:
+            return self._series(value)
         return _mapped(value, self.view)
 
-    def _history(self, turns: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the views of a history, of which only the new turns are made."""
-        last, views = self._last
-        if turns is not last:
-            same = [*map(is_, last, turns), False].index(False)
-            self._last = (turns, (*views[:same], *map(self._view, turns[same:])))
-        return self._last[1]
+    def _series(self, values: tuple[object, ...]) -> tuple[object, ...]:
+        """Return the views of a history or of tools, of which only the new ones are made."""
+        last, views = self._last.get(kind := type(values[0]), ((), ()))
+        if values is not last:
+            same = [*map(is_, last, values), False].index(False)
+            views = (*views[:same], *map(self._view, values[same:]))
+            if self._values.keys().isdisjoint(map(id, values[same:])):  # none is itself a view
+                self._last[kind] = values, views
+        return views
 
     def plain(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
         """Return the value with new dicts and lists, which no other code holds."""
@@ -106,6 +109,9 @@ class ReadOnlyViews:
             return value
         if (known := self._values.get(id(value))) and (found := known()) is not None:
             return found
+        for series, views in self._last.values():
+            if value is views:
+                return series
         return _mapped(value, self.plain)
 
     def _view(self, value: object) -> object:
@@ -142,8 +148,7 @@ def _mapped(value: Any, change: Callable[[object], object]) -> Any:  # noqa: ANN
         return value if all(map(is_, value, items)) else items
     if form is msgspec.Struct:
         changes = {}
-        for name in value.__struct_fields__:
-            before = getattr(value, name)
+        for name, before in zip(value.__struct_fields__, astuple(value), strict=True):
             if type(before) not in _SCALARS and (after := change(before)) is not before:
                 changes[name] = after
         return msgspec.structs.replace(value, **changes) if changes else value

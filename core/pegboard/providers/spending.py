@@ -141,8 +141,7 @@ def _price(cost: ModelCost, read: int) -> ModelCost | CostTier:
 
 def total_tokens(tokens: Tokens) -> int:
     """Return all that was read and written, cached or not."""
-    cached = tokens.cache.read + tokens.cache.write
-    return tokens.input + tokens.output + tokens.reasoning + cached
+    return tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write
 
 
 def message_tokens(messages: Iterable[ModelMessage], chars: int = CHARS_PER_TOKEN) -> int:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from pegboard.hooks.readonly import ReadOnlyViews
-from support.plugins.hook_samples import CALL, REQUEST, TURN, VIEW
+from support.plugins.hook_samples import CALL, DEFINITION, REQUEST, TURN, VIEW
 
 VALUE: dict[str, Any] = {"a": {"b": [1, {"c": 2}]}, "t": ({"x": 1},)}
 
@@ -139,3 +139,15 @@ def test_another_history_has_the_views_of_its_own_turns(part: slice) -> None:
 
     assert all(map(is_, made.view(turns[part]), views[part]))
     assert len(made.view(turns[part])) == len(turns[part])
+
+
+def test_tools_are_handed_out_and_taken_back_as_one_series_and_no_view_is_left_in_it() -> None:
+    made = ReadOnlyViews()
+    tools = tuple(copy.copy(DEFINITION) for _ in range(5))
+    views = made.view(tools)
+
+    assert made.view(tools) is views
+    assert made.plain(views) is tools
+    assert all(map(is_, made.view((*tools, copy.copy(DEFINITION))), views))
+    assert all(map(is_, made.plain(made.view((tools[0], views[1]))), tools))
+    assert all(map(is_, made.plain(made.view(views)), tools))

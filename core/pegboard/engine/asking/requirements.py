@@ -59,8 +59,7 @@ class CallFacts:
 
     async def process_env(self) -> Mapping[str, str]:
         """Return the environment of the call's processes."""
-        folded = await self._engine.tool_env(self.session)
-        return {**folded, **self._engine.processes.variables()}
+        return {**await self._engine.tool_env(self.session), **self._engine.processes.variables()}
 
 
 class Requirements(CallFacts):
