@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from pegboard.display import escape_controls
+from pegboard.unstable import read_bounded
 from pegboard_plugins.commandhooks.hookfiles import HookFile, read_hooks
 from pegboard_plugins.foreignfiles.bundleparts import read_bundle_setup
 from pegboard_plugins.foreignfiles.findings import NEEDS_MCP
-from pegboard_plugins.shared.frontend import Bundle
+from pegboard_plugins.shared.frontend import Bundle, counting_note
 
 
 def show_bundle(found: Bundle) -> None:
@@ -36,6 +37,9 @@ def _without_effect(found: Bundle, files: list[HookFile]) -> Iterator[str]:
     """Yield a line for each part that has no effect here, with the reason."""
     for note in read_bundle_setup(found).notes:
         yield note.removeprefix(f"bundle {found.name}: ").removeprefix(f"bundle {found.name}, ")
+    for path in _documents(found.commands):
+        if note := counting_note(read_bounded(path)[0]):
+            yield f"{path.relative_to(found.root)}: {note}"
     for file in files:
         yield from (note.removeprefix(f"{found.root}/") for note in file.notes)
     if found.servers and find_spec("pegboard_mcp") is None:

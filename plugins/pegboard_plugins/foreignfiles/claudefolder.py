@@ -10,6 +10,7 @@ import msgspec
 
 from pegboard import Workspace
 from pegboard.schema.config import Agent, Command
+from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Rule, Ruleset
 from pegboard.unstable import read_bounded
 from pegboard_plugins.foreignfiles.clauderules import Anchors, ForeignRule, read_rules
@@ -36,6 +37,16 @@ _OURS = frozenset({"build", "plan"})
 _OF_AN_AGENT = frozenset({"name", "description", "tools", "disallowedTools", "maxTurns", "effort"})
 _OF_A_COMMAND = frozenset({"description", "argument-hint", "arguments", "allowed-tools"})
 _WITHOUT_EFFECT = frozenset({"color", "disable-model-invocation", "user-invocable"})
+_COLORS = {
+    "red": "#e5484d",
+    "orange": "#f76b15",
+    "yellow": "#ffc53d",
+    "green": "#30a46c",
+    "cyan": "#00a2c7",
+    "blue": "#0090ff",
+    "purple": "#8e4ec6",
+    "pink": "#d6409f",
+}
 _LIKE_OURS = {"model": frozenset({"inherit"}), "permissionMode": frozenset({"default"})}
 """Settings that ask for what Pegboard does anyway, with the values that do."""
 
@@ -218,6 +229,7 @@ def _agent(file: Definition, settings: Mapping[str, Any], body: str) -> ClaudeSe
     steps = settings.get("maxTurns")
     effort = settings.get("effort")
     known = {*_OF_AN_AGENT, "model", "permissionMode"}
+    provider, _, model = _full_model(settings).partition("/")
     agent = Agent(
         name=name,
         mode="subagent",
@@ -227,7 +239,8 @@ def _agent(file: Definition, settings: Mapping[str, Any], body: str) -> ClaudeSe
         prompt=body or None,
         steps=int(steps) if isinstance(steps, str) and steps.isdigit() and int(steps) else None,
         variant=effort if isinstance(effort, str) else None,
-        model=None,
+        color=_COLORS.get(str(settings.get("color"))),
+        model=ModelChoice(provider_id=provider, model_id=model) if model else None,
     )
     notes = [*unknown, *_unused(settings, known)]
     return ClaudeSetup(
@@ -277,6 +290,7 @@ def _command(file: Definition, settings: Mapping[str, Any], body: str) -> Claude
         hints=argument_hints(settings, body),
         description=" ".join(description.split()) or None,
         agent=agent if is_fork and isinstance(agent, str) else None,
+        model=_full_model(settings) or None,
         source="command",
         subtask=True if is_fork else None,
     )
@@ -285,12 +299,19 @@ def _command(file: Definition, settings: Mapping[str, Any], body: str) -> Claude
     return ClaudeSetup(commands=(command,), notes=(", ".join(notes),) if notes else ())
 
 
+def _full_model(settings: Mapping[str, Any]) -> str:
+    """Return the model as PROVIDER/MODEL, "" for a name that leaves the provider open."""
+    model = settings.get("model")
+    return model if isinstance(model, str) and re.fullmatch(r"[^/\s]+/\S+", model) else ""
+
+
 def _unused(settings: Mapping[str, Any], known: frozenset[str] | set[str]) -> Iterator[str]:
     """Yield the settings of a file that have no effect here, those with a value with it."""
     for key, value in settings.items():
         if key == "permissionMode" and value == "plan":
             continue
         is_like_ours = isinstance(value, str) and value in _LIKE_OURS.get(key, ())
+        is_like_ours = is_like_ours or (key == "model" and bool(_full_model(settings)))
         if key in _LIKE_OURS and not is_like_ours:
             yield f"{key} {value}"
         elif key not in known and key not in _WITHOUT_EFFECT and not is_like_ours:

@@ -129,7 +129,9 @@ def _parted(notes: str) -> tuple[str, str]:
 
 def _skills(home: Home, folder: Path) -> Iterator[ForeignFinding]:
     for path in sorted((folder / FOLDER / "skills").glob("*/SKILL.md")):
-        facts = {"reason": counting_note(read_bounded(path)[0]) or None}
+        content = read_bounded(path)[0]
+        takes_arguments = b"$ARGUMENTS" in content or b"\nargument" in content
+        facts = {"reason": counting_note(content) or None if takes_arguments else None}
         yield _row(f"skill {path.parent.name}", home.short(path), "skill", "acts", **facts)
 
 

@@ -41,6 +41,7 @@ _JUDGE = "---\nname: judge\ndescription: d\nmodel: sonnet\nmemory: user\n---\nJu
 BUNDLE = {
     ".claude-plugin/plugin.json": '{"name": "house-rules", "version": "1.0", "engines": {}}',
     "commands/greet.md": "Greet $ARGUMENTS.",
+    "commands/old.md": "Fix $1.",
     "agents/judge.md": _JUDGE,
     "agents/mute.md": "---\nname: mute\n---\nNothing.",
     "skills/release/SKILL.md": "---\nname: release\ndescription: d\n---\nTag it.",
@@ -248,6 +249,7 @@ async def test_info_of_a_bundle_names_its_parts_and_what_has_no_effect_and_why(
         "  agent: agents/judge.md",
         "  agent: agents/mute.md",
         "  command: commands/greet.md",
+        "  command: commands/old.md",
         "  hook: Stop *: sh ok.sh",
         "  server: clock: clock",
         "  the key engines is not honoured: Pegboard has nothing like it",
@@ -256,6 +258,7 @@ async def test_info_of_a_bundle_names_its_parts_and_what_has_no_effect_and_why(
         "  agents/judge.md: model sonnet is not honoured: the session's model answers",
         "  agents/judge.md: memory is not honoured: Pegboard has nothing like it",
         "  agents/mute.md: it has no description",
+        "  commands/old.md: `$1` is the second word of its arguments, `$0` the first",
         "  hooks/hooks.json: a hook of the type prompt is not honoured: only commands run",
         "  hooks/hooks.json: the event Setup is not honoured: Pegboard has no such event",
         *([no_server] if not entry_points(group="pegboard", name="mcp") else []),

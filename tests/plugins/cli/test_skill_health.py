@@ -114,6 +114,20 @@ async def test_settings_without_effect_are_named_once(project: CommandLine) -> N
     ]
 
 
+@pytest.mark.parametrize(("more", "is_named"), [("argument-hint: x\n", True), ("", False)])
+async def test_a_skill_with_arguments_may_count_from_one(
+    project: CommandLine,
+    more: str,
+    is_named: bool,
+) -> None:
+    put(project.project / ".claude/skills", "tea", SKILL.format("tea", more) + " It costs $5.")
+
+    found = await project("doctor")
+
+    line = ".claude/skills/tea/SKILL.md: `$1` is the second word of its arguments, `$0` the first"
+    assert (line in found.out) == is_named
+
+
 async def test_skills_of_libraries_are_named_as_well(project: CommandLine) -> None:
     libraries = ProjectLibraries(project.project)
     for n in range(8):

@@ -12,6 +12,7 @@ import pytest
 from pegboard import App
 from pegboard.permissions import judge_rules
 from pegboard.policy.agents import rulesets_for
+from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Action
 from pegboard.unstable import TrustStore
 from support.plugins.hook_house import House
@@ -114,6 +115,20 @@ async def test_an_agent_that_plans_changes_nothing(house: House) -> None:
 
     assert found == ["deny", "allow"]
     assert delegating == "deny"
+
+
+async def test_a_model_with_its_provider_answers(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(house.home, agents__a="---\nname: a\ndescription: d\nmodel: p/m/x\ncolor: red\n---\nx")
+    put(house.home, commands__do="---\nmodel: p/m\n---\nDo it.")
+
+    async with opened(house) as app:
+        agent, command = app.agents["a"], app.commands["do"]
+
+    assert agent.model == ModelChoice(provider_id="p", model_id="m/x")
+    assert (agent.color, command.model) == ("#e5484d", "p/m")
+    assert not any("not honoured" in each for each in caplog.messages)
 
 
 async def test_a_command_s_folder_is_part_of_its_name(house: House) -> None:
