@@ -200,18 +200,22 @@ def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Itera
     from pegboard_plugins.cli.render import Line
 
     rules = spoken_rules(found.session, request)
+    every = [rule for each in found.requests for rule in spoken_rules(found.session, each)]
+    is_lone = len(every) == 1 and found.verdict.rule == every[0].rule  # the last line names it
     for pattern in request.patterns:
         yield Line(text=exposed(pattern).replace("\n", "\\n"), indent=1)
         for spoken in rules:
-            if spoken.pattern == pattern:
+            if spoken.pattern == pattern and not is_lone:
                 rule = spoken.rule
                 text = f'{rule.action}: rule {rule.permission} "{rule.pattern}" ({spoken.source})'
                 yield Line(text=escape_controls(text), style="dim", indent=2)
     verdict = found.verdicts[found.requests.index(request)]
     if verdict.source == "approvals" and verdict.reason != found.verdict.reason:
         yield Line(text=escape_controls(f"allow: {verdict.reason}"), style="dim", indent=1)
+    named = [each.rule for each in rules]
     for opinion in found.opinions:
-        if opinion.request_id == request.id and opinion.verdict.reason != found.verdict.reason:
+        is_said = opinion.verdict.reason == found.verdict.reason or opinion.verdict.rule in named
+        if opinion.request_id == request.id and not is_said:
             reason = opinion.verdict.reason.removeprefix(f"plugin {opinion.plugin}: ")
             text = f"{opinion.plugin}: {opinion.verdict.action}: {reason or opinion.verdict.action}"
             yield Line(text=escape_controls(text), style="dim", indent=1)

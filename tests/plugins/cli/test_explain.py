@@ -97,7 +97,9 @@ async def test_what_to_add_is_told_for_what_is_asked_and_for_nothing_else(
 
     shown = await pegboard("explain", "git push")
     assert "\nask: asked by rule " in shown.out
-    assert shown.out.count("asked by rule") == 1
+    assert shown.out.count("rule bash") == 1  # a lone rule is named once
+    shown_parts = await pegboard("explain", "rm x && ls")
+    assert shown_parts.out.count("rule ") == 4  # one for each part, and the one that decides
     assert "deny without a terminal to ask on" in shown.out
     assert 'to allow it: permission."bash"."git push *" = "allow"' in shown.out
 
@@ -388,6 +390,6 @@ async def test_a_rule_that_no_file_has_is_built_in_by_the_same_word_everywhere(
 
     assert 'ask: rule external_directory "*" (built-in)' in unsaid.out
     assert 'asked by rule external_directory "*" (built-in)' in unsaid.out
-    assert 'ask: rule webfetch "*" (config)' in said.out
+    assert 'asked by rule webfetch "*" (config)' in said.out
     assert 'asked by rule external_directory "*" (config)' in mine.out
     assert "# built-in" in shown.out
