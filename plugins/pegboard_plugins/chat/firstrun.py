@@ -6,6 +6,7 @@ from contextlib import suppress
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
+from pegboard.unstable import without_passwords
 from pegboard_plugins.chat import choosing, permissionmode
 from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.modes import Item
@@ -19,6 +20,10 @@ PROBED_S = 0.3
 FIRST = ("openai", "anthropic", "gemini")
 SAME = {"google": "gemini"}
 """Providers with a second name."""
+NAMED, ADDRESS = "openai", "OPENAI_BASE_URL"
+"""The provider whose server a variable names."""
+REFUSALS = ("status 401", "status 403")
+UNREACHED = "nothing listens there"
 KEY = Item(value="login", text="Add an API key")
 MODEL = Item(value="model", text="Choose a model")
 DEMO = Item(value="demo", text="Watch the demo (offline, no key)")
@@ -45,7 +50,10 @@ async def first_run(chat: Desk) -> None:
     found = [f"{name} answers on port {port}." for port, name in servers]
     none = f"No local model server found ({', '.join(SERVERS.values())})."
     talk.say("\n".join(found or [none]))
-    talk.say(f"API keys: {', '.join(await _keyed(chat)) or 'none found'}.")
+    keyed = await _keyed(chat)
+    talk.say(f"API keys: {', '.join(keyed) or 'none found'}.")
+    if address := chat.env.get(ADDRESS):
+        talk.say(await _named_server(chat, address, has_key=NAMED in keyed))
     chat.spawn(_begin(chat))
 
 
@@ -55,6 +63,23 @@ async def _keyed(chat: Desk) -> list[str]:
     env = feed.facts.keys
     listed = {each.provider_id for each in chat.models if env.get(each.provider_id)}
     return sorted({*listed, *await feed.unlisted()})
+
+
+async def _named_server(chat: Desk, address: str, *, has_key: bool) -> str:
+    """Ask the server that the environment names for its models, and return what it answers."""
+    _, notes = await chat.outside.pegboard_beside("models", "--ask", NAMED)
+    chat.models = await _talk(chat).feed.models()
+    said = [line for line in notes.splitlines() if line.startswith(f"{NAMED}: ")]
+    outcome = said[0].removeprefix(f"{NAMED}: ") if said else "no answer"
+    server = f"{ADDRESS} names {without_passwords(address)}:"
+    if outcome in REFUSALS:
+        way = "it refuses this key; add another" if has_key else "it wants a key; add it"
+        return f"{server} {way} below, or set OPENAI_API_KEY ({outcome})."
+    if outcome == UNREACHED:
+        return f"{server} {outcome}; start the server, or correct {ADDRESS}."
+    if outcome.endswith((" model", " models")):
+        return f"{server} it lists {outcome}."
+    return f"{server} it lists no models ({outcome}); /model {NAMED}/NAME chooses one by its name."
 
 
 async def _begin(chat: Desk) -> None:

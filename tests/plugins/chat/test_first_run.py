@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
 from plugins.chat.terminals import WAITING, AnyTerminal
 from plugins.cli.commands import CommandLine
@@ -131,6 +132,36 @@ async def test_the_list_has_the_models_of_the_server_that_is_asked_and_no_others
                 await terminal.see_now("no match")
 
 
+REFUSED = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ("", "it wants a key; add it below, or set OPENAI_API_KEY (status 401)."),
+        ("k", "it refuses this key; add another below, or set OPENAI_API_KEY (status 401)."),
+    ],
+)
+async def test_the_first_screen_says_that_the_named_server_refuses(
+    pegboard: CommandLine, key: str, words: str
+) -> None:
+    pegboard.configure(enabled_providers=["openai"])
+    async with serving({"/v1/models": REFUSED}) as web:
+        env = {"OPENAI_BASE_URL": web.url("/v1"), **({"OPENAI_API_KEY": key} if key else {})}
+        async with chat(pegboard, ready=MENU, columns=160, **env) as terminal:
+            await terminal.see(f"OPENAI_BASE_URL names {web.url('/v1')}: {words}")
+
+
+async def test_the_first_screen_says_that_the_named_server_does_not_answer(
+    pegboard: CommandLine,
+) -> None:
+    async with serving({}) as web:
+        url = web.url("/v1")
+    async with chat(pegboard, ready=MENU, columns=160, OPENAI_BASE_URL=url) as terminal:
+        words = "nothing listens there; start the server, or correct OPENAI_BASE_URL."
+        await terminal.see(f"OPENAI_BASE_URL names {url}: {words}")
+
+
 async def test_a_list_that_is_left_gives_the_keys_back_to_the_first_screen(
     pegboard: CommandLine, server: ModelServer
 ) -> None:
@@ -202,3 +233,23 @@ async def test_a_model_that_no_provider_serves_is_refused_at_once(pegboard: Comm
         await terminal.see("Model: openai/gpt-4o-min (this chat only)")
 
     assert "script.json" in before
+
+
+async def test_an_attached_chat_lists_the_models_that_the_server_s_machine_has_asked_for(
+    pegboard: CommandLine,
+) -> None:
+    models = json.dumps({"object": "list", "data": [{"id": "own-coder", "object": "model"}]})
+    async with serving({"/v1/models": page(models.encode(), "application/json")}) as web:
+        options = {"baseURL": web.url("/v1"), "apiKey": "k"}
+        scripts(pegboard, settings={"provider": {"house": {"options": options}}})
+        place = Place(pegboard, attached=True)
+        async with chat(pegboard, *await place.arguments(), columns=120) as terminal:
+            await terminal.say("/model house/own-coder")
+            await terminal.see("on the server's machine, `pegboard models --ask house` brings more")
+            asked = await pegboard("models", "--ask", "house")
+            assert "house: 1 model" in asked.err
+            await terminal.say("/model own-coder")
+            await terminal.see_now("❯ house/own-coder")
+            terminal.press("enter")
+            await terminal.see("Model: house/own-coder (this chat only)")
+        await place.close()
