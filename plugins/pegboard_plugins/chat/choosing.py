@@ -16,6 +16,7 @@ from pegboard_plugins.chat.recentmodels import recent_models, remember_model
 from pegboard_plugins.chat.themes import AUTO
 from pegboard_plugins.shared.frontend import newest_first
 
+ELSEWHERE = "on the server's machine, `pegboard models --ask {}` brings more models here"
 THEME_SETTING = "plugins.chat.options.theme"
 
 if TYPE_CHECKING:
@@ -37,6 +38,8 @@ async def choose_model(chat: Desk, argument: str) -> None:
     talk = _talk(chat)
     if "/" not in argument and (unlisted := await talk.feed.unlisted()):
         await _ask_for_models(chat, unlisted)
+    if talk.feed.facts.server:
+        chat.models = await talk.feed.models()  # the server's machine may have asked for more
     facts = {name_of(model): _item(model) for model in chat.models}
     items = [facts.get(name) or Item(value=name) for name in _names(chat)]
     if argument and "/" not in argument:
@@ -51,6 +54,8 @@ async def choose_model(chat: Desk, argument: str) -> None:
     known, before = _names(chat), talk.choices
     talk.choices = replace(before, model=chosen, variant="")  # at once, for the next prompt
     if chosen not in known:
+        if talk.feed.facts.server:
+            chat.warn(ELSEWHERE.format(chosen.partition("/")[0]))
         try:
             await talk.feed.require_model(chosen)
         except PegboardError:
