@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from pegboard import App, AppOptions, Prompt, __version__
-from pegboard.errors import NotFoundError, PegboardError
+from pegboard.errors import NotFoundError, PegboardError, SessionBusyError
 from pegboard.processes import run_program
 from pegboard.schema.message import (
     AbortedFailure,
@@ -83,10 +83,16 @@ class Attempts:
         """Make or go on with an attempt, and return its result.
 
         A cancellation ends the session's turn, and the attempt goes on the next time.
+
+        :raises SessionBusyError: when another worker has the session; it can be made again later.
         """
         started = time.time()
         try:
             return await self._made(attempt, started)
+        except SessionBusyError as error:
+            if self._sharing is not None:
+                raise
+            return self._result(attempt, started, "error_infra", error=str(error))
         except (PegboardError, OSError, ValueError) as error:
             return self._result(attempt, started, "error_infra", error=str(error))
 

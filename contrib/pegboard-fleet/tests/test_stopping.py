@@ -42,6 +42,34 @@ async def test_a_job_is_stopped_from_elsewhere_and_goes_on_in_its_session(
     assert sessions == [(3,)]
 
 
+async def test_a_job_whose_session_another_process_takes_waits_for_it(
+    fleet: Fleet, jobs: Jobs, tmp_path: Path
+) -> None:
+    (facts := tmp_path / "facts").touch()
+    gate, ready = tmp_path / "gate", tmp_path / "ready"
+    job = {**numbered(1)[0], "setup": f"echo >> {tmp_path / 'begun'}; {waiting_for(ready)}"}
+    ready.touch()
+    async with ModelServer(napping(facts, 1, waiting_for(gate))) as server:
+        await fleet.ready(server)
+        await fleet.submit(jobs(job))
+        await fleet.work(1)
+        await until(lambda: bool(facts_of(facts)))
+        await fleet.line("fleet", "stop", "b")
+        await fleet.becomes(0, "SELECT count(*) FROM session WHERE owner IS NOT NULL")
+        ready.unlink()
+        await fleet.line("fleet", "resume", "b")
+        await until(lambda: len((tmp_path / "begun").read_text()) == 2)
+        fleet.rows("INSERT INTO worker VALUES('awake', DEFAULT, 'h', 1, DEFAULT, 'infinity')")
+        fleet.rows("UPDATE session SET owner = 'awake'")
+        (gate.touch(), ready.touch())
+        log = fleet.line.home / "worker-0.log"
+        await until(lambda: "waits for another process" in log.read_text())
+        fleet.rows("DELETE FROM worker WHERE id = 'awake'")
+        (result,) = await fleet.ended(1)
+
+    assert (result["status"], result["answer"]) == ("done", "job-000 is done.")
+
+
 async def test_jobs_that_the_machine_or_the_budget_ended_are_repeated(
     fleet: Fleet, jobs: Jobs, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from pegboard.display import escape_controls
-from pegboard.errors import PegboardError, StorageError
+from pegboard.errors import PegboardError, SessionBusyError, StorageError
 from pegboard_fleet.attempts import Attempts, Sharing, is_throttled
 from pegboard_fleet.batch import MOST_ROUNDS
 from pegboard_fleet.fleet.database import FleetDatabase
@@ -192,7 +192,13 @@ class Worker:
         attempts = Attempts(self._root, SharedLedger(job), folders=self._folders, sharing=sharing)
         while True:
             await self._until_free(job)
-            attempt, result = job.attempt, await attempts.make(job.attempt)
+            attempt = job.attempt
+            try:
+                result = await attempts.make(attempt)
+            except SessionBusyError:  # its old worker was taken for dead, and has woken up
+                self._say(f"{key}: it waits for another process, which has its session")
+                await asyncio.sleep(_AGAIN_S)
+                continue
             again = is_throttled(result) and attempt.round < MOST_ROUNDS
             if not await (job.again() if again else job.end(result)):
                 if await has_ended(self._database, key):
