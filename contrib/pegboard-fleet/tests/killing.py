@@ -217,10 +217,15 @@ def _row_problems(fleet: Fleet) -> list[str]:
 
 
 def _late_problems(facts: list[Fact], owner: str, at: float) -> list[str]:
-    """Return the calls that a worker started after it was taken for dead."""
+    """Return the calls that a worker started after it woke up.
+
+    What it had started before may begin late: a tool's process is not stopped with the worker.
+    """
     starts = [each for each in facts if owner in each.folder and each.what == "start"]
-    late = [each for each in starts if each.at > at + STOPPED_S / 2]
-    return [f"the worker that was gone has started {each}" for each in late]
+    late = [each for each in starts if each.at > at + STOPPED_S]
+    return [
+        f"{each.at - at:.1f} s after it was gone, the worker has started {each}" for each in late
+    ]
 
 
 def _cut_problems(fleet: Fleet, facts: list[Fact], owner: str) -> list[str]:
