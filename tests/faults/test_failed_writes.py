@@ -66,6 +66,7 @@ def is_ended(turns: list[Turn]) -> bool:
     )
 
 
+@pytest.mark.sqlite
 async def test_a_lock_that_outlasts_the_turn_leaves_the_session_free(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +108,7 @@ async def _is_free(app: App, session_id: str) -> bool:
     return owner is None
 
 
+@pytest.mark.sqlite
 async def test_a_prompt_right_after_the_failure_needs_no_patience(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,6 +134,7 @@ async def test_a_prompt_right_after_the_failure_needs_no_patience(
     assert is_ended(turns)
 
 
+@pytest.mark.sqlite
 async def test_a_lock_that_ends_in_time_costs_the_turn_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -158,6 +161,7 @@ async def test_a_lock_that_ends_in_time_costs_the_turn_nothing(
     assert VARIABLE in record.getMessage()
 
 
+@pytest.mark.sqlite
 async def test_a_write_that_fails_in_a_turn_is_tried_again_before_the_turn_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

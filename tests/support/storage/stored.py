@@ -38,10 +38,15 @@ async def last_seq(storage: Any) -> int:
 
 
 async def permission_requests(storage: Any) -> tuple[PermissionRequest, ...]:
-    """Requests without an answer, oldest first."""
+    """Requests without an answer, oldest first, in SQLite or on a server."""
+    statement = "SELECT data FROM permission_request ORDER BY ordinal"
 
-    def read(db: apsw.Connection) -> tuple[PermissionRequest, ...]:
-        rows = db.execute("SELECT data FROM permission_request ORDER BY ordinal")
-        return tuple(request for (data,) in rows if (request := read_json(data, PermissionRequest)))
+    def read(db: Any) -> Any:
+        return list(db.execute(statement)) if isinstance(db, apsw.Connection) else fetched(db)
 
-    return await _read(storage, read)
+    async def fetched(db: Any) -> list[tuple[bytes]]:
+        found: list[tuple[bytes]] = await (await db.execute(statement)).fetchall()
+        return found
+
+    rows = await _read(storage, read)
+    return tuple(request for (data,) in rows if (request := read_json(data, PermissionRequest)))
