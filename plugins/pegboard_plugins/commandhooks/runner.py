@@ -205,10 +205,10 @@ class HookRunner:
         for each in found:
             if call is None:
                 if not each.rule and (not names or each.fits(names)):
-                    jobs[each.command, each.args] = each, body
+                    jobs[each.command, each.args, each.root] = each, body
                 continue
             for foreign in self._calls(each, session, call):
-                key = each.command, each.args, foreign.name, foreign.subject
+                key = each.command, each.args, each.root, foreign.name, foreign.subject
                 jobs[key] = each, {**body, **foreign.called, "tool_use_id": call.id}
         if not jobs:
             return HookOutcome()

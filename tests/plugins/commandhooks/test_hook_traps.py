@@ -238,6 +238,20 @@ async def test_a_project_cannot_switch_off_the_plugin(house: House) -> None:
     assert not house.ran
 
 
+async def test_a_bundle_with_the_same_command_does_not_silence_another(house: House) -> None:
+    command = 'sh "${CLAUDE_PLUGIN_ROOT}"/check.sh'
+    for name, script in (("guard", GUARD), ("later", "exit 0")):
+        root = house.project / ".agents" / "plugins" / name
+        house.write(root / "hooks" / "hooks.json", "PreToolUse", command)
+        (root / ".claude-plugin").mkdir()
+        (root / ".claude-plugin" / "plugin.json").write_text(json.dumps({"name": name}))
+        (root / "check.sh").write_text(f"{script}\n")
+    house.trust("trust", "allow")
+    await house.run(SHELL)
+
+    assert not house.ran
+
+
 @pytest.mark.parametrize("program", ["sh", "jq"])
 async def test_a_program_of_the_project_is_not_what_a_hook_of_the_user_runs(
     house: House, program: str
