@@ -91,7 +91,7 @@ async def _facts(context: ChatContext) -> None:
 
 
 @hookimpl
-def status_items(state: ChatState) -> tuple[StatusItem, ...]:
+async def status_items(state: ChatState) -> tuple[StatusItem, ...]:
     """Return how full the window is, and the cost, once something was asked."""
     if not state.tokens:
         unknown = StatusItem(id="cost", text=_price(state), priority=40)
@@ -106,7 +106,7 @@ def status_items(state: ChatState) -> tuple[StatusItem, ...]:
 
 
 @hookimpl
-def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
+async def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
     """Return a widget with the session's changes, while it works."""
     if not (state.busy and state.files):
         return ()

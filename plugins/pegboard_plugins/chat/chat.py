@@ -68,6 +68,7 @@ class Chat(Desk):
             await first_run(self)
         except PegboardError as error:
             self.failed = str(error)
+            self.window.edit_with(None)
             self.warn(f"{error}\nthe chat cannot start; Ctrl+D leaves")
             return
         finally:
@@ -92,7 +93,7 @@ class Chat(Desk):
         talk.choices.mode = feed.mode
         self.guests = Guests(feed.hooks, self.warn)
         await self.guests.register()
-        self.window.vi.chosen = self.option("editing") == "vi"
+        self.window.edit_with(self.option("editing"))
         if name := self.option("theme"):
             choosing.draw_in_theme(self, str(name))
         self.models = await feed.models()

@@ -11,6 +11,7 @@ from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.input.vt100 import Vt100Input, raw_mode
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
 
 ASK_BACKGROUND = "\x1b]11;?\x1b\\"
 """Has the terminal report its background (xterm's OSC 11), in the same words."""
@@ -26,6 +27,8 @@ _PASTE_END = "\x1b[201~"
 _COLOUR = re.compile(r"11;rgb:([0-9a-f]+)/([0-9a-f]+)/([0-9a-f]+)", re.IGNORECASE)
 _WEIGHTS = (0.2126, 0.7152, 0.0722)
 """Of red, green and blue in the brightness that is seen (ITU-R BT.709)."""
+_AT_ONCE = (Keys.ControlC, Keys.ControlD, Keys.ControlZ)
+"""What leaves or suspends the chat whatever the other keys mean."""
 _KEYS_WAIT = ContextVar("_KEYS_WAIT", default=False)
 
 
@@ -45,6 +48,8 @@ class TerminalInput(Vt100Input):
     def __init__(self, stdin: TextIO, on_background: Callable[[bool], None]) -> None:
         super().__init__(stdin)
         self.vt100_parser = _Parser(self._buffer_key, on_background)
+        self._holds = True
+        self._held: list[KeyPress] = []
 
     def presses(self, content: bytes) -> list[KeyPress]:
         """Return the keys that another reader of the terminal was given."""
@@ -56,8 +61,17 @@ class TerminalInput(Vt100Input):
         """Return the mode in which another program has the terminal."""
         return _WaitingKeys(self.fileno()) if _KEYS_WAIT.get() else super().cooked_mode()
 
+    def release(self) -> list[KeyPress]:
+        """Return the keys from the first Escape on, and hold none from now on.
+
+        Until then it is not known whether Escape begins commands of vi.
+        """
+        self._holds, held, self._held = False, self._held, []
+        return held
+
     def _buffer_key(self, press: KeyPress) -> None:
-        self._buffer.append(press)
+        is_held = self._holds and (bool(self._held) or press.key == Keys.Escape)
+        (self._held if is_held and press.key not in _AT_ONCE else self._buffer).append(press)
 
 
 class _WaitingKeys(raw_mode):

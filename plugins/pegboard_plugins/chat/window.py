@@ -13,6 +13,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input.typeahead import store_typeahead
+from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.layout import (
     BufferControl,
     ConditionalContainer,
@@ -255,10 +256,18 @@ class Window:
         """Take keys that were pressed before `run`, or while another program had the terminal."""
         presses = self._input.presses(content)
         if self.screen.is_running:
-            self.screen.key_processor.feed_multiple(presses)
-            self.screen.key_processor.process_keys()
+            self._process(presses)
         else:
             store_typeahead(self._input, presses)
+
+    def edit_with(self, editing: object) -> None:
+        """Take the keys of vi or not, as the setting `editing` chooses, and what waited for it."""
+        self.vi.chosen = editing == "vi"
+        self._process(self._input.release())
+
+    def _process(self, presses: list[KeyPress]) -> None:
+        self.screen.key_processor.feed_multiple(presses)
+        self.screen.key_processor.process_keys()
 
     def leave(self) -> None:
         """End `run`."""

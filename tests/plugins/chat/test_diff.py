@@ -56,12 +56,12 @@ async def test_a_new_file_without_lines_has_no_counts(pegboard: CommandLine) -> 
     ("counts", "text"),
     [((0, 0), "  1 file changed"), ((2, 0), "  1 file changed +2 -0")],
 )
-def test_the_footer_counts_lines_only_where_some_changed(
+async def test_the_footer_counts_lines_only_where_some_changed(
     tmp_path: Path, counts: tuple[int, int], text: str
 ) -> None:
     more, less = counts
     state = ChatState(directory=tmp_path, busy=True, files=1, additions=more, deletions=less)
 
-    [widget] = footer_widget(state)
+    [widget] = await footer_widget(state)
 
     assert [span.text for line in widget.lines for span in line] == [text]

@@ -1,8 +1,11 @@
 """The editor with the keys of vi, where `plugins.chat.options.editing` chooses them."""
 
+from pathlib import Path
+
 from plugins.chat.conftest import Place
 from plugins.chat.screen import chat, scripts
-from plugins.chat.terminals import WAITING
+from plugins.chat.terminals import RULE, WAITING
+from plugins.chat.test_paint import SLOW, program
 from plugins.cli.commands import CommandLine
 
 FILE = "approved.txt"
@@ -35,6 +38,22 @@ async def test_the_editor_takes_commands_of_vi(pegboard: CommandLine) -> None:
         await terminal.until(lambda: terminal.editor == "❯")
         terminal.press("ask?")
         await terminal.until(lambda: terminal.editor == "❯ ask?")
+
+
+async def test_commands_may_be_typed_before_the_editor_is_there(
+    pegboard: CommandLine, tmp_path: Path
+) -> None:
+    prepare(pegboard)
+    go = tmp_path / "go"
+
+    async with program(pegboard, f"GO = {str(go)!r}\n{SLOW}") as terminal:
+        await terminal.see_now(RULE)
+        terminal.press("one two", "escape", *"0dw")
+        await terminal.until(lambda: terminal.editor.startswith("❯ one two"))
+        go.touch()
+        await terminal.until(lambda: terminal.editor == f"{NAVIGATES} two")
+        terminal.press("i", "new ")
+        await terminal.until(lambda: terminal.editor == "❯ new two")
 
 
 async def test_commands_may_be_typed_slowly(pegboard: CommandLine) -> None:
