@@ -273,7 +273,7 @@ def _skill(file: Path, text: str) -> Skill | None:
         description="".join(filter(str.isprintable, " ".join(description.split()))),
         folder=file.parent,
         text=body,
-        template=frontend.template_of(whole, frontend.argument_names(settings)),
+        template=frontend.template_of(whole, frontend.argument_names(settings), appends=False),
         hints=frontend.argument_hints(settings, body),
         model=model if isinstance(model, str) and "/" in model else None,
         patterns=frontend.listed(settings.get("paths")),

@@ -14,11 +14,12 @@ _NUMBER = r"\$(?P<number>\d+)"
 _APPENDED = "\n\n$ARGUMENTS[+|ARGUMENTS: $ARGUMENTS|]"
 
 
-def template_of(body: str, names: Sequence[str] = ()) -> str:
+def template_of(body: str, names: Sequence[str] = (), *, appends: bool = True) -> str:
     """Return the text as a template; `names` are those of its arguments.
 
     A placeholder without a word stays as it is written. Without a placeholder the arguments are
-    appended. In shell snippets only names and `$ARGUMENTS[N]` count: `$1` is the shell's.
+    appended, unless the caller does that. In shell snippets only names and `$ARGUMENTS[N]` count:
+    `$1` is the shell's.
     """
     named = rf"|\$(?P<name>{'|'.join(map(re.escape, names))})\b" if names else ""
     in_text = re.compile(f"{_PLACEHOLDER}|{_NUMBER}{named}")
@@ -45,7 +46,7 @@ def template_of(body: str, names: Sequence[str] = ()) -> str:
         in_snippet.sub(variable, piece) if at % 2 else in_text.sub(word, piece)
         for at, piece in enumerate(pieces)
     )
-    return "".join(texts) + ("" if has_placeholder else _APPENDED)
+    return "".join(texts) + ("" if has_placeholder or not appends else _APPENDED)
 
 
 def argument_names(settings: Mapping[str, object]) -> tuple[str, ...]:

@@ -78,12 +78,13 @@ def snippets(template: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_SNIPPET.findall(template)))
 
 
-def fill(template: str, arguments: str, outputs: Mapping[str, str]) -> Filled:
+def fill(template: str, arguments: str, outputs: Mapping[str, str], *, label: str = "") -> Filled:
     """Fill `$1`, `$2` ..., `$ARGUMENTS` and the snippets' outputs into a template.
 
     The highest placeholder takes all words that are left. Arguments without a placeholder go to the
-    end. `$ARGUMENTS[1|TEXT|]` is the second word alone, or else TEXT, and `$ARGUMENTS[+|TEXT|]` is
-    TEXT if there are arguments. A snippet without an output stays as it stands.
+    end, behind the `label`. `$ARGUMENTS[1|TEXT|]` is the second word alone, or else TEXT, and
+    `$ARGUMENTS[+|TEXT|]` is TEXT if there are arguments. A snippet without an output stays as it
+    stands.
     """
     pieces = _SNIPPET.split(template)
     own = "".join(pieces[::2])
@@ -97,7 +98,7 @@ def fill(template: str, arguments: str, outputs: Mapping[str, str]) -> Filled:
             typed.append(put_in(piece))
             texts.append(typed[-1])
     if not _PLACEHOLDER.search(own) and arguments.strip():
-        typed.append(f"\n\n{arguments.strip()}")
+        typed.append(f"\n\n{label}{arguments.strip()}")
         texts.append(typed[-1])
     return Filled(text="".join(texts).strip(), typed="\n".join(typed))
 
@@ -160,7 +161,8 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
         snippet: await _output(app, session_id, calling, snippet)
         for snippet in (() if command.is_document else snippets(command.template))
     }
-    filled = fill(command.template, order.arguments, outputs)
+    label = "ARGUMENTS: " if command.source == "skill" else ""  # as Claude Code does
+    filled = fill(command.template, order.arguments, outputs, label=label)
     if command.is_document:
         searched = order.arguments if order.typed else ""
     else:
