@@ -253,7 +253,8 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
     """Yield the files in the worktree, but no link to another kind (`AGENTS.md` to `.env`)."""
     root = worktree.resolve()
-    honest = (path for path in paths if path.resolve().suffix == path.suffix)
+    there = (path for path in paths if path.is_file())  # most are not, and resolving looks again
+    honest = (path for path in there if path.resolve().suffix == path.suffix)
     return (path for path in _files(honest) if path.is_relative_to(root))
 
 

@@ -59,7 +59,7 @@ names = sorted(name for name in sys.modules if name.startswith("pegboard_plugins
 print(json.dumps({"opened": opened, "looked": sum(looked.values()), "bytes": bodies[0],
     "modules": names}))
 """
-MOST_LOOKS = 80
+MOST_LOOKS = 41
 """Calls of `stat` for names that other agents use, in an opening and one turn."""
 
 
