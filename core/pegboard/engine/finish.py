@@ -225,8 +225,8 @@ def failure_of(error: BaseException, note: str = "") -> Failure:
             return kind(data=TextData(message=str(error)))
         case AbortedError() | CancelledError():
             why = next(iter(error.args), ABORTED) or ABORTED
-            text = TextData(message=str(why))
-            return why if isinstance(why, StoppedFailure) else AbortedFailure(data=text)
+            plain = AbortedFailure(data=TextData(message=str(why)))
+            return why if isinstance(why, StoppedFailure) else plain
         case _:
             return UnknownFailure(data=TextData(message=str(error) or type(error).__name__))
 
