@@ -34,7 +34,6 @@ from pegboard.schema.part import (
     SubtaskPart,
     TextPart,
     ToolPart,
-    ToolState,
 )
 from pegboard.storage.rows import INTERRUPTED_CALLS
 
@@ -268,15 +267,11 @@ def _ends_with_answer(messages: Sequence[ModelMessage]) -> bool:
 def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
     """Return whether a failed answer is worth sending: results of tools, or the start of a text."""
     states = [part.state for part in parts if isinstance(part, ToolPart)]
-    if any(isinstance(state, Completed) or _was_interrupted(state) for state in states):
+    ended = [state for state in states if isinstance(state, Completed | Failed)]
+    if any(isinstance(each, Completed) or each.error in INTERRUPTED_CALLS for each in ended):
         return True
     stopped = isinstance(info.error, _CUT_SHORT)
     return stopped and any(isinstance(part, TextPart | ToolPart) for part in parts)
-
-
-def _was_interrupted(state: ToolState) -> bool:
-    """Return whether the call's end, and so its effect, is unknown."""
-    return isinstance(state, Failed) and state.error in INTERRUPTED_CALLS
 
 
 def _user_content(part: Part, subagents: str) -> tuple[Content, ...]:

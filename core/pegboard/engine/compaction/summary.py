@@ -228,7 +228,8 @@ class Compacting:
             await self._fail(_too_little(self.tokens, left, limit))
             return
         note = {"before": self.tokens, "after": left, "kept": list(dict.fromkeys(kept))}
-        self._put(turn, metadata={**_metadata(turn), COMPACTION: note})
+        assert isinstance(turn.info, AssistantMessage)
+        self._put(turn, metadata={**(turn.info.metadata or {}), COMPACTION: note})
         self._store(request, self.request.parts)
         self.run.writer.change(PublishEvent(SessionCompacted(session_id=self.run.session.id)))
         await self.run.writer.barrier()
@@ -309,11 +310,6 @@ def _prompts_after(history: History, message_id: str) -> tuple[str, ...]:
 
 def _join_texts(turn: Turn) -> str:
     return "\n\n".join(part.text for part in turn.parts if isinstance(part, TextPart) and part.text)
-
-
-def _metadata(turn: Turn) -> dict[str, Any]:
-    assert isinstance(turn.info, AssistantMessage)
-    return turn.info.metadata or {}
 
 
 def _unknown(message: str) -> Failure:
