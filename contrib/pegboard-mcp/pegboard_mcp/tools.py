@@ -68,14 +68,20 @@ def _tool(config: ServerConfig, tool: ServerTool, name: str) -> Tool:
 
 
 async def _require(
-    config: ServerConfig, tool: ServerTool, permission: str, context: "PermissionContext"
+    config: ServerConfig,
+    tool: ServerTool,
+    permission: str,
+    context: "PermissionContext",
+    /,
+    **arguments: object,
 ) -> None:
     """Ask for the permission with the tool's id; what a server says of its tools allows nothing."""
     pins = await asyncio.to_thread(files_of(context.plugin, config).pins.read)
     facts = {"server": config.name, "tool": tool.name, "first_use": not pins.is_approved(tool.name)}
     if tool.annotations:
         facts["annotations"] = str(tool.annotations)
-    await context.require(permission, ("*",), always=("*",), metadata={MARK: facts})
+    metadata = {MARK: facts, "arguments": arguments}
+    await context.require(permission, ("*",), always=("*",), metadata=metadata)
 
 
 def first_use(request: PermissionRequest) -> str:

@@ -184,8 +184,9 @@ class PermissionContext(Protocol):
 
         A request that was granted holds for the rest of the call. `always` are the patterns that
         the user's approval for good covers. The user sees the patterns, and of `metadata` the
-        `text` that is to be sent, a unified `diff`, and `reason`. The clock of the call stands
-        while the user is asked.
+        `text` that is to be sent, a unified `diff`, `reason`, and `arguments` by their names.
+        Without `metadata` these are the arguments of the call. The clock of the call stands while
+        the user is asked.
 
         In `requires`, `later=True` only judges the request, so that a denied call fails before it
         has read anything. The body must make the same request again before it changes a file, with

@@ -43,6 +43,28 @@ def test_a_request_for_everything_says_any() -> None:
     assert "*" not in "".join(shown)
 
 
+@pytest.mark.parametrize("pattern", ["*", "house"])
+def test_a_dialog_shows_what_a_tool_is_called_with(pattern: str) -> None:
+    facts = {"name": "Ada\nL.", "times": 2, "loud": True, "tags": ["a"], "title": None}
+    asked = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="hello",
+        patterns=(pattern,),
+        metadata={"arguments": facts},
+        always=("*",),
+    )
+
+    shown = _shown(asked)
+
+    start = 1 if pattern == "*" else 2
+    assert shown[start : start + 6] == [
+        *("name: Ada", "L.", "(12 characters in 2 lines)"),
+        *("times: 2", "loud: true", 'tags: ["a"]'),
+    ]
+    assert not any(row.startswith(("any", "title")) for row in shown)
+
+
 def test_of_a_folder_that_is_asked_for_the_dialog_shows_the_path() -> None:
     asked = PermissionRequest(
         id="per_1",

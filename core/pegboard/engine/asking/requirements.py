@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec import to_builtins
+
 from pegboard.contract.context import SessionView
 from pegboard.contract.plugin import Plugin
 from pegboard.contract.tools import Tool
@@ -69,6 +71,7 @@ class Requirements(CallFacts):
         super().__init__(engine, view, tool)
         self._decide = decide
         self._answer: object = None
+        self._args: Mapping[str, object] = {}
         self._granted: set[_Key] = set()
         self._open: dict[_Key, bool] = {}  # made by `requires`; True: to be made again by the body
         self._in_requires = False
@@ -96,7 +99,7 @@ class Requirements(CallFacts):
                 permission=permission,
                 patterns=patterns,
                 always=always,
-                metadata=metadata or {},
+                metadata=metadata or {"arguments": to_builtins(self._args, enc_hook=str)},
             )
             await self._decide(request, later)
             if later:
@@ -128,7 +131,7 @@ class Requirements(CallFacts):
 
         :raises ToolError: when it has lost a request: not awaited, or its denial caught.
         """
-        self._in_requires = True
+        self._in_requires, self._args = True, args
         try:
             self._answer = await self._tool.require(self, args)
         finally:

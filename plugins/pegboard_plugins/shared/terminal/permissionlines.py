@@ -1,5 +1,6 @@
 """The lines of a permission request, as styled text without cuts."""
 
+import json
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -23,8 +24,9 @@ def permission_lines(
 ) -> tuple[SpanLine, ...]:
     """Return the patterns, and the facts of the request that describe the act exactly.
 
-    These are the whole command, the path behind a folder, the unclear parts of a shell line
-    underlined, the text that would be sent, and the diff; `most` limits the lines.
+    These are the whole command, the path behind a folder, the arguments of a call, the unclear
+    parts of a shell line underlined, the text that would be sent, and the diff; `most` limits the
+    lines.
     """
     return tuple(islice(_lines(request), most))
 
@@ -32,11 +34,13 @@ def permission_lines(
 def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
     facts = request.metadata
     text, diff = facts.get("text"), facts.get("diff")
+    arguments = tuple(_arguments(facts.get("arguments")))
+    anything = () if arguments else tuple(_in_full("any"))
     path = facts.get("filepath") if "parentDir" in facts else None
     has_all_parts = tuple(_OPERATORS.split(request.line)) == request.patterns
     if not has_all_parts:
         for pattern in request.patterns:
-            yield from _in_full("any" if pattern == "*" else pattern)
+            yield from _in_full(pattern) if pattern != "*" else anything
     if request.line:
         if not has_all_parts:
             yield (Span("in the command", "dim"),)
@@ -44,6 +48,7 @@ def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
     if isinstance(path, str):
         yield (Span("for the path", "dim"),)
         yield from _in_full(path)
+    yield from arguments
     yield from _place(facts.get("place"))
     if facts.get("background") is True:
         yield (Span("runs in the background", "warning"),)
@@ -51,6 +56,14 @@ def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
         yield from _in_full(text)
     if isinstance(diff, str):
         yield from block_lines(Block(diff=diff), "whole").lines
+
+
+def _arguments(arguments: object) -> Iterator[SpanLine]:
+    """Yield the arguments of a call by their names, without those that the model left out."""
+    for name, value in arguments.items() if isinstance(arguments, dict) else ():
+        if value is not None:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            yield from _in_full(f"{name}: {text}")
 
 
 def _place(place: object) -> Iterator[SpanLine]:

@@ -120,7 +120,11 @@ async def test_an_approval_for_the_user_holds_in_every_project(tmp_path: Path) -
 async def test_an_approval_for_an_agent_holds_for_no_other(tmp_path: Path, scope: Scope) -> None:
     session_id, request, approvals = await one_turn(tmp_path, Asks(), scope, agent_only=True)
 
-    assert request.metadata == {"agent": "build", "reason": "plugin Asks: it might hurt"}
+    assert request.metadata == {
+        "agent": "build",
+        "reason": "plugin Asks: it might hurt",
+        "arguments": {"what": "a", "once": False},
+    }
     assert [each.agent for each in approvals] == ["build"]
     assert await asked_again(tmp_path, session_id, agent="other")
     assert not await asked_again(tmp_path, session_id, agent="build")
