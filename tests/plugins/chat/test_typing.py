@@ -146,8 +146,9 @@ async def test_sentences_of_any_pace_approve_nothing(
         for _ in range(rounds):
             terminal.write(b"ask\rI ")  # the next sentence begins before any dialog can come
             await asyncio.sleep(random.random() / 2)
-            for _ in range(10):
+            for _ in range(9):
                 await _typed(terminal, random)
+            await _typed_slowly(terminal, random.choice(("yes do", "say a", "as it")), random)
             await terminal.see_now(ANSWERS)
             assert not (pegboard.project / FILE).exists()
             terminal.press("c-c")
@@ -183,6 +184,13 @@ async def _typed(terminal: AnyTerminal, random: Random) -> None:
         await asyncio.sleep(pace_s * random.random() * 2)
 
 
+async def _typed_slowly(terminal: AnyTerminal, sentence: str, random: Random) -> None:
+    """Type it so slowly that each letter comes alone."""
+    for letter in sentence:
+        terminal.press(letter)
+        await asyncio.sleep(HELD_S * (1 + random.random()))
+
+
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.long)])
 async def test_slow_sentences_over_a_dialog_at_rest_approve_nothing_that_lasts(
@@ -196,9 +204,7 @@ async def test_slow_sentences_over_a_dialog_at_rest_approve_nothing_that_lasts(
         for _ in range(rounds):
             await terminal.see_dialog(ANSWERS)
             sentence = random.choice(("so do", "stop", "as I", "all of", "2 of", "3 of"))
-            for letter in sentence:
-                terminal.press(letter)
-                await asyncio.sleep(HELD_S * (1 + random.random()))
+            await _typed_slowly(terminal, sentence, random)
             await terminal.until(lambda: terminal.editor == f"❯ {sentence}")  # noqa: B023
             terminal.press("c-u")
         assert not (pegboard.project / FILE).exists()
