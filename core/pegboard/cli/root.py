@@ -25,7 +25,7 @@ ALONE = "chat"
 EPILOG = """\b
 Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or trust,
 4 provider or credential, 5 permission denied, 6 budget, 7 time limit,
-8 plugin, 130 interrupted.
+8 plugin, 9 schema, 130 interrupted.
 """
 
 
