@@ -26,7 +26,7 @@ PROGRAMS = ("git", "sh", "bash", "python", "python3", "rg", "ruff", "uv", "prett
 SERVERS = ("pylsp", "pyright-langserver", "typescript-language-server")
 GIT_HOOKS = ("post-checkout", "pre-commit", "post-index-change", "reference-transaction")
 GIT_KEYS = ("core.fsmonitor", "core.pager", "core.sshCommand", "diff.external", "gpg.program")
-CALLS = (
+CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("list", {}),
     ("glob", {"pattern": "**/*"}),
     ("grep", {"pattern": "trap"}),
