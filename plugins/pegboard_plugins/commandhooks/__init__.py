@@ -22,7 +22,7 @@ from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard_plugins.shared import BUNDLE_PLACES
 
 if TYPE_CHECKING:
-    from pegboard_plugins.chat import SlashCommand
+    from pegboard_plugins.chat import SlashCommand, StatusItem
     from pegboard_plugins.commandhooks.hookcommand import ForeignFiles
     from pegboard_plugins.commandhooks.hookruns import HookRuns
     from pegboard_plugins.commandhooks.runner import HookRunner
@@ -207,6 +207,17 @@ async def register_slash(plugin: Plugin) -> "tuple[SlashCommand, ...]":
         return _RUNNERS[plugin].runs if plugin in _RUNNERS else {}
 
     return (hooks_command(_APPS[plugin], FILES, runs),)
+
+
+@hookimpl(optionalhook=True)
+async def status_items(plugin: Plugin) -> "tuple[StatusItem, ...]":
+    """Return a piece of the status line where hooks of the project do not run."""
+    runner = _RUNNERS.get(plugin)
+    if runner is None or not runner.is_refusing:
+        return ()
+    from pegboard_plugins.chat import StatusItem  # in a chat
+
+    return (StatusItem(id="hooks", text="hooks do not run: /hooks", priority=90),)
 
 
 @hookimpl

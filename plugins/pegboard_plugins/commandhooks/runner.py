@@ -74,6 +74,7 @@ class HookRunner:
         self._listening: asyncio.Task[None] | None = None
         self._slots = asyncio.Semaphore(MOST_IN_BACKGROUND)
         self.busy = asyncio.Lock()
+        self.is_refusing = False
         self.runs: dict[str, HookRuns] = {}
         self.sessions: dict[str, SessionView] = {}
         self.later: dict[str, list[str]] = {}
@@ -166,7 +167,9 @@ class HookRunner:
         for file in await asyncio.to_thread(self._read, session):
             for hook in file.hooks:
                 if hook.is_project:
-                    self.tell(await asyncio.to_thread(self._refusal, app, hook, session))
+                    refusal = await asyncio.to_thread(self._refusal, app, hook, session)
+                    self.is_refusing = self.is_refusing or bool(refusal)
+                    self.tell(refusal)
 
     def asks_nothing(self, tool: str) -> bool:
         """Return whether a tool requests no permission, so that no user can be asked."""
