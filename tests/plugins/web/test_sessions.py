@@ -9,9 +9,8 @@ from support.wire.streams_heard import prompt
 
 PAGE_BYTES = 120_000
 SENT = (".html", ".js", ".css")
-COLD_LOAD_MS = 300
-BUSY_FACTOR = 30
-"""A machine that tests share may be this much slower."""
+MOST_REQUESTS = 20
+"""Until the sessions are there; 18 were counted, 12 of them for files."""
 
 
 def made(client: Any, text: str, title: str = "") -> str:
@@ -21,15 +20,14 @@ def made(client: Any, text: str, title: str = "") -> str:
     return session
 
 
-def test_a_cold_load_is_quick_and_asks_only_the_own_server(server, client, view):
+def test_a_cold_load_asks_the_own_server_alone_and_for_little(server, client, view):
     made(client, "hello;;%say PONG", "first")
     view.page.goto(address(server))
     view.page.wait_for_selector("a.row")
-    took_ms = view.page.evaluate("performance.now()")
 
     assert [url for url in view.requests if not url.startswith(server.url)] == []
     assert view.console == []
-    assert took_ms <= COLD_LOAD_MS * BUSY_FACTOR
+    assert len(view.requests) <= MOST_REQUESTS
     assert (
         sum(each.stat().st_size for each in FILES.rglob("*.*") if each.suffix in SENT) <= PAGE_BYTES
     )
