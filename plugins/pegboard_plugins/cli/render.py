@@ -138,8 +138,8 @@ def failure_text(failure: Failure) -> str:
 def retry_line(status: Retry, *, now_ms: int, indent: int = 0) -> Line:
     """Return the line with the time of the next attempt, and the reason for it."""
     wait_s = max(0, round((status.next - now_ms) / 1000))
-    text = f"attempt {status.attempt + 1} in {wait_s} s: {one_line(status.message)}"
-    return Line(head="retry", text=text, style="warning", indent=indent)
+    text = f"in {wait_s} s (attempt {status.attempt + 1}): {one_line(status.message)}"
+    return Line(head="Retrying", text=text, style="warning", indent=indent)
 
 
 def usage_line(

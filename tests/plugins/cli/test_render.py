@@ -267,7 +267,7 @@ def test_a_failure_is_one_line_that_can_be_read() -> None:
 def test_a_retry_says_when_and_why() -> None:
     line = retry_line(Retry(attempt=1, message="overloaded", next=5_000), now_ms=2_000)
 
-    assert line.plain() == "retry attempt 2 in 3 s: overloaded"
+    assert line.plain() == "Retrying in 3 s (attempt 2): overloaded"
 
 
 def test_the_last_line_counts_money_tokens_steps_and_seconds() -> None:

@@ -165,7 +165,7 @@ async def test_the_wait_of_a_subagent_is_a_line_below_its_call(pegboard: Command
 
     head, wait = done.err.split("\n")[:2]
     assert head.startswith("task explore: look")
-    assert wait == "  retry attempt 2 in 0 s: fake: slow down (429)"
+    assert wait == "  Retrying in 0 s (attempt 2): fake: slow down (429)"
 
 
 async def test_the_text_of_the_last_attempt_is_shown_once(pegboard: CommandLine) -> None:

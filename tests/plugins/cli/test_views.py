@@ -237,7 +237,9 @@ def test_a_retry_and_a_dropped_answer_are_said() -> None:
         event(SessionStatusChanged(session_id=SESSION, status=status)),
     )
 
-    assert err == ("(the answer broke off and starts again)\nretry attempt 2 in 0 s: overloaded\n")
+    assert err == (
+        "(the answer broke off and starts again)\nRetrying in 0 s (attempt 2): overloaded\n"
+    )
 
 
 def test_a_text_that_had_ended_is_taken_back_as_well() -> None:

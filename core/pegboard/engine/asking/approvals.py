@@ -110,7 +110,9 @@ def check_narrowed(request: PermissionRequest, patterns: tuple[str, ...]) -> Non
     rest = unapproved(rules_for_good(request, patterns), request.permission, texts)
     for text in rest:
         if text not in unapproved(offered, request.permission, texts):
-            raise InvalidInputError(f"{_quote(text)}, which is asked for, would not be allowed")
+            raise InvalidInputError(
+                f"a pattern must still match {_quote(text)}, the present request"
+            )
 
 
 def _is_less(pattern: str, offered: str) -> bool:

@@ -45,8 +45,8 @@ NARROWED = [
         '"git push*" would allow more than is offered: "git push *", "make *"',
     ),
     (("*",), '"*" would allow more than is offered: "git push *", "make *"'),
-    (("git push origin *",), '"make test", which is asked for, would not be allowed'),
-    (("git push upstream *", "make *"), '"git push origin main", which is asked for, would not be'),
+    (("git push origin *",), 'a pattern must still match "make test"'),
+    (("git push upstream *", "make *"), 'must still match "git push origin main", the present'),
     ((f"{UNCLEAR}*", "make *"), f'"{UNCLEAR}*" would allow more than is offered'),
 ]
 
