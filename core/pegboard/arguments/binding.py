@@ -247,15 +247,12 @@ Arguments = FunctionArguments | RawArguments
 
 
 def _line(problem: "ValidationError") -> str:
+    """Return the problem and its place, without the middle of a long value at its beginning."""
     place = ".".join(map(str, problem.absolute_path)) or "arguments"
-    return f"{place}: {_short(problem.message)}"
-
-
-def _short(message: str) -> str:
-    """Shorten a message by the middle of the long value with which it begins."""
-    if len(message) <= MAX_MESSAGE:
-        return message
-    return f"{message[: MAX_MESSAGE // 2]} … {message[-MAX_MESSAGE // 2 :]}"
+    message = problem.message
+    if len(message) > MAX_MESSAGE:
+        message = f"{message[: MAX_MESSAGE // 2]} … {message[-MAX_MESSAGE // 2 :]}"
+    return f"{place}: {message}"
 
 
 def _refusal(tool: str, problems: Iterable[str]) -> ToolError:

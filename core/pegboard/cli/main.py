@@ -73,7 +73,8 @@ def run_command_line(arguments: Sequence[str]) -> int:
         complain(f"{error}{_details(cause) if cause else ''}")
         return error.exit_code
     except BrokenPipeError:
-        _forget_stdout()
+        # Nor may the interpreter flush into the pipe whose reader has closed it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.FAILED
     except Exception as error:  # noqa: BLE001 - the last frame: a traceback belongs in a file
         complain(fault_of(error) or f"{type(error).__name__}: {error}{_details(error)}")
@@ -135,11 +136,6 @@ def _accept_any_character() -> None:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
-
-
-def _forget_stdout() -> None:
-    """Keep the interpreter from flushing stdout into a pipe whose reader has closed it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _details(error: BaseException) -> str:

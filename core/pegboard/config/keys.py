@@ -4,7 +4,7 @@ Many layers as one value that remembers the source of each key, and its check ag
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any, get_args, get_origin
@@ -356,12 +356,8 @@ def _joined(path: KeyPath, below: object, above: object) -> object:
         len(path) == 1 or (path[0], len(path)) == ("agent", _AGENT_KEY_PARTS)
     ):
         return [*below, *above]
-    if path in _UNITED:
-        return _once([*below, *above])
+    if path in _UNITED:  # each string once; another value is left to the check of types
+        both = [*below, *above]
+        strings = dict.fromkeys(each for each in both if isinstance(each, str))
+        return [*strings, *(each for each in both if not isinstance(each, str))]
     return above
-
-
-def _once(entries: Sequence[object]) -> list[object]:
-    """Each text once; a value that is not a text is left to the check of types."""
-    texts = dict.fromkeys(entry for entry in entries if isinstance(entry, str))
-    return [*texts, *(entry for entry in entries if not isinstance(entry, str))]

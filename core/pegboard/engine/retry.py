@@ -133,20 +133,14 @@ def is_hopeless(error: ProviderError, decision: RetryDecision, *, left_s: float)
     only when the `left_s` seconds are over in which it may be waited for.
     """
     status = error.status or 0
-    if (
-        isinstance(error, ProviderAuthError | ToolSchemaError)
-        or status in _UNUSABLE
-        or (status and _is_gone(error))
-    ):
+    if isinstance(error, ProviderAuthError | ToolSchemaError) or status in _UNUSABLE:
+        return True
+    # Compiled at the first failure (and kept by `re`), not at every start.
+    if status and re.search(_GONE, f"{error}\n{error.body}", re.IGNORECASE | re.DOTALL):
         return True
     unreached = isinstance(error.__cause__, OSError)  # no server there, or no trust in it
     held_up = error.retryable or unreached or status == _TOO_MANY or status >= _SERVER_FAULT
     return held_up and (decision.wait_s is None or decision.wait_s > left_s)
-
-
-def _is_gone(error: ProviderError) -> bool:
-    # Compiled at the first failure (and kept by `re`), not at every start.
-    return re.search(_GONE, f"{error}\n{error.body}", re.IGNORECASE | re.DOTALL) is not None
 
 
 def _refuses_form(error: ProviderError) -> bool:

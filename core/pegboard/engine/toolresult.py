@@ -142,17 +142,12 @@ def _last(text: str, max_lines: int, max_bytes: int) -> _TextEnd:
         line = text[start:stop]
         used += _size(line) + (lines > 0)
         if used > max_bytes:
-            piece = _suffix(line, max_bytes) if not lines else ""
+            piece = _bytes(line)[used - max_bytes :].decode("utf-8", "ignore") if not lines else ""
             return _TextEnd(piece + text[begin:], lines, "bytes")
         begin, lines = start, lines + 1
         if start == 0:
             break
     return _TextEnd(text[begin:], lines, "lines")
-
-
-def _suffix(line: str, max_bytes: int) -> str:
-    encoded = _bytes(line)
-    return encoded[len(encoded) - max_bytes :].decode("utf-8", "ignore")
 
 
 async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") -> ToolResult:

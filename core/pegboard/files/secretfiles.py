@@ -62,9 +62,10 @@ def secret_path(path: Path) -> bool:
     name = _original(path.name.lower())
     if _SECRET_NAME.fullmatch(name):
         return _NO_SECRET_NAME.fullmatch(name) is None
-    return any(_has(path.parts, folder) for folder in _SECRET_FOLDERS) and not (
-        path.name in _NO_SECRET_FILES or path.suffix == ".pub"
-    )
+    if path.name in _NO_SECRET_FILES or path.suffix == ".pub":
+        return False
+    parts, places = path.parts, range(len(path.parts))
+    return any(parts[at : at + len(each)] == each for each in _SECRET_FOLDERS for at in places)
 
 
 def _original(name: str) -> str:
@@ -73,10 +74,6 @@ def _original(name: str) -> str:
     while name.endswith(_COPY_ENDS, 0, end):
         end -= next(len(each) for each in _COPY_ENDS if name.endswith(each, 0, end))
     return name[:end].lstrip("#") if 0 < end < len(name) else name
-
-
-def _has(parts: tuple[str, ...], folder: tuple[str, ...]) -> bool:
-    return any(parts[at : at + len(folder)] == folder for at in range(len(parts)))
 
 
 def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:

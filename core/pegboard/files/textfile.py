@@ -95,7 +95,8 @@ def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
     if not encoding:
         return FileText(text=content.decode("utf-8", "surrogateescape"), encoding="")
     try:
-        return FileText(text=_decoded(content, encoding, whole=whole), encoding=encoding)
+        text = codecs.getincrementaldecoder(encoding)().decode(content, final=whole)
+        return FileText(text=text, encoding=encoding)
     except UnicodeDecodeError as error:
         if encoding == "utf-8":
             return FileText(text=content.decode("utf-8", "surrogateescape"), encoding="")
@@ -141,10 +142,6 @@ def new_text(path: Path, text: str) -> FileText:
 
 def _marked(mark: str, text: str) -> str:
     return mark + text.removeprefix(mark) if mark else text
-
-
-def _decoded(content: bytes, encoding: str, *, whole: bool) -> str:
-    return codecs.getincrementaldecoder(encoding)().decode(content, final=whole)
 
 
 def _is_foreign(letter: str) -> bool:

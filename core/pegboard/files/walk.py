@@ -152,7 +152,7 @@ def _above(folder: str) -> _Rules:
     if not in_git:
         return rules
     for above in reversed(Path(folder).parents):
-        rules = _inside(rules, _with_slash(above))
+        rules = _inside(rules, f"{str(above).rstrip('/')}/")
     return rules
 
 
@@ -185,10 +185,6 @@ def _users_excludes() -> str:
         if said:
             return os.path.expanduser(said[1])  # noqa: PTH111 - a text, as it is written there
     return str(config / "ignore")
-
-
-def _with_slash(folder: Path) -> str:
-    return f"{str(folder).rstrip('/')}/"
 
 
 def _read(folder: str, name: str) -> _Level:

@@ -223,7 +223,8 @@ class Hooks:
             reply = await self._isolation.ask(each, named, check)
             verdict = _signed(each, reply.value, named.get("session"))
             if reply.failure:
-                verdict = _denial(each, reply.failure)
+                reason = f"plugin {each.plugin}, which has to agree, {reply.failure}"
+                verdict = Verdict(action="deny", reason=reason, source=each.plugin)
             if verdict is not None:
                 found.append(Answer(each.plugin, each.origin, verdict, each.key))
         return tuple(found)
@@ -364,8 +365,3 @@ def _is_by_rule(verdict: Verdict, session: object) -> bool:
         if ruleset.source == verdict.source
         for rule in ruleset.rules
     )
-
-
-def _denial(each: Implementation, text: str) -> Verdict:
-    reason = f"plugin {each.plugin}, which has to agree, {text}"
-    return Verdict(action="deny", reason=reason, source=each.plugin)

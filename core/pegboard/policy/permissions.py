@@ -265,15 +265,15 @@ def rules_from_config(value: object) -> tuple[Rule, ...]:
 def _entry(permission: str, entry: object) -> tuple[Rule, ...]:
     if isinstance(entry, Mapping):
         rules = (
-            Rule(permission, _pattern(str(key)), _action(action, f"{permission}.{key}"))
+            Rule(
+                permission,
+                _ALL_UNCLEAR if key == _UNCLEAR_KEY else str(key),
+                _action(action, f"{permission}.{key}"),
+            )
             for key, action in entry.items()
         )
         return tuple(sorted(rules, key=lambda rule: is_unclear(rule.pattern)))
     return (Rule(permission, "*", _action(entry, permission)),)
-
-
-def _pattern(key: str) -> str:
-    return _ALL_UNCLEAR if key == _UNCLEAR_KEY else key
 
 
 def _action(value: object, key: str) -> Action:

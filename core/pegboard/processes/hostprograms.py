@@ -101,7 +101,8 @@ def lies_in(path: str, roots: Sequence[str]) -> bool:
         written = os.path.normpath(path)
         folder, name = os.path.split(written)
         path = os.path.join(resolved_path(folder), name)  # noqa: PTH118 - may be no path
-        if any(_is_below(each, top) for top in roots for each in (written, path)):
+        # As `Path.is_relative_to`, in a twentieth of the time.
+        if any(f"{each}/".startswith(f"{top}/") for top in roots for each in (written, path)):
             return True
         if not os.path.islink(path):  # noqa: PTH114 - likewise
             return False
@@ -139,8 +140,3 @@ def _pointed_to(file: str, mark: str = "") -> str:
         os.close(handle)
     path = text.removeprefix(mark).strip() if text.startswith(mark) else ""
     return resolved_path(os.path.join(os.path.dirname(file), path)) if path else ""  # noqa: PTH118, PTH120
-
-
-def _is_below(path: str, root: str) -> bool:
-    """Return the same as `Path.is_relative_to`, in a twentieth of the time."""
-    return f"{path}/".startswith(f"{root}/")

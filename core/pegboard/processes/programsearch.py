@@ -80,7 +80,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         roots = worktrees(self.root)
         for path in islice(self._interpreters(program), _MOST_INTERPRETERS):
             if lies_in(path, roots):
-                found[_name(path, self.root)] = _digest_of(path, self.root)
+                found[os.path.relpath(path, self.root)] = _digest_of(path, self.root)
         return found
 
     def _candidates(self, name: str, near: Path | None) -> Iterator[str]:
@@ -136,10 +136,6 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         named = (word for word in words[1:] if not word.startswith("-") and "=" not in word)
         entries = self.env.get("PATH", os.defpath).split(os.pathsep)
         return next(executables(next(named, ""), entries), None)
-
-
-def _name(path: str, root: Path) -> str:
-    return os.path.relpath(path, root)
 
 
 def _digest_of(path: str, root: Path) -> str:

@@ -55,7 +55,9 @@ def cost_of(tokens: Tokens, cost: ModelCost | None) -> float | None:
     """
     if cost is None:
         return 0.0 if tokens == Tokens() else None
-    price = _price(cost, tokens.input + tokens.cache.read + tokens.cache.write)
+    sent = tokens.input + tokens.cache.read + tokens.cache.write
+    tiers = [tier for tier in cost.tiers if sent > tier.over_tokens]
+    price: ModelCost | CostTier = max(tiers, key=lambda tier: tier.over_tokens, default=cost)
     read = price.input if price.cache.read is None else price.cache.read
     write = price.input if price.cache.write is None else price.cache.write
     total = (
@@ -131,12 +133,6 @@ def spent_on(request: ModelRequest, usage: Usage | None, written_chars: int) -> 
     guess = Tokens(input=read, output=written_chars // CHARS_AT_LEAST)
     cost, all_tokens = cost_of(guess, price), total_tokens(guess)
     return Spent(estimate=Estimate(requests=int(cost != 0), cost=cost or 0.0, tokens=all_tokens))
-
-
-def _price(cost: ModelCost, read: int) -> ModelCost | CostTier:
-    """Return the prices for a request with this many input tokens, cached ones included."""
-    tiers = [tier for tier in cost.tiers if read > tier.over_tokens]
-    return max(tiers, key=lambda tier: tier.over_tokens, default=cost)
 
 
 def total_tokens(tokens: Tokens) -> int:

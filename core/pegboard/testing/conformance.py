@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -49,17 +49,12 @@ async def tools_of(
             "hooks": alone.hooks(_fail),
             "plugin": alone.handle,
         }
-        return await _answer(register, **{name: given[name] for name in given if name in wanted})
+        answer = register(**{name: given[name] for name in given if name in wanted})
+        return tuple((await answer if inspect.isawaitable(answer) else answer) or ())
 
 
 def _fail(failure: PluginFailed) -> None:
     raise AssertionError(failure.message)
-
-
-async def _answer(hook: Callable[..., Any], **arguments: object) -> tuple[Any, ...]:
-    """Return the answer of an implementation of a hook that collects."""
-    answer = hook(**arguments)
-    return tuple((await answer if inspect.isawaitable(answer) else answer) or ())
 
 
 def check_tools(tools: Iterable[Tool], *, calls: bool = True) -> tuple[Finding, ...]:

@@ -158,7 +158,7 @@ def _odd_bytes(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
     yield Fault(name="one byte at a time", play=single, check=right)
     split = [spoken[place : place + 1] for place in range(len(spoken))]
     yield Fault(name="letters in pieces", play=split, check=answers(odd))
-    yield Fault(name="lines that end in CRLF", play=(_crlf(whole),), check=right)
+    yield Fault(name="lines that end in CRLF", play=(whole.replace(b"\n", b"\r\n"),), check=right)
     signs = (*(IDLE_FRAMES[framing], Pause(0.05)) * 20, whole)
     yield Fault(name="comments before the first event", play=signs, check=right)
     yield Fault(name="comments between events", play=(IDLE_FRAMES[framing] + whole,), check=right)
@@ -178,10 +178,6 @@ def _odd_bytes(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
 
 def _rest(wire: ServerFrames) -> bytes:
     return wire.text("hi") + wire.end("stop")
-
-
-def _crlf(content: bytes) -> bytes:
-    return content.replace(b"\n", b"\r\n")
 
 
 def _odd_answers(wire: ServerFrames) -> Iterator[Fault]:

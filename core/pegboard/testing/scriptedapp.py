@@ -82,13 +82,14 @@ class ScriptedApp:
         known = len(await self.app.list_turns(self.session_id))
         failure = await _failure(work)
         turns = (await self.app.list_turns(self.session_id))[known:]
+        parts = (part for turn in turns for part in turn.parts)
         await asyncio.sleep(0)  # the recorder hears what was published last
         return TurnRecord(
             text=_last_text(turns),
             error=str(getattr(failure.data, "message", "")) if failure else "",
             failures=self._faults(),
             cancelled=isinstance(failure, AbortedFailure),
-            calls=tuple(call_record(part) for turn in turns for part in _tools(turn)),
+            calls=tuple(call_record(part) for part in parts if isinstance(part, ToolPart)),
             project=self.project,
             requests=tuple(self.model.requests[asked:]),
             events=tuple(self.recorder.events[published:]),
@@ -313,10 +314,6 @@ def _given_tools(plugin: object) -> tuple[Tool, ...]:
     if any(hasattr(each, "pegboard_impl") for each in values if callable(each)):
         return ()
     return tuple(each for each in values if isinstance(each, Tool))
-
-
-def _tools(turn: Turn) -> tuple[ToolPart, ...]:
-    return tuple(part for part in turn.parts if isinstance(part, ToolPart))
 
 
 def _last_text(turns: Sequence[Turn]) -> str:

@@ -75,10 +75,6 @@ def _searched(_base: str, operands: Words) -> Words:
     return found_from(operands) if deletes([word.text for word in operands]) else ()
 
 
-def _all_in(folder: str, word: Operand) -> Operand:
-    return Operand(f"{folder.rstrip('/')}/*", bare=word.bare, wild=False)
-
-
 def _edited(_base: str, operands: Words) -> Words:
     """Return the files that are changed in place."""
     if not any(_IN_PLACE.match(word.text) for word in operands):
@@ -147,7 +143,8 @@ def _pathspec(word: Operand) -> Operand:
     before = re.split(r"[*?\[:]", word.text)[0]
     if before == word.text and before.rstrip("/") != ".":
         return word
-    return _all_in(before.rpartition("/")[0] or ".", word)
+    folder = before.rpartition("/")[0] or "."
+    return Operand(f"{folder.rstrip('/')}/*", bare=word.bare, wild=False)
 
 
 def _git_changed(operands: Words) -> Words:

@@ -267,7 +267,9 @@ class WalkState:
             if fixed != path:
                 base = path.removesuffix(word.text) if word.parts else ""
                 self.globs[Glob(path, pattern, fixed, write, base)] = None
-            if "mktemp" not in path or not _is_made_up(path):
+            # A new temporary file, or one in a new folder, needs no question.
+            is_new = "mktemp" in path and _is_within(path, MADE_UP) and ".." not in path
+            if not is_new:
                 self.paths[fixed] = None
             if write:
                 self.writes[fixed] = self.writing[fixed] = None
@@ -360,11 +362,6 @@ class WalkState:
 def _is_within(path: str, folder: str) -> bool:
     """Return whether a path is the folder or in it."""
     return f"{os.path.normpath(path)}/".startswith(f"{folder}/")
-
-
-def _is_made_up(path: str) -> bool:
-    """Return whether a path is a new temporary file or in a new folder; no question is needed."""
-    return _is_within(path, MADE_UP) and ".." not in path
 
 
 def within(word: Operand) -> Operand:

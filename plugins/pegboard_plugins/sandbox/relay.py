@@ -12,7 +12,7 @@ import select
 import signal
 import socket
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 
 CHUNK_BYTES = 64 << 10
@@ -108,7 +108,7 @@ def _carry(listener: socket.socket, path: str) -> None:
     listener.settimeout(0)  # who called may be gone before the call is taken
     while True:
         wanted = {listener.fileno(): select.POLLIN} if len(pairs) < MOST_CONNECTIONS else {}
-        for flow in _flows(pairs):
+        for flow in (each for pair in pairs for each in pair):
             if flow.waiting:
                 wanted[flow.target.fileno()] = wanted.get(flow.target.fileno(), 0) | select.POLLOUT
             elif not flow.ended:
@@ -121,11 +121,6 @@ def _carry(listener: socket.socket, path: str) -> None:
             with suppress(OSError):  # the proxy takes no more, or nobody is there any more
                 pairs.append(_connected(listener, path))
         pairs = [pair for pair in pairs if _moved(pair, ready)]
-
-
-def _flows(pairs: list[tuple[_Flow, _Flow]]) -> Iterator[_Flow]:
-    for pair in pairs:
-        yield from pair
 
 
 def _connected(listener: socket.socket, path: str) -> tuple[_Flow, _Flow]:

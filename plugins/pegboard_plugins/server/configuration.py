@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from pegboard import App, PegboardError
-from pegboard.schema.config import AgentConfig, Config, ProviderConfig
+from pegboard.schema.config import AgentConfig, ProviderConfig
 from pegboard.schema.session import Rule
 from pegboard.schema.wire import to_json
 from pegboard_plugins.server.documents import operation
@@ -96,13 +96,9 @@ def configuration_of(app: App) -> dict[str, Any]:
         "compaction": to_json(said.compaction),
     }
     values |= {name: getattr(said, name) for name in _PLAIN if getattr(said, name) is not None}
-    found: dict[str, Any] = without_keys(app, values | _lists(said))
+    values |= {name: list(value) for name in _LISTS if (value := getattr(said, name))}
+    found: dict[str, Any] = without_keys(app, values)
     return found
-
-
-def _lists(said: Config) -> dict[str, Any]:
-    found = {name: getattr(said, name) for name in _LISTS}
-    return {name: list(value) for name, value in found.items() if value}
 
 
 def _provider(said: ProviderConfig) -> dict[str, Any]:

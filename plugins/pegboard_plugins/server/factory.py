@@ -68,11 +68,9 @@ async def add_plugin_routes(app: FastAPI, state: ServerState) -> None:
         app.include_router(found.value, prefix=f"/plugin/{found.plugin}")
         app.state.plugins.setdefault(found.plugin, []).extend(app.routes[before:])
         own = (each for each in found.value.routes if isinstance(each, APIRoute))
-        state.public |= {f"/plugin/{found.plugin}{each.path}" for each in own if _is_public(each)}
-
-
-def _is_public(route: APIRoute) -> bool:
-    return browser.PUBLIC.items() <= (route.openapi_extra or {}).items()
+        public = browser.PUBLIC.items()
+        open_to_all = (each for each in own if public <= (each.openapi_extra or {}).items())
+        state.public |= {f"/plugin/{found.plugin}{each.path}" for each in open_to_all}
 
 
 def forwarding(app: FastAPI, state: ServerState) -> ASGIApp:

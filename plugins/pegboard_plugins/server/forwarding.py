@@ -3,7 +3,6 @@
 import asyncio
 import re
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -200,7 +199,8 @@ class Forwarder:
         except httpx.HTTPError as error:
             is_new = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             raise _LostError(heard=not is_new) from error
-        return Response(found.content, found.status_code, _returned(found.headers))
+        headers = {name: found.headers[name] for name in _RETURNED if name in found.headers}
+        return Response(found.content, found.status_code, headers)
 
 
 async def _until_gone(
@@ -214,10 +214,6 @@ async def _until_gone(
             asking.cancel()
         was_there = was_there or lives
         await asyncio.sleep(LOOK_S)
-
-
-def _returned(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: headers[name] for name in _RETURNED if name in headers}
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -35,7 +35,8 @@ async def changes(app: App, base: str = "HEAD") -> tuple[FileChange, ...]:
     env = await _environment(root)
     counts = await _git(root, env, *_DIFF, "--numstat", "-z", base)
     states = await _git(root, env, *_DIFF, "--name-status", "-z", base)
-    known = _states(states)
+    words = [word for word in states.split("\0") if word]
+    known = dict(zip(words[1::2], words[::2], strict=False))
     found = [_parse_counts(line, known) for line in counts.split("\0") if line.count("\t") == 2]  # noqa: PLR2004 - added, removed, path
     new = await _list_untracked(root, env)
     lines = await asyncio.to_thread(lambda: [_lines(root / name) for name in new])
@@ -138,11 +139,6 @@ async def make_repository(directory: Path) -> None:
 async def _list_untracked(root: Path, env: Mapping[str, str]) -> list[str]:
     told = await _git(root, env, "ls-files", "-z", "--others", "--exclude-standard")
     return [name for name in told.split("\0") if name]
-
-
-def _states(text: str) -> dict[str, str]:
-    words = [word for word in text.split("\0") if word]
-    return dict(zip(words[1::2], words[::2], strict=False))
 
 
 def _parse_counts(line: str, states: dict[str, str]) -> FileChange:

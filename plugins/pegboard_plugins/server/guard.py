@@ -134,9 +134,9 @@ class Guard:
         """Return whether a WebSocket has a ticket, since a page cannot send a token with it."""
         at = _AT_TERMINAL.fullmatch(scope["path"]) if scope["type"] == "websocket" else None
         tickets = parse_qs(scope["query_string"]).get(b"ticket", [])
-        return (
-            at is not None and len(tickets) == 1 and self._policy.admits(_decode(tickets[0]), at[1])
-        )
+        if at is None or len(tickets) != 1:
+            return False
+        return self._policy.admits(tickets[0].decode("utf-8", "replace"), at[1])
 
     def _note(self, refusal: Response, scope: Scope) -> None:
         self._refused += 1
@@ -212,10 +212,6 @@ class _Body:
         if self._room < 0:
             raise HTTPException(413, f"a body has at most {LONGEST_BODY_BYTES:,} bytes")
         return message
-
-
-def _decode(word: bytes) -> str:
-    return word.decode("utf-8", "replace")
 
 
 def _unauthorized_response(*, asks: bool) -> Response:

@@ -15,7 +15,7 @@ from pegboard.storage import DropMessage, DropPart, PutPart
 from pegboard.unstable import check_id
 from pegboard_plugins.server.documents import operation
 from pegboard_plugins.server.responses import answer, as_json, body_of
-from pegboard_plugins.server.serverstate import AtSession, OpenSession, valid_id
+from pegboard_plugins.server.serverstate import AtSession, valid_id
 from pegboard_plugins.server.wireviews import UNPRICED, wire_part, wire_turn
 from pegboard_plugins.shared.frontend import edit_turn
 
@@ -83,7 +83,9 @@ def _list_response(rows: bytes, headers: Mapping[str, str]) -> Response:
 @routes.get(_MESSAGE, **operation("session.message", gives=Turn))
 async def message(opened: AtSession, messageID: str) -> Response:
     """Return one message with its parts."""
-    turn = await _turn(opened, messageID)
+    message_id = valid_id("message", messageID)
+    await opened.app.store_text(opened.session.id)
+    turn = await opened.app.storage.turn(opened.session.id, message_id)
     return answer(wire_turn(turn))
 
 
@@ -119,8 +121,3 @@ async def delete_part(opened: AtSession, messageID: str, partID: str) -> Respons
     part_id = valid_id("part", partID)
     await edit_turn(opened.app, opened.session.id, DropPart(opened.session.id, message_id, part_id))
     return answer(value=True)
-
-
-async def _turn(opened: OpenSession, message_id: str) -> Turn:
-    await opened.app.store_text(opened.session.id)
-    return await opened.app.storage.turn(opened.session.id, valid_id("message", message_id))

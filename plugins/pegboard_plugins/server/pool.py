@@ -156,7 +156,9 @@ class Pool:
         if task is None:
             return
         with suppress(PegboardError):
-            await _ended(await task)
+            member = await task
+            await member.app.aclose()
+            await member.relay  # it ends with the App, which closes its subscriptions
 
     async def renew(self) -> None:
         """Reopen each App with the current files, as soon as it is idle."""
@@ -280,11 +282,6 @@ def _note(event: Event, statuses: dict[str, SessionStatus]) -> None:
             statuses.pop(session_id, None)
         case SessionStatusChanged(session_id=session_id, status=status):
             statuses[session_id] = status
-
-
-async def _ended(member: Member) -> None:
-    await member.app.aclose()
-    await member.relay  # it ends with the App, which closes its subscriptions
 
 
 def _resolve(directory: Path) -> Path:

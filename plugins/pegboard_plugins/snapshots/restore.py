@@ -93,7 +93,7 @@ def put_back(root: Path, move: Move, content: bytes, *, stays: Path, traits: Tra
         empty = (root / os.fsdecode(path) for path in traits.empty_folders())
         _drop_empty(root, place.parent, {stays, *empty})
         return
-    if _is_folder(place):
+    if place.is_dir() and not place.is_symlink():
         place.rmdir()  # fails when something is in it
     _make_folder(root, place.parent, traits)
     temporary = temporary_beside(place)
@@ -144,10 +144,6 @@ def _check_parents(root: Path, place: Path) -> None:
         here /= name
         if here.is_symlink():
             raise NotADirectoryError(f"{here} is a symlink")
-
-
-def _is_folder(place: Path) -> bool:
-    return place.is_dir() and not place.is_symlink()
 
 
 def _make_folder(root: Path, folder: Path, traits: Traits) -> None:

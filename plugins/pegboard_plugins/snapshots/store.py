@@ -97,7 +97,8 @@ class Store:
         """Return the references grouped by step, the oldest first."""
         steps: dict[str, list[Path]] = {}
         for place in sorted(self._all_refs(), key=lambda place: place.stat().st_mtime):
-            steps.setdefault(f"{place.parent.name}/{_step(place)}", []).append(place)
+            step = place.name.rpartition("-")[0]  # of `<step>-before` or `<step>-after`
+            steps.setdefault(f"{place.parent.name}/{step}", []).append(place)
         return list(steps.values())
 
     @contextmanager
@@ -158,8 +159,3 @@ def drop_orphans(folder: Path, directories: Iterable[Path]) -> int:
             freed += sum(each.lstat().st_size for each in path.rglob("*") if each.is_file())
             shutil.rmtree(path)
     return freed
-
-
-def _step(place: Path) -> str:
-    """Return the step of a reference, which is named `<step>-before` or `<step>-after`."""
-    return place.name.rpartition("-")[0]
