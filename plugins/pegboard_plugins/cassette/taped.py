@@ -129,7 +129,9 @@ class Tape:
     def names(self, canonical: Mapping[str, Any]) -> bool:
         """Return whether a record has the facts of a request's model; the next one will."""
         name = canonical["model"]
-        return name in self._named or bool(self._named.add(name))
+        is_known = name in self._named
+        self._named.add(name)
+        return is_known
 
     def _append(self, line: bytes) -> None:
         self.file.parent.mkdir(parents=True, exist_ok=True)
