@@ -38,7 +38,7 @@ async def choose_model(chat: Desk, argument: str) -> None:
     talk = _talk(chat)
     if "/" not in argument and (unlisted := await talk.feed.unlisted()):
         await _ask_for_models(chat, unlisted)
-    if talk.feed.facts.server:
+    if talk.feed.facts.server and "/" not in argument:
         chat.models = await talk.feed.models()  # the server's machine may have asked for more
     facts = {name_of(model): _item(model) for model in chat.models}
     items = [facts.get(name) or Item(value=name) for name in _names(chat)]
