@@ -61,7 +61,8 @@ async def test_a_job_whose_session_another_process_takes_waits_for_it(
         await until(lambda: len((tmp_path / "begun").read_text()) == 2)
         fleet.rows("INSERT INTO worker VALUES('awake', DEFAULT, 'h', 1, DEFAULT, 'infinity')")
         fleet.rows("UPDATE session SET owner = 'awake'")
-        (gate.touch(), ready.touch())
+        gate.touch()
+        ready.touch()
         log = fleet.line.home / "worker-0.log"
         await until(lambda: "waits for another process" in log.read_text())
         fleet.rows("DELETE FROM worker WHERE id = 'awake'")

@@ -1,4 +1,4 @@
-"""The dialog of the request that waits first, and what becomes of its answer."""
+"""The dialog of the first waiting request, and the effect of its answer."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -23,7 +23,7 @@ class Answering:
         self.dialog: Permission | QuestionDialog | None = None
 
     def look(self) -> None:
-        """Open the dialog of the first request; one that is answered elsewhere goes."""
+        """Open the dialog of the first request; close one that was answered elsewhere."""
         waiting = list(self._talk.course.requests.values()) if self._talk.course else []
         if self.dialog is not None and all(self.dialog.request.id != each.id for each in waiting):
             self.dialog = None
@@ -49,7 +49,7 @@ class Answering:
         self._talk.spawn(self._reply(request, settled))
 
     async def _narrow(self, request: PermissionRequest, settled: Settled) -> None:
-        """Approve what the user has written, whose dialog stays until that is taken."""
+        """Approve the pattern that the user has typed; the dialog stays until it is accepted."""
         try:
             await self._approve(request, settled)
         except NotFoundError:
@@ -93,7 +93,7 @@ class Answering:
 
 
 def _in_mode(request: PermissionRequest, mode: str) -> PermissionRequest:
-    """Return the request with the mode that the session has by now as the reason, if one asks."""
+    """Return the request; if the session's mode asks for it, with that mode as its reason."""
     reason = request.metadata.get("reason")
     if mode not in MODES or not (isinstance(reason, str) and reason.startswith("mode ")):
         return request

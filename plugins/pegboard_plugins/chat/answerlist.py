@@ -20,7 +20,7 @@ KEY_NAMES = {"escape": "esc"}
 
 
 class ListedAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer with its key; `short` is its name in a row of answers."""
+    """An answer with its key; `short` is its label in a row of answers."""
 
     key: str
     text: str
@@ -29,12 +29,12 @@ class ListedAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key_name(self) -> str:
-        """The key as the row names it."""
+        """The key as the row writes it."""
         return KEY_NAMES.get(self.key, self.key)
 
 
 class AnswerList:
-    """Answers with a marked one: arrows move the mark, Enter chooses it, and so does each key."""
+    """The answers, with a mark that arrows move; Enter chooses the marked one, a key its own."""
 
     def __init__(self, answers: Sequence[ListedAnswer]) -> None:
         self.answers = tuple(answers)
@@ -50,11 +50,11 @@ class AnswerList:
         self._at = (self._at + step) % len(self.answers)
 
     def mark(self, key: str) -> None:
-        """Mark the answer of this key."""
+        """Mark the answer with this key."""
         self._at = next(n for n, answer in enumerate(self.answers) if answer.key == key)
 
     def rows(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Return a row or more for each answer where there is room, else all of them in one flow.
+        """Return rows for each answer if they fit, else all answers in one flow.
 
         In a still lower room the rows around the marked answer remain.
         """

@@ -1,4 +1,4 @@
-"""The dialog that appears unasked, and from when on keys are meant for it."""
+"""The dialog that opens unasked, and the time from which keys are meant for it."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Attention:
         return self._has_keys and dialog is self._dialog
 
     def show(self, dialog: Mode | None) -> None:
-        """Note which dialog is on the screen, if any; a new one waits for the user."""
+        """Note the visible dialog, if any; a new one waits for the user."""
         if dialog is not self._dialog:
             self._dialog, self._has_keys = dialog, False
             self.key()
@@ -47,7 +47,7 @@ class Attention:
             self.turn()
 
     def leave(self) -> None:
-        """Give the keys back to the editor: what the user types is no longer an answer."""
+        """Give the keys back to the editor, so that typed text is no answer."""
         self._has_keys = False
         self.key()
 

@@ -61,7 +61,7 @@ class Chat(Desk):
         return f"Resume this session: pegboard chat -s {self.talk.course.session.id}{attach}\n"
 
     async def _load(self) -> None:
-        """Open the engine behind the footer that is there already."""
+        """Open the engine while the footer is already visible."""
         self.notice = "starting …"
         try:
             await self.load(self.options.session_id, continued=self.options.continued)
@@ -78,7 +78,7 @@ class Chat(Desk):
             self.submit(self.options.prompt)
 
     async def load(self, session_id: str | None, *, continued: bool = False) -> None:
-        """Open the feed, and the session to go on with, if there is one."""
+        """Open the feed, and the session to continue, if there is one."""
         feed = await self._open(self.options)
         frames = self.window.frames
         self.talk = talk = Talk(
@@ -150,7 +150,7 @@ class Chat(Desk):
             self.options = options
 
     def submit(self, text: str, *, later: bool = False) -> None:
-        """Take what was written: a command, a shell line, or words for the model."""
+        """Submit a text: a command, a shell line, or a prompt."""
         self.window.vi.begin()
         if not text.strip():
             return

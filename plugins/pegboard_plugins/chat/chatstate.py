@@ -1,4 +1,4 @@
-"""The state of a chat, as its additions and its last line get it."""
+"""The state of a chat, for plugins' additions and for the last line."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING

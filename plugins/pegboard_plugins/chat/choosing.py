@@ -81,7 +81,7 @@ async def saved(chat: Desk, setting: str, value: str) -> str:
 
 
 async def _ask_for_models(chat: Desk, providers: Sequence[str]) -> None:
-    """Ask the servers of the providers for their models; warn of those that list none."""
+    """Ask the providers' servers for their models; warn about those that list none."""
     talk = _talk(chat)
     asked = [part for name in providers for part in ("--ask", name)]
     _, notes = await chat.outside.pegboard_beside("models", *asked)
@@ -119,7 +119,7 @@ async def next_model(chat: Desk, _: str) -> None:
 
 
 async def last_model(chat: Desk, _: str) -> None:
-    """Choose the model before it."""
+    """Choose the model that was chosen before the current one."""
     _cycle_model(chat, -1)
 
 
@@ -197,7 +197,7 @@ async def choose_theme(chat: Desk, argument: str) -> None:
 
 
 def draw_in_theme(chat: Desk, name: str) -> bool:
-    """Draw in the theme of this name from here on; report an unknown name and return False."""
+    """Draw in the theme with this name from now on; return False for an unknown name."""
     if chat.theme.choose(name, chat.guests.themes):
         return True
     names = (AUTO, *chat.guests.themes)

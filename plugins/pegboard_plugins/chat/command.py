@@ -95,7 +95,7 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
 
 
 async def open_feed(options: "StartOptions") -> "Feed":
-    """Open the server to attach to, or an App of this process, while the chat is already drawn."""
+    """Open the feed: of a server, or of an App in this process; the chat is already visible."""
     import asyncio
     import importlib
 

@@ -1,4 +1,4 @@
-"""The course of a session, from its events: what is finished, and what goes on."""
+"""The progress of a session, from its events: finished pieces, and open ones."""
 
 from collections.abc import Iterator, Sequence
 
@@ -75,7 +75,7 @@ class Child(msgspec.Struct):
 
 
 class Course:
-    """One session as it goes; `take` gives what each event has finished, once."""
+    """The progress of one session; `take` yields what each event has finished, once."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -107,7 +107,7 @@ class Course:
 
     @property
     def writes(self) -> bool:
-        """Whether it is the answer that is being written, and not a thought."""
+        """Whether the text is an answer in progress, not a thought."""
         return bool(self._texts)
 
     def knows_prompt(self, message_id: str) -> bool:
@@ -115,7 +115,7 @@ class Course:
         return message_id in self._users
 
     def waited_s(self, part: ToolPart) -> float | None:
-        """Return how long a call has waited for the user, None where no client has watched."""
+        """Return how long a call has waited for the user, None if no client has watched."""
         return self._clock.waited_s(part.call_id)
 
     def tail(self, lines: int, letters: int) -> str:
@@ -177,7 +177,7 @@ class Course:
         self._clock.begin(request)
 
     def answered(self, request_id: str) -> None:
-        """Take away a request, if it waits."""
+        """Remove a waiting request."""
         self.requests.pop(request_id, None)
         self._clock.end(request_id)
 
@@ -305,7 +305,7 @@ class Course:
                 pass
 
     def _prompt_piece(self, part: Part, piece: Asked | Noted) -> Iterator[Finished]:
-        """Yield a piece of a prompt, or let it wait until the model has read it."""
+        """Yield a piece of a prompt, or keep it until the model has read it."""
         self._done.add(part.id)
         if self.busy and self._answers and part.message_id > max(self._answers):
             self.steers.setdefault(part.message_id, Steer()).pieces.append(piece)
@@ -347,7 +347,7 @@ class Course:
             yield from self._text_end(part_id, None)
 
     def _text_end(self, part_id: str, text: str | None) -> Iterator[Finished]:
-        """Yield the rest of a text; `text` is its final form, None where it is unknown."""
+        """Yield the rest of a text; `text` is its final form, None if unknown."""
         blocks, seen = self._texts.pop(part_id), "".join(self._streamed.pop(part_id))
         self._done.add(part_id)
         if text is not None and not text.startswith(seen.rstrip()):
@@ -379,7 +379,7 @@ class Course:
             yield from self._in_order()
 
     def _in_order(self, *, every: bool = False) -> Iterator[Finished]:
-        """Yield the calls that have ended, as far as those before them have."""
+        """Yield the calls that have ended, in order, up to the first that has not."""
         for part_id, part in tuple(self.calls.items()):
             if part_id in self._ended:
                 del self.calls[part_id]
@@ -392,7 +392,7 @@ class Course:
 
 
 def _has_ended(info: UserMessage | AssistantMessage) -> bool:
-    """Return whether a message is complete, also because the program ended during its answer."""
+    """Return whether a message is complete, or the program ended during its answer."""
     match info:
         case AssistantMessage(error=None, time=span):
             return span.completed is not None

@@ -1,4 +1,4 @@
-"""The parts of a chat that its commands and keys work with: the editor, lists, pages, notices."""
+"""The parts of a chat for its commands and keys: the editor, lists, pages, notices."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -49,11 +49,11 @@ class DeskWindow(Protocol):
 
     @property
     def width(self) -> int:
-        """The columns for what goes above."""
+        """The width of the text above the footer, in columns."""
         ...
 
     def key_of(self, action: str) -> str:
-        """Return the key of one of the chat's own actions, as people write it."""
+        """Return the key of one of the chat's own actions, in readable form."""
         ...
 
     def anew(self) -> None:
@@ -77,7 +77,7 @@ Act = Callable[["Desk", str], Awaitable[None]]
 
 
 class Slash(msgspec.Struct, frozen=True, kw_only=True):
-    """A command: what it does here, or None for one that becomes a prompt."""
+    """A slash command and its action; None for one that becomes a prompt."""
 
     name: str
     help: str
@@ -92,7 +92,7 @@ def slash_items(slashes: Mapping[str, Slash]) -> Sequence[Item]:
 
 
 class Desk(ABC):
-    """What stands on the terminal of one chat, for its commands and keys."""
+    """The terminal of one chat, as its commands and keys use it."""
 
     def __init__(
         self, options: StartOptions, env: Mapping[str, str], window: "Callable[[Desk], DeskWindow]"
@@ -127,7 +127,7 @@ class Desk(ABC):
 
     @abstractmethod
     def submit(self, text: str, *, later: bool = False) -> None:
-        """Take what was written: a command, a shell line, or words for the model."""
+        """Submit a text: a command, a shell line, or a prompt."""
 
     @abstractmethod
     async def slash(self, name: str) -> None:
@@ -159,7 +159,7 @@ class Desk(ABC):
         self.touch()
 
     def warn(self, text: str) -> None:
-        """Say what went wrong, above the footer."""
+        """Print a warning above the footer."""
         if self.talk is not None:
             self.talk.say(text, "warning")
         else:
@@ -225,7 +225,7 @@ class Desk(ABC):
         return status_line(self.talk.feed.facts, self.state, queued, self.guests.status, width)
 
     def _draw_in(self, theme: Theme) -> None:
-        """Draw in its colours from here on."""
+        """Draw in this theme's colours from now on."""
         self.palette = palette_of(theme, has_all_colours=has_all_colours(self.env))
         self._pen = None
         self.window.restyle(self.palette)
@@ -237,7 +237,7 @@ class Desk(ABC):
     async def pick(
         self, title: str, items: Sequence[Item], *, is_called: bool = False
     ) -> str | None:
-        """Return the item whose letter is pressed; `is_called` gives the list the keys at once."""
+        """Let the user pick an item by its letter; `is_called` passes keys to the list at once."""
         return await self.answer_of(Menu(title, items), is_called=is_called)
 
     async def ask(self, title: str) -> str | None:
@@ -261,7 +261,7 @@ class Desk(ABC):
             self.touch()
 
     def _settle(self) -> None:
-        """Let the editor be the mode's own while it edits, and as it was afterwards."""
+        """Switch the editor between a mode's own text and the user's draft."""
         self.attention.show(next((m for m in reversed(self.open_modes) if m.is_unasked), None))
         mode = self.mode
         wants = mode is not None and mode.edits
@@ -274,7 +274,7 @@ class Desk(ABC):
             self.draft.bring_back()
 
     def spawn(self, work: Awaitable[None]) -> None:
-        """Run it in the background."""
+        """Run work in the background."""
         task = asyncio.ensure_future(self._guarded(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -312,5 +312,5 @@ class Desk(ABC):
             self.offers.changed(text)
 
     def option(self, name: str) -> Any:  # noqa: ANN401 - what the user's file says
-        """Return the user's setting of this name under `plugins.chat.options`."""
+        """Return a setting of the user's in `plugins.chat.options`."""
         return self.talk.feed.facts.options.get(name) if self.talk else None

@@ -1,4 +1,4 @@
-"""The draft: the editor, its history, long pastes and pictures as chips."""
+"""The draft: the editor and its history, with long pastes and pictures as chips."""
 
 import base64
 import re
@@ -25,7 +25,7 @@ _CHIP = re.compile(r"\[(?:Pasted text|Picture) #\d+[^\]]*\]")
 
 
 class Draft:
-    """The editor, with the texts and files behind its chips."""
+    """The editor, with the texts and files that its chips stand for."""
 
     def __init__(self, history_file: Path | None, changed: Callable[[str], None]) -> None:
         history: History = FileHistory(str(history_file)) if history_file else InMemoryHistory()
@@ -53,7 +53,7 @@ class Draft:
 
     @property
     def is_composed(self) -> bool:
-        """Whether it is being written with an input method, as letters beyond ASCII tell."""
+        """Whether an input method seems to be in use, judged by letters beyond ASCII."""
         return not self.text.isascii() and time.monotonic() - self._typed_s < COMPOSING_S
 
     def _typed(self, buffer: Buffer) -> None:
@@ -69,14 +69,14 @@ class Draft:
         self.buffer.insert_text(letter)
 
     def paste(self, pasted: str) -> None:
-        """Insert what the terminal has pasted; a long text or a picture's path as a chip."""
+        """Insert pasted text; a long text or a picture's path becomes a chip."""
         if picture := _picture(pasted):
             self.picture(picture)
         else:
             self.paste_text(pasted)
 
     def paste_text(self, pasted: str) -> None:
-        """Insert a text, a long one as a chip."""
+        """Insert a text; a long one becomes a chip."""
         text = pasted.replace("\r\n", "\n").replace("\r", "\n")
         if text.count("\n") < LONG_LINES and len(text) <= LONG_LETTERS:
             self.buffer.insert_text(text)
@@ -100,7 +100,7 @@ class Draft:
         self.buffer.insert_text(chip + " ")
 
     def expanded(self, text: str) -> tuple[str, tuple[FileInput, ...]]:
-        """Return the text with its chips' own texts, and the files of the others."""
+        """Return the text with the texts of its chips, and the files of the other chips."""
         chips = _CHIP.findall(text)
         files = tuple(self._files[chip] for chip in chips if chip in self._files)
         for chip in chips:
@@ -118,7 +118,7 @@ class Draft:
         return chips[0] if chips and text != doubted else ""
 
     def take(self) -> str:
-        """Take the text out of the editor and put it into the history, with its pastes."""
+        """Take the text out of the editor, and add it to the history with its pastes."""
         text = self.buffer.text
         if text.strip():
             whole = self.expanded(text)[0] if _CHIP.search(text) else text
@@ -137,18 +137,18 @@ class Draft:
         self._changed("")
 
     def put_aside(self) -> None:
-        """Empty the editor for something else; `bring_back` has it as it was."""
+        """Empty the editor for other input; `bring_back` restores the draft."""
         self._put_aside.append((self.buffer.text, self.buffer.cursor_position))
         self.buffer.reset()
 
     def bring_back(self) -> None:
-        """Put back what was put aside last."""
+        """Restore the draft that was put aside last."""
         text, place = self._put_aside.pop() if self._put_aside else ("", 0)
         self.set(text)
         self.buffer.cursor_position = min(place, len(text))
 
     def set(self, text: str) -> None:
-        """Put another text in the editor, with the cursor at its end."""
+        """Replace the editor's text; the cursor goes to the end."""
         self.buffer.reset()
         if len(text) > LONGEST_EDITED:
             self.paste_text(text)
@@ -159,7 +159,7 @@ class Draft:
         self.on_placed()
 
     def put_before(self, text: str) -> None:
-        """Put a text before the one in the editor, or before the one that was put aside."""
+        """Insert a text before the draft, or before the one that was put aside."""
         if self._put_aside:
             rest, place = self._put_aside[0]
             self._put_aside[0] = (_joined(text, rest), place + len(_joined(text, rest)) - len(rest))
@@ -167,7 +167,7 @@ class Draft:
             self.set(_joined(text, self.buffer.text))
 
     def restore(self, text: str) -> None:
-        """Put back a prompt that was undone; an earlier one goes to the history."""
+        """Restore an undone prompt; the draft before it goes to the history."""
         if self._is_restored:
             self.take()
         self.put_back(text)
@@ -204,7 +204,7 @@ class Draft:
         self._fold(before)
 
     def _fold(self, before: str) -> None:
-        """Draw a text of the history with the chips with which it was sent."""
+        """Show a text of the history with the chips that it had."""
         if (typed := self._folded.get(self.text, self.text)) != self.text:
             self.buffer.document = Document(typed, len(typed))
         if self.text != before:
@@ -220,7 +220,7 @@ class Draft:
 
 
 def word_before(text: str, signs: Iterable[str]) -> tuple[str, str] | None:
-    """Return the sign and the letters behind it of the word being written, if it has one."""
+    """Return the sign and the letters after it of the word before the cursor, if it has one."""
     word = re.split(r"\s", text)[-1]
     sign = word[:1]
     return (sign, word[1:]) if sign in tuple(signs) and sign else None
@@ -231,7 +231,7 @@ def _joined(*texts: str) -> str:
 
 
 def _picture(text: str) -> Path | None:
-    """Return the picture whose path was pasted alone, as terminals do with dropped files."""
+    """Return the picture whose path was pasted alone, as terminals do for dropped files."""
     line = text.strip().strip("'\"")
     if "\n" in line or not line or len(line) > LONG_LETTERS:
         return None

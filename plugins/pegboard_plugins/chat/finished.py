@@ -31,14 +31,14 @@ class Answered(msgspec.Struct, frozen=True):
 
 
 class Thought(msgspec.Struct, frozen=True):
-    """The model's reasoning, and its number of seconds."""
+    """The model's reasoning, and its duration in seconds."""
 
     text: str
     seconds: float
 
 
 class Called(msgspec.Struct, frozen=True):
-    """A tool call that has ended, and for how many seconds of its time it waited for the user.
+    """A finished tool call, and the seconds of its time in which it waited for the user.
 
     None where nobody knows: it went on before somebody looked.
     """
@@ -55,7 +55,7 @@ class Noted(msgspec.Struct, frozen=True):
 
 
 class Drawn(msgspec.Struct, frozen=True):
-    """A block under a head of its own."""
+    """A block below a heading of its own."""
 
     head: str
     block: Block
@@ -72,12 +72,12 @@ class Steer(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        """The words of it."""
+        """The text of the piece."""
         return "\n".join(piece.text for piece in self.pieces if isinstance(piece, Asked))
 
     @property
     def is_text(self) -> bool:
-        """Whether it has only text."""
+        """Whether the piece has only text."""
         return all(isinstance(piece, Asked) for piece in self.pieces)
 
 
@@ -104,7 +104,7 @@ def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -
 
 
 def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
-    """Draw a line whose first row alone begins at the margin, where other pieces begin."""
+    """Draw a line so that only its first row starts at the margin."""
     first, *others = wrapped(shown_line(line), width - len("  "), at_words=True)
     return [pen.text(first), *(f"  {pen.text(row)}" for row in others)]
 

@@ -1,4 +1,4 @@
-"""The first screen, where no model is chosen: what was found, and the ways to begin."""
+"""The first screen without a chosen model: what was found, and ways to begin."""
 
 import asyncio
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def _talk(chat: Desk) -> "Talk":
 
 
 async def first_run(chat: Desk) -> None:
-    """Say where a new chat is; where no model is chosen, ask until one is, or the user skips it."""
+    """Show where a new chat is; without a model, ask until one is chosen or the user skips."""
     talk = _talk(chat)
     if talk.course is None:
         mode = f"mode {chat.state.mode} ({chat.window.key_of('mode')})"
@@ -103,7 +103,7 @@ async def _begin(chat: Desk) -> None:
 
 
 async def log_in(chat: Desk, argument: str) -> bool:
-    """Let the user type a provider's key, and store it; return whether the provider opens."""
+    """Let the user type a provider's key, and store it; return whether the key works."""
     if chat.options.attach:
         chat.warn("the server has the API keys: run `pegboard auth login` on its machine")
         return False
@@ -132,13 +132,13 @@ async def login(chat: Desk, argument: str) -> None:
 
 
 async def _ask_servers(chat: Desk) -> None:
-    """Ask the servers on this machine for their models, which the lists have from then on."""
+    """Ask the servers on this machine for their models, for the lists from now on."""
     await chat.outside.pegboard_beside("models", "--local")
     chat.models = await _talk(chat).feed.models()
 
 
 async def _servers() -> list[tuple[int, str]]:
-    """Return the ports of this machine at which a server answers."""
+    """Return the ports of this machine on which a server answers."""
     return [(port, name) for port, name in SERVERS.items() if await _answers(port)]
 
 

@@ -48,7 +48,7 @@ class Footing(msgspec.Struct, kw_only=True):
 
 
 def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
-    """At most `room` lines, those that matter most first to get one; nothing is wider.
+    """Return at most `room` lines of at most `width` columns, the most important ones.
 
     They begin below a blank one, as all that is finished does, where there is room for it.
     """
@@ -99,7 +99,7 @@ def _plain(line: SpanLine) -> str:
 
 
 def cut(line: SpanLine, width: int) -> SpanLine:
-    """Cut the line where it does not fit, with an ellipsis, in letters that no terminal obeys.
+    """Cut the line to the width, with an ellipsis and without control characters.
 
     Blanks at the end do not count.
     """
@@ -149,7 +149,7 @@ def _notice(text: str) -> Sequence[SpanLine]:
 
 
 def _offered(footing: Footing, room: int) -> Sequence[SpanLine]:
-    """Return the rows around the chosen offer, and its number where not all are seen."""
+    """Return the rows around the selected offer, with its number if not all are visible."""
     offered, chosen = footing.offered, footing.chosen
     rows_left = room - bool(footing.notice)
     seen = min(len(offered), OFFERED)
@@ -173,7 +173,7 @@ def _live_line(footing: Footing, width: int) -> Sequence[SpanLine]:
 
 
 def _queue(footing: Footing, width: int) -> Sequence[SpanLine]:
-    """Return what waits to be read; the last row names the key that edits the last of it."""
+    """Return the queued prompts; the last row names the key that edits the last one."""
     steers = footing.course.steers.values() if footing.course else ()
     said = [("↳ next step: ", each.text) for each in steers] + [
         ("↳ after this turn: ", t) for t in footing.queue

@@ -19,7 +19,7 @@ class GuestContext:
 
     @property
     def waits(self) -> bool:
-        """Whether it waits for the user."""
+        """Whether the call waits for the user."""
         return self._asks > 0
 
     @contextmanager
@@ -41,7 +41,7 @@ class GuestContext:
             self._chat.talk.say(str(text), "plain")
 
     async def choose(self, title: str, choices: Sequence[str]) -> str | None:
-        """One of these."""
+        """Let the user choose one of these; None if they leave."""
         options = tuple(QuestionOption(label=str(each)) for each in choices)
         if not options:
             return None
@@ -57,7 +57,7 @@ class GuestContext:
         return await self._asked(Question(question=title))
 
     async def _asked(self, question: Question) -> str | None:
-        """Ask one question, and return the answer from any client of the session."""
+        """Ask one question; return the answer from any client of the session."""
         talk = self._chat.talk
         if talk is None:
             return None
@@ -77,5 +77,5 @@ class GuestContext:
             await self._chat.show_page([shown_line((Span(title, "bold"),)), *lines])
 
     async def prompt(self, text: str) -> None:
-        """Send it."""
+        """Send a prompt."""
         self._chat.submit(text)

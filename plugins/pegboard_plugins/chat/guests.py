@@ -1,4 +1,4 @@
-"""The additions of plugins to the chat, and the calls of their code."""
+"""The additions of plugins to the chat, and calls of their code."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -50,7 +50,7 @@ class Guests:
             self.themes[theme.value.name] = theme.value
 
     def note(self, state: ChatState, touch: Callable[[], None]) -> None:
-        """Ask for status items and widgets if the state is another, at most once a second."""
+        """Ask for status items and widgets if the state has changed, at most once a second."""
         self._wanted = state
         if self._hooks is None or state == self._asked or self._asking is not None:
             return
@@ -81,7 +81,7 @@ class Guests:
     async def run(
         self, plugin: str, what: str, action: Action, *, waits: Callable[[], bool]
     ) -> None:
-        """Run a plugin's code; its name is shown when it raises, holds the chat up, or hangs.
+        """Run a plugin's code; name the plugin when it raises, blocks the chat, or hangs.
 
         `waits` says whether it waits for the user, which does not count as hanging.
         """
@@ -96,7 +96,7 @@ class Guests:
             watch.cancel()
 
     async def _watch(self, name: str, waits: Callable[[], bool]) -> None:
-        """Report a guest that holds the loop, and once one that does not end."""
+        """Report a plugin that blocks the loop, and once one that does not end."""
         loop = asyncio.get_running_loop()
         ends_by = loop.time() + HANGS_S
         while True:
@@ -121,7 +121,7 @@ class Guests:
 
 
 def palette_of(theme: Theme, *, has_all_colours: bool) -> dict[str, str]:
-    """Return the styles of a theme, with the terminal's own colours for roles that it has not.
+    """Return the styles of a theme, with the terminal's own colours for missing roles.
 
     Rows of a diff have no background where not all colours can be drawn: the nearest that is there
     may be far too strong.

@@ -1,4 +1,4 @@
-"""The hooks that the chat brings, and what plugins give by them: commands, keys, lines, themes."""
+"""The chat's hooks, with which plugins add commands, keys, lines and themes."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ class ChatContext(Protocol):
         ...
 
     async def choose(self, title: str, choices: Sequence[str]) -> str | None:
-        """One of these, None when the user leaves, or nobody is there."""
+        """Let the user choose one of these; None when they leave, or without a user."""
         ...
 
     async def confirm(self, question: str) -> bool:
@@ -90,7 +90,7 @@ class SlashCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatKey:
-    """A key in prompt_toolkit's spelling (`c-x`, `f5`, `escape o`), and what it does."""
+    """A key in prompt_toolkit's spelling (`c-x`, `f5`, `escape o`), and its action."""
 
     key: str
     name: str
@@ -99,7 +99,7 @@ class ChatKey:
 
 
 class StatusItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of the status line; where there is no room those of low priority go first."""
+    """A piece of the status line; when room is short, low priority goes first."""
 
     id: str
     text: str
@@ -243,7 +243,7 @@ def register_themes() -> Sequence[Theme] | None:
 
 @hookspec("collect", when="show", since="0.1")
 def complete(kind: str, text: str, directory: Path) -> Sequence[Completion] | None:
-    """Return completions behind a sign, such as `@` for a file.
+    """Return completions for a word after a sign, such as `@` for a file.
 
     Called while the user writes such a word, at most once for each state of it. Collect: a plugin
     that raises is reported and its texts are missing.

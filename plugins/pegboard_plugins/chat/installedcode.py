@@ -1,4 +1,4 @@
-"""The code of installed plugins as this process imported it, and what of it changed on disk."""
+"""The imported code of installed plugins, and its changes on disk."""
 
 import asyncio
 import importlib
@@ -24,7 +24,7 @@ class _Code(NamedTuple):
 
 
 class InstalledCode:
-    """The installed plugins, imported again where they changed and where that is safe."""
+    """The installed plugins; changed ones are imported again where that is safe."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Code] = {}
@@ -33,7 +33,7 @@ class InstalledCode:
         """What the last `renew` did, and which change needs a restart, a line each."""
 
     def look(self) -> None:
-        """Note in a thread what plugins consist of, once they are imported."""
+        """Record in a thread the files of the plugins, once they are imported."""
         self._looking = asyncio.create_task(asyncio.to_thread(_note, self._known))
 
     async def renew(self) -> None:
@@ -47,7 +47,7 @@ class InstalledCode:
 
 
 def _note(known: dict[str, _Code]) -> None:
-    """Add what is not `known` yet."""
+    """Add the distributions that are not `known` yet."""
     for name, now in _codes().items():
         before = known.get(name, now)
         known[name] = before._replace(files={**now.files, **before.files})
@@ -75,7 +75,7 @@ def _renewed(known: dict[str, _Code]) -> Iterator[str]:
 
 
 def _codes() -> dict[str, _Code]:
-    """Return the code of each distribution that has plugins; of one that is there twice the first.
+    """Return the code of each distribution with plugins; of a duplicate the first.
 
     Of Pegboard itself only the version counts.
     """
@@ -92,7 +92,7 @@ def _codes() -> dict[str, _Code]:
 
 
 def _packages(distribution: Distribution, modules: Collection[str]) -> tuple[str, ...]:
-    """Return the import names of what it installs; a folder that others share is none."""
+    """Return the import names that a distribution installs; a shared folder is none."""
     files = [path for path in distribution.files or () if path.suffix == ".py"]
     tops = {path.parts[0].removesuffix(".py") for path in files if path.parts[0].isidentifier()}
     tops |= {path.stem for path in files if len(path.parts) == 1}
@@ -101,7 +101,7 @@ def _packages(distribution: Distribution, modules: Collection[str]) -> tuple[str
 
 
 def _outermost(module: str) -> str:
-    """Return the outermost package of a module that has a file, as a namespace has none."""
+    """Return a module's outermost package that has a file; a namespace has none."""
     parts = module.split(".")
     above = (".".join(parts[:end]) for end in range(1, len(parts)))
     return next((name for name in above if _file(name) is not None), module)

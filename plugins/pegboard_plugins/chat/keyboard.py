@@ -27,7 +27,7 @@ class Keyboard:
         self._holding: asyncio.TimerHandle | None = None
 
     def _taken(self, key: str) -> bool:
-        """Return whether what has the keys takes this one."""
+        """Pass a key to the part that has the keys; return whether it takes the key."""
         chat = self._chat
         if key == "enter" and (held := self._release()):
             self._press(held)
@@ -50,7 +50,7 @@ class Keyboard:
         return now - before < TWICE_S
 
     def letter(self, letter: str) -> None:
-        """Write it, unless it comes alone and is an answer of the dialog that has the keys."""
+        """Write a letter, unless it comes alone and answers the dialog that has the keys."""
         mode = self._chat.mode
         held = self._release()
         if isinstance(mode, Permission) and not mode.edits:
@@ -71,7 +71,7 @@ class Keyboard:
             self._holding.cancel()
 
     def end_key(self) -> None:
-        """Drop the letter before this key, if the key had no use for it: it took it back."""
+        """Drop the letter before this key if the key found no use for it."""
         if self._holding is not None and self._holding.cancelled():
             self._release()
 
@@ -79,7 +79,7 @@ class Keyboard:
         self._press(self._release())
 
     def _release(self) -> str:
-        """Return the letter that waits, "" for none; it waits no longer."""
+        """Return the waiting letter and stop its wait; "" without one."""
         if self._holding is not None:
             self._holding.cancel()
         held, self._held, self._holding = self._held, "", None
@@ -111,7 +111,7 @@ class Keyboard:
             self._chat.draft.paste_text(text)
 
     def focus(self, sequence: str) -> None:
-        """Note whether the user looks at the terminal, as it reports."""
+        """Note whether the terminal reports that the user looks at it."""
         if sequence in (FOCUS_IN, FOCUS_OUT):
             self._chat.notices.focused = sequence == FOCUS_IN
 
@@ -167,7 +167,7 @@ class Keyboard:
         chat.touch()
 
     def _stop(self) -> None:
-        """End the wait of commands, else stop the turn; what was queued comes back."""
+        """Stop waiting commands, else the turn; queued prompts come back."""
         chat = self._chat
         assert chat.talk is not None
         if not chat.talk.rest.give_up():
@@ -255,7 +255,7 @@ class Keyboard:
             chat.draft.set(text)
 
     def history(self) -> None:
-        """Search what was sent."""
+        """Search the history of prompts."""
         if self._chat.mode is None:
             self._chat.spawn(self._search())
 
@@ -268,7 +268,7 @@ class Keyboard:
             chat.draft.recall(found[int(chosen)])
 
     def up(self) -> None:
-        """Up: recall a queued prompt, one that the model has not read, or an earlier one."""
+        """Recall a queued prompt, one that no model has read, or an earlier one."""
         chat = self._chat
         if self._taken("up"):
             return

@@ -13,7 +13,7 @@ from pegboard_plugins.chat.vikeys import ALWAYS, DISPLACED, WRITES
 
 
 class KeyAction(msgspec.Struct, frozen=True, kw_only=True):
-    """A key with the name by which the user's configuration gives it another.
+    """A key, and the name under which the configuration can change it.
 
     `short` is for the card of keys, in at most 26 letters.
     """
@@ -118,7 +118,7 @@ _MODIFIERS = (("escape ", "Alt+"), ("c-", "Ctrl+"), ("s-", "Shift+"))
 
 
 def key_name(key: str) -> str:
-    """Return the key as people write it: `Ctrl+J` for `c-j`, `Alt+Enter` for `escape enter`."""
+    """Return the key in readable form: `Ctrl+J` for `c-j`, `Alt+Enter` for `escape enter`."""
     for prefix, modifier in _MODIFIERS:
         if key.startswith(prefix):
             return modifier + key_name(key.removeprefix(prefix))
@@ -155,12 +155,12 @@ def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:
 
 
 def add_own_key(keys: KeyBindings, key: str, name: str, keyboard: Keyboard) -> None:
-    """Give one of the chat's own actions a key."""
+    """Bind one of the chat's own actions to a key."""
     add_key(keys, key, getattr(keyboard, name), DISPLACED.get(name, ALWAYS))
 
 
 def add_key(keys: KeyBindings, key: str, act: Callable[[], None], counts: Filter = ALWAYS) -> None:
-    """Let a key, or several after one another, do something where the filter holds."""
+    """Bind an action to a key, or to several in a row, where the filter holds."""
 
     @keys.add(*key.split(), filter=counts)
     def pressed(event: KeyPressEvent) -> None:  # noqa: ARG001 - prompt_toolkit's

@@ -1,4 +1,4 @@
-"""The line that says what goes on while a turn runs, for how long, and how to stop it."""
+"""The live line: what a running turn does, for how long, and how to stop it."""
 
 from time import time
 
@@ -17,7 +17,7 @@ LOST = "No connection to the server, trying again"
 
 
 def live_line(course: Course, width: int, *, is_connected: bool) -> SpanLine:
-    """Return the line for a session; an empty one at rest or while a dialog is open.
+    """Return the line for a session; empty without a turn, and while a dialog is open.
 
     Where the window is narrow, what goes on is cut, and the rest of the line stays whole.
     """

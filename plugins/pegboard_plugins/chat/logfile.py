@@ -14,7 +14,7 @@ LIMIT_BYTES = 1_000_000
 
 @contextmanager
 def logging_to_file(env: Mapping[str, str]) -> Iterator[None]:
-    """Write what is logged in the block to the user's state folder, or nowhere if it cannot be."""
+    """Write the block's log to the user's state folder; nowhere if that is impossible."""
     file = private_file(env, NAME)
     handler = (
         logging.NullHandler()

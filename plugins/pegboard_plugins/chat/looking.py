@@ -113,7 +113,7 @@ async def show_diff(chat: Desk, _: str) -> None:
 
 
 def _change(chat: Desk, change: FileDiff) -> Iterator[SpanLine]:
-    """Yield the name of a file and how much of it has changed, then the changes."""
+    """Yield the name of a file with the size of its change, then the change."""
     counts = f"+{change.additions} -{change.deletions}"
     what = counts if change.additions or change.deletions else change.status or ""
     yield shown_line((Span(change.file, "path"), Span(f"  {what}", "dim")))
@@ -126,7 +126,7 @@ def _whole(chat: Desk, block: Block) -> Iterable[SpanLine]:
 
 
 async def show_context(chat: Desk, _: str) -> None:
-    """Show the contents of the window, as far as they are known."""
+    """Show the contents of the model's window, as far as they are known."""
     talk, state = _talk(chat), chat.state
     sizes = await _sizes(chat)
     standing = await talk.feed.standing(state.session_id, state.agent)
@@ -198,7 +198,7 @@ async def show_plugins(chat: Desk, _: str) -> None:
 
 
 async def show_trace(chat: Desk, _: str) -> None:
-    """Which plugin changed what."""
+    """Show the changes that each plugin made."""
     course = _talk(chat).course
     steps = await _talk(chat).feed.trace(course.session.id) if course else ()
     if not steps:
@@ -258,7 +258,7 @@ def _has_ended(part: ToolPart) -> bool:
 
 
 async def show_transcript(chat: Desk, _: str) -> None:
-    """Show the whole session as the chat draws it, with each call's input and all of its result."""
+    """Show the whole session, with the full input and result of each call."""
     pen, width = chat.pen, chat.window.width
     rows: list[str] = []
     for turn in await _turns(chat):
@@ -282,7 +282,7 @@ async def show_transcript(chat: Desk, _: str) -> None:
 
 
 async def _whole_call(chat: Desk, part: ToolPart) -> Sequence[SpanLine]:
-    """Return the lines of a call that has ended: its input, and all that is seen of its result."""
+    """Return the lines of an ended call: its input, and all of its stored result."""
     block = await _talk(chat).feed.block(part, chat.window.width)
     sign, style = ("✗", "error") if isinstance(part.state, Failed) else ("●", "tool")
     call = f"{sign} {part.tool} {json.dumps(part.state.input, ensure_ascii=False)}"

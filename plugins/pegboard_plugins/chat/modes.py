@@ -29,7 +29,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mode(Protocol):
-    """The mode that gets the keys while it is open; the editor is its own if `edits`."""
+    """A dialog or list that gets the keys while it is open; with `edits` the editor is its own."""
 
     @property
     def edits(self) -> bool:
@@ -38,7 +38,7 @@ class Mode(Protocol):
 
     @property
     def is_unasked(self) -> bool:
-        """Whether it appears by itself, so that keys may be meant for the editor."""
+        """Whether it opens by itself, so that keys may still be meant for the editor."""
         ...
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
@@ -46,7 +46,7 @@ class Mode(Protocol):
         ...
 
     def press(self, key: str) -> bool:
-        """Take a key by prompt_toolkit's name; False leaves it to the chat."""
+        """Handle a key by prompt_toolkit's name; return False to leave it to the chat."""
         ...
 
     def submit(self, text: str) -> None:
@@ -63,7 +63,7 @@ class Mode(Protocol):
 
 
 class Choice:
-    """A list to choose from; what is typed narrows it.
+    """A list to choose from; typed words narrow it.
 
     `save_key` is the name of the key that chooses for good, which `is_saved` then says.
     """
@@ -94,7 +94,7 @@ class Choice:
         return [shown_line(head), *(found or [(Span("  no match", "dim"),)])]
 
     def _helps(self) -> Sequence[str]:
-        """Return what the keys do, the longest text first."""
+        """Return help texts for the keys, the longest first."""
         count = f"{len(self._shown)} of {len(self._every)}"
         keys = "Enter chooses · Esc cancels"
         saves = (f"Enter chooses · {self._save_key} also saves it · Esc cancels", keys)
@@ -131,7 +131,7 @@ class Choice:
             self.answer.set_result(self._shown[self._at].value)
 
     def changed(self, text: str) -> None:
-        """Narrow the list to what has all words of the text."""
+        """Narrow the list to the items that contain all words of the text."""
         words = text.lower().split()
         self._shown = tuple(
             item
@@ -147,7 +147,7 @@ class Choice:
 
 
 class Menu(Choice):
-    """A short list of which each item is chosen by the first letter of its value, at once."""
+    """A short list; pressing the first letter of an item's value chooses it at once."""
 
     edits = False
     is_unasked = True
@@ -199,9 +199,9 @@ class TextLine:
             self.answer.set_result(text)
 
     def changed(self, text: str) -> None:
-        """Nothing: the text counts when it is sent."""
+        """Do nothing: the text counts when it is sent."""
 
     def close(self) -> None:
-        """Take none."""
+        """Close it without an answer."""
         if not self.answer.done():
             self.answer.set_result(None)

@@ -1,4 +1,4 @@
-"""Telling a user who does not look at the terminal that it is their turn."""
+"""Notices for a user who does not look at the terminal when it is their turn."""
 
 from prompt_toolkit.output import Output
 
@@ -14,7 +14,7 @@ class Notices:
         self.focused = True
 
     def begin(self) -> None:
-        """Ask the terminal to say when it is looked at (DEC private mode 1004)."""
+        """Ask the terminal to report its focus (DEC private mode 1004)."""
         self._output.write_raw(_FOCUS_ON)
         self._output.flush()
 

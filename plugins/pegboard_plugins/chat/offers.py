@@ -13,7 +13,7 @@ LABEL_LETTERS = 20
 
 
 class Offers:
-    """The list below the footer while such a word is written."""
+    """The completions below the footer, for the word that is being written."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Offers:
 
     @property
     def spans(self) -> Sequence[Span]:
-        """The offers as they are shown, in columns."""
+        """The completions as displayed, in columns."""
         wide = max((len(each.label) for each in self.items), default=0)
         return [
             Span(f"{each.label:<{min(wide, LABEL_LETTERS)}}  {each.note}".rstrip())
@@ -42,7 +42,7 @@ class Offers:
 
     @property
     def is_command(self) -> bool:
-        """Whether it is commands that are offered."""
+        """Whether the completions are commands."""
         return self._draft.text.startswith(COMMAND)
 
     @property
@@ -84,11 +84,11 @@ class Offers:
         self._touch()
 
     def move(self, step: int) -> None:
-        """Choose the next, or the one before."""
+        """Select the next completion, or the one before."""
         self.chosen = (self.chosen + step) % max(1, len(self.items))
 
     def accept(self) -> None:
-        """Put the chosen one in the editor."""
+        """Insert the selected completion into the editor."""
         item, buffer = self.items[self.chosen], self._draft.buffer
         if self.is_command:
             self._draft.set(f"/{item.value} ")
@@ -99,14 +99,14 @@ class Offers:
         self.close()
 
     def take_blank(self) -> bool:
-        """Return whether a typed blank is the one that `accept` has just added."""
+        """Return whether a typed blank repeats the one that `accept` has added."""
         text = self._draft.text
         is_double = text == self._closed_at and text.endswith(" ")
         self._closed_at = "" if is_double else self._closed_at
         return is_double
 
     def close(self) -> None:
-        """Make no more offers for this text."""
+        """Offer no more completions for this text."""
         self._forget()
         self._closed_at = self._draft.text
 

@@ -1,4 +1,4 @@
-"""The programs that take the terminal for a moment: an editor, a full page, another command."""
+"""The programs that use the terminal for a moment: an editor, a pager, another command."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ _PAGER = "q goes back, arrows and PgUp PgDn scroll, / searches?e (end)."
 
 
 class Outside:
-    """Runs other programs on the terminal, or asks them something, while the chat waits."""
+    """Runs other programs on the terminal, or queries them, while the chat waits."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Outside:
 
     @asynccontextmanager
     async def _away(self) -> AsyncIterator[None]:
-        """Give the terminal and its signals to another program.
+        """Give the terminal and its signals to another program during the block.
 
         The terminal reports its focus only while it echoes nothing: else it would show the report.
         """
@@ -84,12 +84,12 @@ class Outside:
             return 127
 
     async def suspend(self) -> None:
-        """Stop until the shell goes on with it."""
+        """Stop the process until the shell continues it."""
         async with self._away():
             os.kill(0, signal.SIGTSTP)
 
     async def pegboard(self, *arguments: str) -> int:
-        """Run another command of ours on the whole terminal, and return its exit code."""
+        """Run another Pegboard command on the whole terminal, and return its exit code."""
         return await self.run(*_PEGBOARD, *arguments)
 
     async def dialog(self, *arguments: str) -> int:
@@ -105,12 +105,12 @@ class Outside:
         return code
 
     async def listing(self, *arguments: str) -> int:
-        """Run another command of ours that only prints; what is typed waits for the chat."""
+        """Run another Pegboard command that only prints; keep keys typed meanwhile."""
         with keys_wait():
             return await self.run(*_PEGBOARD, *arguments, stdin=asyncio.subprocess.DEVNULL)
 
     async def pegboard_beside(self, *arguments: str) -> tuple[int, str]:
-        """Run another command of ours, which needs no terminal; return exit code and stderr."""
+        """Run another Pegboard command without a terminal; return its exit code and stderr."""
         process = await asyncio.create_subprocess_exec(
             *_PEGBOARD,
             *arguments,
@@ -138,7 +138,7 @@ class Outside:
 
 @contextmanager
 def _keys_of_signals() -> Iterator[None]:
-    """Ctrl-C is for the other program alone, and Ctrl-Z stops us as well as it."""
+    """Leave Ctrl-C to the other program, and let Ctrl-Z stop both."""
     interrupt = signal.signal(signal.SIGINT, lambda *_: None)
     stop = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     try:
@@ -150,7 +150,7 @@ def _keys_of_signals() -> Iterator[None]:
 
 @contextmanager
 def _written(text: str, suffix: str) -> Iterator[Path]:
-    """Write a private file for as long as it is used."""
+    """Write a private file that exists during the block."""
     handle, name = tempfile.mkstemp(prefix="pegboard-", suffix=suffix)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
@@ -162,14 +162,14 @@ def _written(text: str, suffix: str) -> Iterator[Path]:
 
 
 def _program(name: str) -> str | None:
-    """Return the path of the user's program of this name, never one of the current project."""
+    """Return the path of the user's program with this name, never one of the project."""
     if "/" in name:
         return name
     return find_program(name, os.environ, root=open_workspace(Path.cwd()).worktree)
 
 
 def private_file(env: Mapping[str, str], name: str) -> Path | None:
-    """Return a file in the user's state folder, readable by its user alone; None without one.
+    """Return a file in the user's state folder, readable only by the user; None without one.
 
     None where there can be none.
     """
@@ -183,7 +183,7 @@ def private_file(env: Mapping[str, str], name: str) -> Path | None:
 
 
 async def clipboard_picture() -> bytes:
-    """Return the clipboard's picture as PNG, empty without a picture or a program to read it."""
+    """Return the clipboard's picture as PNG, b"" without a picture or a program to read it."""
     for command in _PICTURES:
         if (program := _program(command[0])) is None:
             continue

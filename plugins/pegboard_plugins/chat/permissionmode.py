@@ -1,4 +1,4 @@
-"""The permission mode of a chat: how it is chosen, and what Shift+Tab makes of it."""
+"""The permission mode of a chat, and the keys that change it."""
 
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ async def choose_mode(chat: Desk, argument: str) -> None:
 
 
 async def choose_default(chat: Desk) -> None:
-    """Choose the mode of this session and of those to come."""
+    """Choose the mode of this session and of later ones."""
     modes = [item for item in items() if item.value != PLAN]
     chosen = await chat.choose("What may the agent do unasked?", modes, current=chat.state.mode)
     if chosen is not None:
@@ -40,7 +40,7 @@ def _talk(chat: Desk) -> "Talk":
 
 
 def items() -> list[Item]:
-    """Return the modes as they are offered."""
+    """Return the modes as items to choose from."""
     return [Item(value=each.name, note=each.help) for each in MODES.values()]
 
 
@@ -54,7 +54,7 @@ async def next_mode(chat: Desk, _: str) -> None:
 
 
 def switch(chat: Desk, mode: str) -> None:
-    """Use the mode, also for what waits; `plan` is the agent of that name, which asks."""
+    """Switch to the mode, also for waiting requests; `plan` is the agent with that name."""
     talk = _talk(chat)
     choices, agent = talk.choices, chat.state.agent
     if mode == PLAN and agent != PLAN:

@@ -16,7 +16,7 @@ HEAD_ROWS = 3
 
 
 class QuestionDialog:
-    """Questions of the model or of a plugin, one after the other.
+    """The questions of a model or a plugin, one at a time.
 
     `is_own`: the user has just called for it here, so that no key is meant for something else.
     """
@@ -46,7 +46,7 @@ class QuestionDialog:
         return self.request.questions[len(self._answers)]
 
     def _begin(self) -> None:
-        """Show the next question: its answers as rows, or a list to search.
+        """Show the next question: its answers as rows, or as a list to search.
 
         The list is for more answers than there are digits, and for one that was called for.
         """
@@ -64,7 +64,7 @@ class QuestionDialog:
         return self._own or self._list is not None or not self._question.options
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Draw the question and its answers, which go last when room is short."""
+        """Draw the question and its answers, which keep their rows longest."""
         if self._list is not None:
             return self._list.lines(width, room)
         question = self._question
@@ -131,7 +131,7 @@ class QuestionDialog:
         return True
 
     def _place_of(self, key: str) -> int:
-        """Return the place of the answer that a key is for, -1 where there is none.
+        """Return the index of the answer with this key, -1 without one.
 
         `y` and `n` are for Yes and No, as in the dialog of a permission.
         """
@@ -142,7 +142,7 @@ class QuestionDialog:
         return next((n for n, label in enumerate(labels) if is_plain and label[0] == key), -1)
 
     def _enter(self) -> None:
-        """Give the marked answer; of several those that are chosen, if there are any."""
+        """Give the marked answer; of a multiple choice the chosen ones, if any."""
         options = self._question.options
         marked = self._listed().marked.key
         if self._chosen and (self._at < len(options) or marked == "enter"):
@@ -169,7 +169,7 @@ class QuestionDialog:
             self._settle(self.request, answers)
 
     def submit(self, text: str) -> None:
-        """Take a free answer, or the chosen one of the list."""
+        """Give the typed answer, or the chosen one of the list."""
         if self._list is not None:
             self._list.submit(text)
             chosen = self._list.answer.result() if self._list.answer.done() else None
@@ -180,9 +180,9 @@ class QuestionDialog:
             self._take((text.strip(),))
 
     def changed(self, text: str) -> None:
-        """Narrow the list; another text counts when it is sent."""
+        """Narrow the list; any other text counts when it is sent."""
         if self._list is not None:
             self._list.changed(text)
 
     def close(self) -> None:
-        """Nothing: they were answered elsewhere."""
+        """Do nothing: the questions were answered elsewhere."""

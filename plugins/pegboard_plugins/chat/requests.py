@@ -48,14 +48,14 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def allowed(request: PermissionRequest, settled: Settled) -> str:
-    """Return the line of the transcript that says what is allowed from now on."""
+    """Return the transcript's line about what is allowed from now on."""
     what = ", ".join(settled.patterns or request.always or request.patterns)
     asked = one_line(exposed(f"{request.permission} {what}"[:SHOWN_LETTERS]), SHOWN_LETTERS)
     return f"allowed from now on in this {settled.scope}: {asked}"
 
 
 class Permission:
-    """A permission request: what exactly, why it is asked, and the answers."""
+    """A permission request: the details, the reason, and the answers."""
 
     is_unasked = True
 
@@ -80,12 +80,12 @@ class Permission:
 
     @property
     def edits(self) -> bool:
-        """Only while a text is written: what to do instead, or a narrower pattern."""
+        """Whether a text is being written: an instruction, or a narrower pattern."""
         return bool(self._written)
 
     @property
     def _can_narrow(self) -> bool:
-        """Whether a lasting approval would cover more than this text, in single lines."""
+        """Whether a lasting approval would cover more than this request, in single lines."""
         always = self.request.always
         return any(each not in self.request.patterns for each in always) and not any(
             "\n" in each for each in always
@@ -116,7 +116,7 @@ class Permission:
         return one_line(exposed(what[:SHOWN_LETTERS]), ALWAYS_LETTERS) or "exactly this"
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Return the title, as much as fits of what is asked, the reason, and the answers.
+        """Return the title, as much of the request as fits, the reason, and the answers.
 
         The answers are the last to go: first the reason makes room, then what is asked, which
         then can be scrolled.
@@ -135,7 +135,7 @@ class Permission:
         return [*[self._title(len(shown), len(body), width)][:rest], *shown, *why, *answers]
 
     def _asking(self, width: int, room: int, wanted: int) -> Sequence[SpanLine]:
-        """Return the answers in `wanted` rows, or in as few as there must be."""
+        """Return the answers in `wanted` rows, or in fewer if there is no room."""
         refusal = exposed(one_line(self.refusal, 4 * width))
         why = [*wrapped((Span(refusal, "warning"),), width, at_words=True)] if refusal else []
         if self._written:
@@ -146,7 +146,7 @@ class Permission:
 
     @lru_cache(maxsize=1)  # noqa: B019 - the dialog is short-lived
     def _body(self, width: int) -> Sequence[SpanLine]:
-        """Return the rows of the request, made once: each frame shows a few of them."""
+        """Return the rows of the request, made once, since each frame shows some of them."""
         lines = permission_lines(self.request, most=MOST_ROWS + 1)
         every = (row for line in lines for row in wrapped(line, width))
         rows = list(islice(every, MOST_ROWS + 1))
@@ -162,7 +162,7 @@ class Permission:
         return list(islice(rows, REASON_ROWS)) if why else ()
 
     def _title(self, shown: int, every: int, width: int) -> SpanLine:
-        """Return what is asked, and as many facts as fit; `v` is the last of them to go."""
+        """Return the title with as many facts as fit; `v` stays longest."""
         agent = self.request.metadata.get("agent")
         who = f" · agent {agent}" if agent else ""
         rows = f"{self._scroll + 1}-{self._scroll + shown} of {every:,}"
@@ -180,13 +180,13 @@ class Permission:
         return shown_line((Span(title, "warning"), Span(next(fitting, notes[-1]), "dim")))
 
     def whole_text(self) -> Sequence[SpanLine]:
-        """Return the whole text, for a page of its own."""
+        """Return the whole request, for a page of its own."""
         always = ", ".join(self.request.always) or "exactly this"
         answer = () if self._once else (Span(exposed(f"`a` allows in this project: {always}")),)
         return [*permission_lines(self.request), (Span(""),), answer]
 
     def press(self, key: str) -> bool:
-        """Answer, mark another answer, or scroll; `s-tab` is for the mode, which may answer."""
+        """Answer, mark another answer, or scroll; `s-tab` changes the mode, which may answer."""
         if key == "s-tab":
             return False
         if self._written:
@@ -208,7 +208,7 @@ class Permission:
         return True
 
     def take_back(self, *, keeps_mark: bool = False) -> str:
-        """Return the letter whose answer waits for Enter, "" for none; it waits no longer."""
+        """Return the letter whose answer waits for Enter, "" without one, and stop the wait."""
         letter, self.unconfirmed = self.unconfirmed, ""
         if letter:
             self.refusal = ""
@@ -248,7 +248,7 @@ class Permission:
         return None
 
     def submit(self, text: str) -> None:
-        """Refuse, with what to do instead, or allow what the patterns in the lines match."""
+        """Refuse with an instruction, or allow what the typed patterns match."""
         if self._written == _NARROWER:
             patterns = tuple(filter(str.strip, text.split("\n")))
             if patterns:
@@ -257,13 +257,13 @@ class Permission:
         self._settle(self.request, Settled(reply="reject", message=text.strip() or None))
 
     def changed(self, text: str) -> None:
-        """Nothing: the text counts when it is sent."""
+        """Do nothing: the text counts when it is sent."""
 
     def close(self) -> None:
-        """Nothing: it was answered elsewhere."""
+        """Do nothing: the request was answered elsewhere."""
 
 
 def _first_row(body: Sequence[SpanLine], space: int) -> int:
-    """Return the row that is seen first: that of the first change, where it would not be seen."""
+    """Return the first visible row: that of the first change, if it would not be visible."""
     changed = next((n for n, row in enumerate(body) if row_sign(row)[1]), 0)
     return changed if changed >= space else 0

@@ -1,4 +1,4 @@
-"""The wait for a session at rest, by commands that cannot be done while it works."""
+"""Commands that wait until the session is idle."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -11,7 +11,7 @@ REST_S = 60
 
 
 class IdleWait:
-    """Lets commands wait for the rest of one conversation, and does them one by one."""
+    """Lets commands wait until a conversation is idle, and runs them one by one."""
 
     def __init__(self, goes_on: Callable[[], bool], touch: Callable[[], None]) -> None:
         self._goes_on = goes_on
@@ -22,7 +22,7 @@ class IdleWait:
 
     @property
     def notice(self) -> str:
-        """The waiting commands, "" when none waits."""
+        """The waiting commands, "" without any."""
         waits = ", ".join(self._waits.values())
         return f"{waits} waits for the end of the turn; Esc cancels it" if waits else ""
 
@@ -31,7 +31,7 @@ class IdleWait:
         self._changed.set()
 
     def give_up(self) -> bool:
-        """Return whether there was a wait to end."""
+        """Stop waiting; return whether a command waited."""
         waits, self._waits = self._waits, {}
         for limit in waits:
             limit.reschedule(asyncio.get_running_loop().time())
@@ -63,7 +63,7 @@ class IdleWait:
             self._one_by_one.release()
 
     async def _begun(self) -> None:
-        """Return when it is this command's turn, and no other command has it."""
+        """Wait for this command's turn, when no other command runs."""
         await self._one_by_one.acquire()
         try:
             self._touch()

@@ -49,7 +49,7 @@ async def session_here(feed: "Feed", session_id: str) -> Session:
 
 
 async def choose_session(chat: Desk, argument: str) -> None:
-    """Go on with another session."""
+    """Continue another session."""
     feed = _talk(chat).feed
     sessions = await feed.sessions()
     found = [each for each in sessions if argument and each.id.startswith(argument)]
@@ -130,7 +130,7 @@ async def _back(chat: Desk, message_id: str, text: str) -> None:
 
 
 async def redo(chat: Desk, _: str) -> None:
-    """Bring back what was undone."""
+    """Redo what was undone."""
     talk = _talk(chat)
     async with talk.rest.before("/redo"):
         session = await talk.feed.session(_session_id(chat))
@@ -158,7 +158,7 @@ async def compact(chat: Desk, _: str) -> None:
 
 
 async def trust(chat: Desk, _: str) -> None:
-    """Show what agents wrote, else the project's code, and ask whether it counts, or may run."""
+    """Show agents' documents or the project's code, and ask the user to accept or trust them."""
     facts = _talk(chat).feed.facts
     if not (facts.unseen or facts.untrusted or facts.server):
         talk = _talk(chat)
@@ -169,7 +169,7 @@ async def trust(chat: Desk, _: str) -> None:
 
 
 async def reload(chat: Desk, _: str) -> None:
-    """Open the project again, with the installed plugins as they are on disk."""
+    """Reopen the project, with the installed plugins as they are on disk."""
     async with _talk(chat).rest.before("/reload"):
         await chat.reload()
     found = await _talk(chat).feed.plugins()
@@ -188,12 +188,12 @@ async def export(chat: Desk, argument: str) -> None:
 
 
 async def doctor(chat: Desk, _: str) -> None:
-    """Look whether all is as it should be."""
+    """Check the setup."""
     await chat.outside.listing("doctor")
 
 
 async def init(chat: Desk, _: str) -> None:
-    """Let the agent write down what the next one has to know of the project."""
+    """Let the agent write a document with the project's facts for later agents."""
     text = (
         "Look at this project and write AGENTS.md for agents that work on it: how to build, test "
         "and check it, how it is laid out, and its rules. Keep it short; improve one that is there."

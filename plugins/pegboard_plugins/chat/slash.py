@@ -73,7 +73,7 @@ BY_KEY: Mapping[str, Act] = {
 def table(
     commands: Sequence[Command], guests: Mapping[str, tuple[str, SlashCommand]]
 ) -> dict[str, Slash]:
-    """Return all commands by name; the chat's own stay its own."""
+    """Return all commands by name; plugins cannot replace the chat's own."""
     found = {
         each.name: Slash(name=each.name, help=each.description or "a prompt of the project's")
         for each in commands
@@ -100,7 +100,7 @@ def _guest(plugin: str, command: SlashCommand) -> Act:
 
 
 async def run(chat: Desk, text: str) -> bool:
-    """Return whether the text is a command; if so it has run, or is on its way."""
+    """Run the text if it is a command; return whether it is."""
     name, _, argument = text[1:].partition(" ")
     known = _known(chat, name)
     talk = chat.talk

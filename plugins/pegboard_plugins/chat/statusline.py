@@ -1,4 +1,4 @@
-"""The last line: where, who, with what, how full, how much."""
+"""The status line: folder, agent, model, context, cost."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ def _own(facts: "Facts", state: ChatState, width: int) -> Sequence[StatusItem]:
 
 
 def _rare(facts: "Facts", queued: int) -> Sequence[StatusItem]:
-    """Return the facts that are shown only where they are unusual."""
+    """Return the facts that are shown only when they are unusual."""
     sandboxed = facts.sandbox not in ("", "off")
     found = (
         ("sandbox", f"sandbox {facts.sandbox}" if sandboxed else "", 30),

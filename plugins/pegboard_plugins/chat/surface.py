@@ -1,4 +1,4 @@
-"""The terminal: finished rows go above, and a footer of a few lines is redrawn below them."""
+"""The terminal: finished rows scroll above, and a footer of a few lines is redrawn below."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -50,7 +50,7 @@ class Painter(Vt100_Output):
             super().erase_down()
 
     def flush(self) -> None:
-        """Write what has come, unless more belongs to the same frame."""
+        """Write the buffer, unless more belongs to the same frame."""
         if self.holding or not self._buffer:
             return
         self._buffer.insert(0, _BEGIN)
@@ -61,7 +61,7 @@ class Painter(Vt100_Output):
 
 
 class FooterScreen(Application[None]):
-    """A prompt_toolkit application that keeps to the rows that its footer needs.
+    """A prompt_toolkit application that uses only the rows of its footer.
 
     A terminal that gets another size wraps or cuts its lines at once; the program hears of it later
     (from tmux up to 250 ms), and what it writes meanwhile is meant for the old size. So the cursor
@@ -129,7 +129,7 @@ class FooterScreen(Application[None]):
         renderer._cursor_pos = Point(x=0, y=0)  # noqa: SLF001 - nor takes it
 
     def _on_resize(self) -> None:
-        """Draw the footer again: `_redraw` erases it as the terminal has rewrapped it."""
+        """Redraw the footer, which the terminal may have rewrapped."""
         self._redraw()
 
     def _take_away(self, size: Size) -> None:
@@ -143,7 +143,7 @@ class FooterScreen(Application[None]):
         self._painter.is_drawn = False
 
     def _wrapped_rows(self) -> int:
-        """Return how many rows more than it was drawn in the footer now has above the cursor."""
+        """Return how many more rows the footer now has above the cursor than when it was drawn."""
         last = self.renderer.last_rendered_screen
         if last is None:
             return 0
@@ -178,7 +178,7 @@ def _width(row: Mapping[int, Char]) -> int:
 
 
 class Frames:
-    """Joins what changes into few frames: nothing runs while nothing changes."""
+    """Joins changes into few frames; nothing runs while nothing changes."""
 
     def __init__(self, screen: FooterScreen) -> None:
         self._screen = screen
@@ -199,7 +199,7 @@ class Frames:
             self._timer = loop.call_later(wait_s, self.draw)
 
     def draw(self) -> None:
-        """Draw now what waits to be drawn."""
+        """Draw pending changes now."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -240,11 +240,11 @@ def colour_depth(env: Mapping[str, str]) -> ColorDepth:
 
 
 def has_all_colours(env: Mapping[str, str]) -> bool:
-    """Return whether each colour is drawn as it is, and not the nearest of 256 or fewer."""
+    """Return whether the terminal draws every colour, instead of the nearest of 256 or fewer."""
     return colour_depth(env) is ColorDepth.DEPTH_24_BIT
 
 
 def reports_colours(env: Mapping[str, str]) -> bool:
-    """Return whether a theme for its background can be drawn, and the terminal may report it."""
+    """Return whether the terminal may report its background, so that a theme can match it."""
     many = (ColorDepth.DEPTH_8_BIT, ColorDepth.DEPTH_24_BIT)
     return colour_depth(env) in many and env.get("TERM", "") not in _NO_REFLOW

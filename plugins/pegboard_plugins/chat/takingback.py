@@ -43,7 +43,7 @@ def stop(chat: Desk, talk: "Talk") -> None:
 
 
 async def _withdraw_all(chat: Desk, talk: "Talk", course: Course, steers: dict[str, Steer]) -> None:
-    """Put these steers in the editor, the oldest first."""
+    """Put these unread prompts into the editor, the oldest first."""
     try:
         for message_id, steer in reversed(steers.items()):
             if unread := await _withdraw(chat, talk, course, message_id, steer):

@@ -36,7 +36,7 @@ SENT_KEPT = 50
 
 
 class Talk:
-    """One session of a feed at a time, drawn piece by piece."""
+    """The conversation: one session of a feed at a time, drawn piece by piece."""
 
     def __init__(
         self,
@@ -79,11 +79,11 @@ class Talk:
 
     @property
     def goes_on(self) -> bool:
-        """Whether it works, or is about to."""
+        """Whether the session works, or is about to."""
         return self.busy or bool(self.queue or self._underway)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run it in the background; report a failure."""
+        """Run work in the background; report its failure."""
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -100,7 +100,7 @@ class Talk:
                 self._failures().add(str(error))
 
     def has_told(self, error: PegboardError) -> bool:
-        """Return whether an event of this turn has reported it."""
+        """Return whether an event of this turn has reported the error."""
         return str(error) in self._failures()
 
     def _failures(self) -> set[str]:
@@ -111,7 +111,7 @@ class Talk:
         self.draw(Noted(text, style))
 
     def warn_of(self, facts: "Facts") -> None:
-        """Say what is known from the start; events that tell of it again are left out."""
+        """Print the warnings at the start; later events with the same warnings are not repeated."""
         self.warned = frozenset((*facts.warnings, *facts.known))
         for warning in facts.warnings:
             self.say(warning, "warning")
@@ -131,7 +131,7 @@ class Talk:
             self.draw(piece)
 
     async def hear(self) -> None:
-        """Show what happens until the feed ends."""
+        """Draw events until the feed ends."""
         while events := await self._subscription.batch():
             for event in events:
                 match event.properties:
@@ -179,7 +179,7 @@ class Talk:
             self._rested()
 
     async def _state(self, course: Course) -> None:
-        """Read the state of a session that its messages do not have."""
+        """Read the state of a session that is not in its messages."""
         session_id = course.session.id
         course.status = await self.feed.status(session_id) or Idle()
         for child in course.children.values():
@@ -189,7 +189,7 @@ class Talk:
         self.on_requests()
 
     async def resume(self, session: Session, *, replayed: int | None = REPLAYED) -> None:
-        """Go on with a session; its title and so many prompts with their answers are shown.
+        """Continue a session: show its title, and that many prompts with their answers.
 
         None shows nothing: all of it stands there already.
         """
@@ -215,7 +215,7 @@ class Talk:
         self.touch()
 
     def leave(self) -> None:
-        """Go on with a session that is not there yet."""
+        """Continue with a new session, created at first use."""
         for _, task in self.asking:
             task.cancel()
         self.course, self._mode = None, ""
@@ -226,14 +226,14 @@ class Talk:
         self.rest.look()
 
     async def session(self) -> Session:
-        """Return the session, created at its first use."""
+        """Return the session; create it at first use."""
         async with self._in_order:
             if self.course is None:
                 self.course = Course(await self.feed.create())
             return self.course.session
 
     def tell_mode(self) -> None:
-        """Give the session the mode that is chosen, if there is a session yet."""
+        """Set the chosen mode in the session, if there is one."""
         if self.course is not None:
             self.spawn(self._tell_mode())
         self.touch()
@@ -253,7 +253,7 @@ class Talk:
                 raise
 
     def _adopt_mode(self) -> None:
-        """Choose the mode that another chat has given to the session, but not an older one."""
+        """Adopt the mode that another chat has set in the session, unless ours is newer."""
         assert self.course is not None
         mode = mode_of(self.course.session)
         if mode in self._told:
@@ -266,11 +266,11 @@ class Talk:
         return Order.of(self.choices, text, **facts)
 
     def send(self, order: Order) -> None:
-        """Send it at once: while the session works the model gets it with its next step."""
+        """Send a prompt at once; a running turn reads it at its next step."""
         self._work(self._send(order))
 
     def _work(self, work: Coroutine[Any, Any, None]) -> None:
-        """Let the session work, which it does not say at once."""
+        """Run work that makes the session busy before an event says so."""
         self._failures().clear()
         task = self.spawn(work)
         self._underway.add(task)
@@ -306,7 +306,7 @@ class Talk:
             self._taken.set()
 
     def _unsent(self, order: Order, error: PegboardError) -> None:
-        """Give back what was not sent, and say why."""
+        """Put an unsent prompt back, and say why it was not sent."""
         self.on_unsent(order)
         if isinstance(error, SessionBusyError) and not error.kept:
             raise InvalidInputError(BUSY) from error
@@ -323,7 +323,7 @@ class Talk:
         return next((order.typed for order in reversed(self.sent) if order.text == text), None)
 
     async def ask(self, question: Question) -> Answers | None:
-        """Ask a plugin's question, and return the answers from here or another client.
+        """Ask a plugin's question; return the answers from here or another client.
 
         It ends with its session: None when the user goes to another one.
         """
@@ -339,7 +339,7 @@ class Talk:
             self.asking.remove(asked)
 
     def shell(self, order: Order) -> None:
-        """Run the command of the user's that the order's text is; the model gets to see it."""
+        """Run the user's shell command, whose output the model will see."""
         self._work(self._shell(order))
 
     async def _shell(self, order: Order) -> None:
@@ -351,7 +351,7 @@ class Talk:
             self._unsent(order, error)
 
     def later(self, order: Order) -> None:
-        """Send it when the session rests."""
+        """Send a prompt when the session is idle."""
         self.queue.append(order)
         self._next()
         self.touch()
@@ -365,7 +365,7 @@ class Talk:
         return queued
 
     async def _stop(self, session_id: str) -> None:
-        """Stop the session, and once more where a prompt was on its way; a later one goes on."""
+        """Stop the session, including a prompt on its way; later prompts go on."""
         is_taken = self._taken.is_set()
         await self.feed.abort(session_id)
         if not is_taken:
@@ -379,12 +379,12 @@ class Talk:
         self.rest.look()
 
     def conclude(self) -> None:
-        """Draw what has come of an answer that goes on: the chat is left."""
+        """Draw the answer so far, since the chat is about to end."""
         for piece in self.course.texts_end() if self.course is not None else ():
             self.draw(piece)
 
     async def aclose(self) -> None:
-        """End all of it."""
+        """End all background work."""
         self.queue.clear()
         self._subscription.close()
         await self.feed.aclose()

@@ -1,4 +1,4 @@
-"""The terminal's input: keys, and among them reports and unknown keys."""
+"""The terminal's input: keys, reports, and unknown sequences."""
 
 import re
 import termios
@@ -34,7 +34,7 @@ _KEYS_WAIT = ContextVar("_KEYS_WAIT", default=False)
 
 @contextmanager
 def keys_wait() -> Iterator[None]:
-    """Have what is typed wait, and not echoed, while a program of this task has the terminal."""
+    """Hold typed keys back without echo, while a program of this task has the terminal."""
     token = _KEYS_WAIT.set(True)
     try:
         yield
@@ -58,7 +58,7 @@ class TerminalInput(Vt100Input):
         return presses
 
     def cooked_mode(self) -> AbstractContextManager[None]:
-        """Return the mode in which another program has the terminal."""
+        """Return a context in which another program has the terminal."""
         return _WaitingKeys(self.fileno()) if _KEYS_WAIT.get() else super().cooked_mode()
 
     def release(self) -> list[KeyPress]:
@@ -83,7 +83,7 @@ class _WaitingKeys(raw_mode):
 
 
 class _Parser(Vt100Parser):
-    """Leaves out each sequence that is no key: it would be read as Escape and letters."""
+    """Drops unknown sequences, which would be read as Escape and letters."""
 
     def __init__(
         self, press: Callable[[KeyPress], None], on_background: Callable[[bool], None]
@@ -116,6 +116,6 @@ class _Parser(Vt100Parser):
 
 
 def _brightness(colour: re.Match[str]) -> float:
-    """Of a colour as X writes it, from 0 to 1."""
+    """Return the brightness of a colour in X's form, from 0 to 1."""
     shares = (int(part, 16) / ((1 << 4 * len(part)) - 1) for part in colour.groups())
     return sum(weight * share for weight, share in zip(_WEIGHTS, shares, strict=True))

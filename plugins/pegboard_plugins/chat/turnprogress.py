@@ -12,7 +12,7 @@ MS_PER_S = 1000
 
 
 class TurnProgress(msgspec.Struct):
-    """The start of the running turn, and the model's output in it."""
+    """The start of the running turn, and the amount of the model's output."""
 
     begun_s: float = 0.0
     tokens: int = 0
@@ -26,14 +26,14 @@ class TurnProgress(msgspec.Struct):
             self.begun_s = time()
 
     def step(self, tokens: Tokens) -> None:
-        """Count the tokens of a step that has ended, in place of its letters."""
+        """Count the tokens of an ended step instead of its letters."""
         if self.begun_s:
             self.tokens += tokens.output + tokens.reasoning
         self.letters = 0
 
     @property
     def written(self) -> int:
-        """The tokens that the model has written in this turn, as far as they are known."""
+        """The model's output tokens in this turn; estimated for a running step."""
         return self.tokens + self.letters // LETTERS_PER_TOKEN
 
 
@@ -45,7 +45,7 @@ def retry_text(status: Retry, letters: int = 100) -> str:
 
 
 def compacted_text(tokens: Tokens | None) -> str:
-    """Return what a compaction did, by the tokens of the request that summarised, if known."""
+    """Return a text about a compaction, with its request's tokens if they are known."""
     if tokens is None or not tokens.output:
         return "compacted: a summary replaces the history"
     return f"compacted: {tokens.input + tokens.cache.read:,} → {tokens.output:,} tokens"

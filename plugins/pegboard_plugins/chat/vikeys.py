@@ -1,4 +1,4 @@
-"""The vi keys of the editor, and which of the chat's own keys give way to them."""
+"""The vi keys of the editor, and which of the chat's own keys they replace."""
 
 from collections.abc import Callable, Mapping
 
@@ -29,7 +29,7 @@ DISPLACED: Mapping[str, Filter] = {
 
 
 class ViKeys:
-    """The vi keys of one editor, which has them unless a dialog or list has the keys."""
+    """The vi keys of one editor, active unless a dialog or list has the keys."""
 
     def __init__(
         self, application: Application[None], *, key_wait_s: float, is_free: Callable[[], bool]
@@ -48,7 +48,7 @@ class ViKeys:
         return self.chosen and self._is_free() and not is_inserting
 
     def begin(self) -> None:
-        """Write letters again: the text is another."""
+        """Return to insert mode, since the text was replaced."""
         self._application.vi_state.reset()
 
     def _choose(self) -> None:

@@ -6,7 +6,7 @@ from pegboard.schema.session import PermissionRequest, QuestionRequest
 
 
 class WaitClock:
-    """Measures for each call how long its requests have waited for an answer."""
+    """Measures how long each call's requests have waited for the user."""
 
     def __init__(self) -> None:
         self._begun: dict[str, tuple[str, float]] = {}
@@ -19,7 +19,7 @@ class WaitClock:
         self._begun[request.id] = call_id, time()
 
     def end(self, request_id: str) -> None:
-        """Note that it waits no longer, if it did."""
+        """Note that a request waits no longer."""
         call_id, since_s = self._begun.pop(request_id, ("", time()))
         self._waited_s[call_id] = self._waited_s.get(call_id, 0.0) + time() - since_s
 
@@ -32,7 +32,7 @@ class WaitClock:
         self._waited_s.pop(call_id, None)
 
     def waited_s(self, call_id: str) -> float | None:
-        """Return the seconds that a call has waited until now; None where they are unknown."""
+        """Return the seconds that a call has waited so far; None if unknown."""
         if call_id in self._missed:
             return None
         still_s = sum(time() - since for call, since in self._begun.values() if call == call_id)

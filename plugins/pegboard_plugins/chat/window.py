@@ -1,4 +1,4 @@
-"""The footer as prompt_toolkit draws it: lines, a rule, the editor, the status line."""
+"""The footer in prompt_toolkit: lines, a rule, the editor, the status line."""
 
 import asyncio
 import os
@@ -65,7 +65,7 @@ UNSEEN = "\N{REPLACEMENT CHARACTER}"
 
 
 class UnseenLetters(Processor):
-    """Draws a letter that shows nothing, or that a terminal obeys, as a sign in its place."""
+    """Shows invisible and control characters as visible signs."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         """Return the text with the same number of letters, so that the cursor stays in place."""
@@ -125,7 +125,7 @@ class Window:
 
     @property
     def width(self) -> int:
-        """The columns for what goes above."""
+        """The width of the text above the footer, in columns."""
         return max(20, _size().columns - 1)
 
     def _layout(self) -> Layout:
@@ -147,7 +147,7 @@ class Window:
         return Layout(HSplit([shown, rule, self._editor, status]), focused_element=self._editor)
 
     def _prefix(self, line_number: int, wraps: int) -> StyleAndTextTuples:
-        """Return the prefix of a row of the editor: all rows begin in one column."""
+        """Return the prefix of an editor row, so that all rows begin in one column."""
         prompt = COMMAND_PROMPT if self.vi.navigates else PROMPT
         return [("class:active", " " * len(prompt) if line_number or wraps else prompt)]
 
@@ -199,7 +199,7 @@ class Window:
         return Dimension.exact(len(self._lines()))
 
     def _height(self) -> int:
-        """Return the rows of the next frame, which begins with this question."""
+        """Return the number of rows of the next frame; a frame begins by asking for it."""
         self._drawn = None
         return len(self._lines()) + 1 + self._editor_rows() + 1
 
@@ -210,7 +210,7 @@ class Window:
         return fragments([cut(self._chat.status_line(self.width), self.width)])
 
     async def run(self) -> None:
-        """Show it until `leave`; the terminal is then as it was."""
+        """Show the window until `leave`; then restore the terminal."""
         loop = asyncio.get_running_loop()
         acts = {
             signal.SIGTERM: self.leave,
@@ -239,7 +239,7 @@ class Window:
             self.painter.write_raw(ASK_BACKGROUND)
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Show an error without a handler, such as one of a plugin's own tasks, and go on."""
+        """Show an error that no task handles, such as one of a plugin's, and go on."""
         error = context.get("exception")
         if isinstance(error, MemoryError) and "handle" in context:
             loop.default_exception_handler(context)  # it ends the program
@@ -286,7 +286,7 @@ class Window:
         self.anew()
 
     def add_keys(self, keys: Mapping[str, tuple[str, ChatKey]]) -> None:
-        """Add the keys of plugins; one that the chat has stays the chat's."""
+        """Add the keys of plugins; a key of the chat stays the chat's."""
         chat = self._chat
         chosen = chat.option("keys") or {}
         self._bind_own({each.name: chosen.get(each.name, each.key) for each in KEYS})
@@ -300,7 +300,7 @@ class Window:
                 self._add(plugin, key, wanted)
 
     def _bind_own(self, wanted: Mapping[str, str]) -> None:
-        """Give the chat's own actions these keys; one that is no key leaves the action its own."""
+        """Bind the chat's own actions to these keys; an invalid key changes nothing."""
         changed = {name: key for name, key in wanted.items() if key != self._own[name]}
         for name in changed:
             self.keys.remove(*self._own[name].split())
@@ -326,7 +326,7 @@ class Window:
             chat.warn(f"plugin {plugin}: {wanted!r} is not a key: {error}")
 
     def key_of(self, action: str) -> str:
-        """Return the key of one of the chat's own actions, as people write it."""
+        """Return the key of one of the chat's own actions, in readable form."""
         return key_name(self._own[action])
 
 

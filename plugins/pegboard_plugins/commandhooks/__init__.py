@@ -52,7 +52,7 @@ options = HookOptions
 
 
 def _runner(plugin: Plugin, session: SessionView) -> "HookRunner | None":
-    """Return the runner of the App, None where there is no hook file."""
+    """Return the runner of the App, None without hook files."""
     if not _has_files(session):
         return None
     from pegboard_plugins.commandhooks.runner import HookRunner  # where there are hooks
@@ -93,7 +93,7 @@ async def startup(app: Host, plugin: Plugin) -> None:
 async def tool_execute_before(
     session: SessionView, call: PendingCall, plugin: Plugin
 ) -> PendingCall | None:
-    """Run PreToolUse and BeforeTool, which can stop a call, have it asked about or change it."""
+    """Run PreToolUse and BeforeTool, which can stop or change a call, or have it asked about."""
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.calls import before_call
@@ -121,7 +121,7 @@ async def tool_execute_after(
     context: ToolContext,
     plugin: Plugin,
 ) -> ToolResult | None:
-    """Run PostToolUse and AfterTool, whose text goes behind the result or in its place."""
+    """Run PostToolUse and AfterTool, whose text follows or replaces the result."""
     del context
     if (runner := _runner(plugin, session)) is None:
         return None
@@ -134,7 +134,7 @@ async def tool_execute_after(
 async def tool_execute_failed(
     session: SessionView, call: PendingCall, error: str, plugin: Plugin
 ) -> str | None:
-    """Run PostToolUseFailure, whose text goes behind the error."""
+    """Run PostToolUseFailure, whose text follows the error."""
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.calls import after_failure
@@ -224,14 +224,14 @@ async def status_items(plugin: Plugin) -> "tuple[StatusItem, ...]":
 async def shell_env(
     session: SessionView, env: Mapping[str, str], plugin: Plugin
 ) -> Mapping[str, str] | None:
-    """Add what SessionStart hooks have exported."""
+    """Add the variables that SessionStart hooks have exported."""
     runner = _RUNNERS.get(plugin)
     return None if runner is None else await runner.with_exported(session, env)
 
 
 @hookimpl(timeout_s=HOOK_S)
 async def shutdown(app: Host, plugin: Plugin) -> None:
-    """Run SessionEnd, and end what runs in the background."""
+    """Run SessionEnd, and end background hooks."""
     del app
     _APPS.pop(plugin, None)
     if (runner := _RUNNERS.pop(plugin, None)) is None:

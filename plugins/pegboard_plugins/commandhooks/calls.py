@@ -1,4 +1,4 @@
-"""Hooks around tool calls: before one, where the user would be asked, after it, after a step."""
+"""Hooks around tool calls: before a call, before a question, after a call, after a step."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -41,7 +41,7 @@ async def before_call(
 async def before_asking(
     runner: HookRunner, session: SessionView, request: PermissionRequest
 ) -> Verdict | None:
-    """Run PermissionRequest where the user would be asked; return what tightens."""
+    """Run PermissionRequest before the user would be asked; return a stricter verdict, if any."""
     pending = runner.pending(session.id, request.tool.call_id) if request.tool else None
     asks = pending.asks if pending else None
     rules = judge_rules(session.rulesets, request.permission, request.patterns, home=session.home)
@@ -60,7 +60,7 @@ async def before_asking(
 async def after_call(
     runner: HookRunner, session: SessionView, call: PendingCall, result: ToolResult
 ) -> ToolResult | None:
-    """Run PostToolUse; return the result with what hooks add to it, or put in its place."""
+    """Run PostToolUse; return the result with the hooks' additions, or their replacement."""
     pending = runner.pending(session.id, call.id)
     before = pending.context if pending else ()
     body = {"tool_response": _response(call, result)}
@@ -93,7 +93,7 @@ async def after_failure(
 async def after_calls(
     runner: HookRunner, session: SessionView, messages: tuple[Turn, ...]
 ) -> tuple[Turn, ...] | None:
-    """Run PostToolBatch for the newest step; return the turns with what hooks said of theirs."""
+    """Run PostToolBatch for the newest step; return the turns with the hooks' texts."""
     last = messages[-1] if messages else None
     parts = _calls_of(last) if last is not None else ()
     if last is not None and parts and last.info.id not in runner.batches:
@@ -121,7 +121,7 @@ def _calls_of(turn: Turn) -> tuple[ToolPart, ...]:
 
 
 def _with_texts(turn: Turn, texts: tuple[str, ...]) -> Turn:
-    """Return a turn with texts behind the result of its last call."""
+    """Return a turn with texts after the result of its last call."""
     if not texts:
         return turn
     last = _calls_of(turn)[-1]
@@ -136,13 +136,13 @@ def _with_texts(turn: Turn, texts: tuple[str, ...]) -> Turn:
 
 
 def _outcome(part: ToolPart) -> str:
-    """Return what the model reads of an ended call."""
+    """Return the text of an ended call for the model."""
     assert isinstance(part.state, Completed | Failed)
     return part.state.output if isinstance(part.state, Completed) else part.state.error
 
 
 def _response(call: PendingCall, result: ToolResult) -> Mapping[str, Any]:
-    """Return a result in Claude Code's form, with Gemini CLI's fields next to it."""
+    """Return a result in Claude Code's form, with Gemini CLI's fields beside it."""
     gemini = {"llmContent": result.output, "returnDisplay": result.title}
     if call.tool == "bash":
         printed = result.metadata.get("output")

@@ -1,4 +1,4 @@
-"""The chat's command `/hooks`: the hooks that are found, and how those of this process ran."""
+"""The chat's command `/hooks`: the hooks found, and their runs in this process."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""`pegboard hooks`: the command hooks of other agents that are found here, and trust in them."""
+"""`pegboard hooks`: other agents' command hooks that are found here, and their trust."""
 
 import json
 import sys
@@ -63,7 +63,7 @@ def trust(directory: Path, *, yes: bool) -> None:
 
 
 async def trust_found_hooks(directory: Path, *, yes: bool) -> None:
-    """Show the hooks of a project that do not run, and trust them."""
+    """Show the project's hooks that wait for trust, and trust them."""
     place = open_workspace(directory)
     found = places(FILES, Path.home(), place)
     own = any(is_project and path.exists() for _, path, is_project in found)
@@ -153,7 +153,7 @@ def _row(app: App, file: HookFile, runs: Mapping[str, HookRuns]) -> dict[str, ob
 
 
 def waiting_files(app: App) -> list[Path]:
-    """Return the hook files of the project whose hooks do not run before the user trusts them."""
+    """Return the project's hook files whose hooks wait for trust."""
     return [file.path for file in found_files(app, FILES) if file.hooks and is_waiting(app, file)]
 
 

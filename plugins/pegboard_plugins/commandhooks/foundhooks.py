@@ -21,12 +21,12 @@ from pegboard_plugins.commandhooks.hookfiles import (
 
 
 def found_files(app: App, files: ForeignFiles, home: Path | None = None) -> list[HookFile]:
-    """Return the hook files of the user, of the project and of bundles; it blocks."""
+    """Return the hook files of the user, of the project and of bundles; blocks."""
     return without_disabled([*files_of(app, files, home)], home or Path.home())
 
 
 def files_of(app: App, files: ForeignFiles, home: Path | None = None) -> Iterator[HookFile]:
-    """Yield the hook files of the user, of the project and of bundles; it blocks."""
+    """Yield the hook files of the user, of the project and of bundles; blocks."""
     for product, path, is_project in places(files, home or Path.home(), app.workspace):
         if (file := read_hooks(product, path, is_project=is_project)) is not None:
             yield file
@@ -41,7 +41,7 @@ def is_of_project(app: App, file: HookFile) -> bool:
 def project_digests(
     names: ForeignFiles, workspace: Workspace, folders: UserFolders, trust: Decision
 ) -> dict[str, str]:
-    """Return the digests of all hooks of a project, trusted or not; nothing of it runs."""
+    """Return the digests of all hooks of a project, trusted or not; runs nothing."""
     whole = replace(trust, trusted=True)
     own = [
         read_hooks(product, path, is_project=True)
@@ -67,7 +67,7 @@ def digests_of(workspace: Workspace, file: HookFile) -> dict[str, str]:
 
 
 def is_waiting(app: App, file: HookFile) -> bool:
-    """Return whether the hooks of a file do not run before the user trusts them."""
+    """Return whether the hooks of a file wait for trust."""
     if not is_of_project(app, file):
         return False
     allowed = app.trust.allowed

@@ -1,4 +1,4 @@
-"""Which events of other agents' hooks are honoured, and which share of their output.
+"""The events of other agents' hooks that are honoured, and the share of their output.
 
 The page of the docs repeats the table.
 """
@@ -52,7 +52,7 @@ def share(product: str = "") -> Share:
 
 
 def page() -> str:
-    """Return the table of the docs, as Markdown, below the share of its cells."""
+    """Return the documentation's table as Markdown, below the share of its cells."""
     names = {"": "all", "claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
     shares = "; ".join(
         f"{name}: {share(product).honoured} of {share(product).cells}"

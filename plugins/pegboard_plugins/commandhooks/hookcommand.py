@@ -1,4 +1,4 @@
-"""A command that other agents' hook files name, and which calls and events it is for."""
+"""A command in another agent's hook file, with its calls and events."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -63,7 +63,7 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
         return f"`{self.command}` of {self.file}"
 
     def fits(self, names: Sequence[str]) -> bool:
-        """Return whether the matcher fits one of these names of a tool, or of an event's source.
+        """Return whether the matcher matches one of these names of a tool, or of an event's source.
 
         An expression that cannot be used fits everything, so that no guard is lost.
         """
@@ -81,7 +81,7 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
             return True
 
     def applies(self, names: Sequence[str], subject: str, root: Path) -> bool:
-        """Return whether the `if` rule fits a call; `subject` is its command or its path.
+        """Return whether the `if` rule matches a call; `subject` is its command or its path.
 
         A shell line whose commands cannot be told apart fits.
         """

@@ -7,7 +7,7 @@ _NEVER = "test_an_event_that_never_fires_is_named"
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """A field of a hook's output, by its JSON `keys`: it has an effect, or is named as without."""
+    """A field of a hook's output, by its JSON `keys`, with its effect or the lack of one."""
 
     name: str
     keys: tuple[str, ...] = ()

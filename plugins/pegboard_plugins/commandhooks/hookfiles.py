@@ -46,7 +46,7 @@ _LOOKED_AT_BYTES = 64 * 1024
 
 
 class HookFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A hook file as it was read: its hooks, what of it is not honoured, and its digest.
+    """A hook file: its hooks, its ignored parts, and its digest.
 
     `is_off`: its settings switch hooks off, and those of all files where it is the user's.
     """
@@ -70,7 +70,7 @@ def without_disabled(files: list[HookFile], home: Path) -> list[HookFile]:
 def places(
     files: ForeignFiles, home: Path, place: Workspace | SessionView
 ) -> Iterator[tuple[Product, Path, bool]]:
-    """Yield where hook files may be, the user's first, and whether they are the project's."""
+    """Yield the places of hook files, the user's first, and whether each is the project's."""
     for product, name in files:
         if not name.endswith(".local.json"):
             yield product, home / name, False
@@ -81,7 +81,7 @@ def places(
 
 
 def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | None:
-    """Return a hook file with its hooks, None where there is none with hooks. It blocks."""
+    """Return a hook file, None if there is none or it has no hooks. Blocks."""
     content, error = read_bounded(path)
     if error or not content:
         return None
@@ -105,7 +105,7 @@ def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | 
 
 
 def bundle_hooks(places: UserFolders, worktree: Path, trust: Decision) -> Iterator[HookFile]:
-    """Yield the hook files of the bundles that are as the user trusts them."""
+    """Yield the hook files of trusted bundles."""
     for bundle in read_bundles(places, worktree, trust.files if trust.trusted else {}).active:
         is_project = bundle.root.is_relative_to(worktree)
         for path in bundle.hooks:
@@ -116,7 +116,7 @@ def bundle_hooks(places: UserFolders, worktree: Path, trust: Decision) -> Iterat
 
 
 class _Reader:
-    """Turns the tables of one file into hooks; `notes` are what it passes over."""
+    """Turns the tables of one file into hooks; `notes` name the ignored parts."""
 
     def __init__(
         self, product: Product, path: Path, *, is_project: bool, off: object = None
@@ -195,7 +195,7 @@ class _Reader:
 
 
 def named_files(hook: CommandHook, directory: Path, root: Path) -> tuple[str, ...]:
-    """Return the files of the project that a hook's words name, however they are quoted.
+    """Return the project's files that a hook's words name, however they are quoted.
 
     A word is looked at from the directory, the root and the folders of the hook file, and as what
     stands behind a variable. A file that a redirection or `tee` writes, such as a log, is not
@@ -222,7 +222,7 @@ def _without_target(match: re.Match[str]) -> str:
 
 
 def wanted_digests(hook: CommandHook, digest: str, search: ProgramSearch) -> dict[str, str]:
-    """Return the digests of all that a project's hook runs; `digest` is that of its file.
+    """Return the digests of all that a project's hook runs; `digest` is its file's.
 
     :raises OSError: when a file cannot be read.
     """
@@ -237,7 +237,7 @@ def wanted_digests(hook: CommandHook, digest: str, search: ProgramSearch) -> dic
 
 
 def _code_below(folder: Path, root: Path, line: str) -> list[Path]:
-    """Return the files of a folder of scripts without their logs.
+    """Return the files of a folder of scripts, without logs.
 
     Logs belong to it where the line or a script takes files as the folder has them.
     """
@@ -250,7 +250,7 @@ def _code_below(folder: Path, root: Path, line: str) -> list[Path]:
 
 
 def _is_log(path: Path) -> bool:
-    """Return whether a file is a log by its name, and neither a link nor a program."""
+    """Return whether a file's name is a log's, and it is neither a link nor a program."""
     if not _LOG.fullmatch(path.name):
         return False
     facts = path.lstat()

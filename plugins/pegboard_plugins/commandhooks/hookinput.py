@@ -104,7 +104,7 @@ def write_transcript(path: Path, session: SessionView) -> None:
 
 
 def _lines(turn: Turn, session: SessionView) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a turn: its text and calls, then the results of these."""
+    """Yield the lines of a turn: its text and calls, then their results."""
     role = "assistant" if isinstance(turn.info, AssistantMessage) else "user"
     content: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The answer of a hook by its exit code and output, and that of several together."""
+"""The answer of a hook, from its exit code and output, and the joined answer of several."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
@@ -60,7 +60,7 @@ class HookOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The reason of a deny, then the context: what the model is to read."""
+        """The texts for the model: the reason of a deny, then the context."""
         reasons = (self.reason,) if self.decision == "deny" and self.reason else ()
         return (*reasons, *self.context)
 
@@ -185,7 +185,7 @@ def _unhonoured(
 def _decision(
     answer: dict[str, Any], own: dict[str, Any], request: dict[str, Any]
 ) -> tuple[Decision, str]:
-    """Return the strictest of the places in which a hook may decide, with its reason."""
+    """Return the strictest decision in the places for it, with its reason."""
     words = (
         (own.get("permissionDecision"), own.get("permissionDecisionReason")),
         (answer.get("decision"), answer.get("reason")),
@@ -202,7 +202,7 @@ def _blocked(hook: CommandHook, text: str) -> HookOutcome:
 
 
 def _failed(hook: CommandHook, why: str) -> HookOutcome:
-    """Return a failure: it blocks only where the hook's file says so."""
+    """Return a failure, which blocks only where the hook's file says so."""
     text = f"{hook.label} failed: {why}"
     can_block = not hook.is_async and hook.event not in _NEVER_FAIL_BLOCKING
     if hook.blocks_on_failure and can_block:

@@ -112,7 +112,8 @@ def test_a_step_with_a_command_starts_one_program_and_looks_at_few_files(tmp_pat
     assert done.returncode == 0, done.stderr
     calls = re.findall(r"^(\d+) +(\w+)\((.*)", trace.read_text(), re.MULTILINE)
     children = {pid for pid, name, _ in calls[1:] if name == "execve"}
-    counts, series = Counter[str](), {"files": [], "programs": [], "forks": []}
+    counts = Counter[str]()
+    series: dict[str, list[int]] = {"files": [], "programs": [], "forks": []}
     for pid, name, rest in calls:
         if "/a-step" in rest:
             append_all(series, counts)
