@@ -14,7 +14,10 @@ from pegboard_postgres.drafts import HeldSession, RowDraft, Written
 SESSION = "data, id, project_id, directory, updated"
 """The columns of a session that `read_session` reads."""
 # Each transaction locks the sessions that it writes, in one order, so that none waits for another
-# that waits for it; and a claim cannot come between the check of a fence and the write.
+# that waits for it; and a claim cannot come between the check of a fence and the write. The first
+# locks need no number of a transaction: it is given once they are held, so that the numbers of a
+# session's events are in the order in which they were written.
+_ORDERED = "SELECT pg_advisory_xact_lock(hashtextextended(id, 0)) FROM unnest(%s::text[]) AS id"
 _LOCKED = (
     f"SELECT owner, epoch, {SESSION} FROM session WHERE id = ANY(%s) ORDER BY id FOR NO KEY UPDATE"
 )
@@ -46,10 +49,12 @@ class Transaction:
 
     async def begin(self, session_ids: Iterable[str]) -> dict[str, HeldSession]:
         """Begin, and lock the sessions; those that exist are returned."""
+        ids = sorted(set(session_ids))
         async with self._db.pipeline():
             await self._db.execute("BEGIN")
+            await self._db.execute(_ORDERED, (ids,), binary=True)
             numbered = await self._db.execute("SELECT pg_current_xact_id()::text::bigint")
-            locked = await self._db.execute(_LOCKED, (sorted(set(session_ids)),), binary=True)
+            locked = await self._db.execute(_LOCKED, (ids,), binary=True)
         ((self.number,),) = await numbered.fetchall()
         return {
             id_: HeldSession(read_session(data, id_, *columns), owner, epoch)

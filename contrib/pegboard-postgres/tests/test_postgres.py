@@ -14,10 +14,11 @@ from pegboard_postgres.storage import PostgresStorage
 
 from pegboard.errors import ConfigError, StorageError
 from pegboard.ids import IdSource
-from pegboard.schema.event import Custom
+from pegboard.schema.event import Custom, MessageUpdated
 from pegboard.schema.part import TextPart
 from pegboard.storage import CreateSession, PublishEvent, PutMessage, PutPart, PutState
 from pegboard.testing import check_hooks, check_shared_storage, check_storage
+from support.models.written import until
 from support.storage import rows
 
 NewUrl = Callable[[], str]
@@ -36,6 +37,14 @@ async def opened(url: str) -> AsyncIterator[PostgresStorage]:
 def changed(url: str, statement: str) -> None:
     with psycopg.connect(url, autocommit=True) as db:
         db.execute(statement.encode())
+
+
+def waiting(url: str) -> int:
+    """Count the transactions that wait for a lock."""
+    with psycopg.connect(url, autocommit=True) as db:
+        query = "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        ((found,),) = db.execute(query).fetchall()
+    return int(found)
 
 
 async def test_it_keeps_what_a_storage_promises(new_url: NewUrl) -> None:
@@ -106,6 +115,31 @@ async def test_the_numbers_of_events_go_on_from_those_of_a_restored_dump(new_url
         (told,) = await storage.commit(PUBLISH)
 
     assert told.seq > before.seq
+
+
+async def test_events_of_a_session_have_the_order_of_its_messages_also_where_a_commit_waits(
+    new_url: NewUrl,
+) -> None:
+    url = new_url()
+    async with opened(url) as first, opened(url) as second:
+        await first.commit(*(CreateSession(rows.session(each)) for each in ("ses_1", "ses_2")))
+        with psycopg.connect(url) as holder:
+            holder.execute("SELECT 1 FROM session WHERE id = 'ses_1' FOR UPDATE")
+            both = [rows.question(f"msg_{each}", session_id=f"ses_{each}") for each in (1, 2)]
+            waits = asyncio.create_task(first.commit(*map(PutMessage, both)))
+            await until(lambda: waiting(url) == 1)
+            later = PutMessage(rows.question("msg_3", session_id="ses_2"))
+            other = asyncio.create_task(second.commit(later))
+            await until(lambda: other.done() or waiting(url) == 2)
+            holder.rollback()
+        await asyncio.gather(waits, other)
+
+        turns = await first.turns("ses_2")
+        told = [each.properties for each in await first.events(0)]
+
+    messages = [each.info for each in told if isinstance(each, MessageUpdated)]
+    found = [each.id for each in messages if each.session_id == "ses_2"]
+    assert found == [each.info.id for each in turns]
 
 
 async def test_events_of_the_day_before_are_forgotten(new_url: NewUrl) -> None:
