@@ -220,7 +220,10 @@ class _Sorting:
         self._told_at = 0.0
 
     def hear(self, text: str) -> int:
-        """Take a piece of the list, of which no more waits than is bearable; return the rest."""
+        """Queue a piece of the file list for the thread; return the length of an incomplete name.
+
+        When more than `MOST_WAITING` letters wait, `enough` is set, which ends ripgrep.
+        """
         if self.enough.is_set():
             return 0
         self._pieces.append(text)

@@ -157,7 +157,7 @@ class Traffic:
 
 
 class NotedStream:
-    """The messages to a server, of which the traffic takes note."""
+    """The stream of messages to an MCP server; each is noted in `traffic` before it is sent."""
 
     def __init__(self, inner: WriteStream[SessionMessage], traffic: Traffic) -> None:
         self._inner = inner

@@ -44,14 +44,13 @@ class Closable(Protocol):
 
 
 class Hooks:
-    """The hooks of one App.
+    """The callers of one App's hooks: they ask the plugins in order and join the answers.
 
-    `implementations` are given oldest plugin first. `on_failure` hears of every plugin that
-    raises, hangs or answers with the wrong type; it must not raise. Nor must `fold_listeners`,
-    which are called with what each plugin makes of a fold. `steps` has, by session, those of
-    the hooks that build the request of a turn, until the engine takes them. `owners` are the
-    plugins that tools are of, by the tools' ids; `switches` are the settings that turn tools on,
-    likewise.
+    `implementations` are given oldest plugin first. `on_failure` gets every plugin that raises,
+    hangs or answers with the wrong type. It must not raise, nor must `fold_listeners`, which get
+    each plugin's result of a fold. `steps`: by session, what each plugin changed in the turn's
+    request, until the engine takes it. `owners`: by tool id, the plugin of the tool. `switches`: by
+    tool id, the setting that turns it on.
     """
 
     def __init__(
@@ -342,10 +341,10 @@ def _insist(each: Implementation, reply: Reply) -> None:
 
 
 def _signed(each: Implementation, verdict: Verdict | None, session: object) -> Verdict | None:
-    """Prefix the reason of a plugin's opinion with the plugin's name.
+    """Set the source of a plugin's verdict to the plugin.
 
-    An opinion that follows a rule of the session has that rule's source. The reason, which the
-    user and the model read, names a plugin that does not come with Pegboard.
+    The reason also begins with the plugin's name, unless the plugin comes with Pegboard. A verdict
+    that follows a rule of the session stays as it is.
     """
     if verdict is None or _is_by_rule(verdict, session):
         return verdict

@@ -109,11 +109,10 @@ def endpoints(
     known: Mapping[str, Endpoint],
     npm: Sequence[str],
 ) -> tuple[Endpoint, ...]:
-    """Return the known and configured servers; the configuration overrides known settings.
+    """Return the known and configured servers that have a URL; configured settings win.
 
-    A server that is only configured counts if it has an address and its `npm` is among these: the
-    client that OpenCode's files name, OpenAI-compatible without one. Its key is tested as that of
-    the first known server.
+    A server that is only configured counts if `npm` contains its client package, which is the
+    OpenAI-compatible one by default. It has the key check of the first known server with one.
     """
     found = []
     for name in dict.fromkeys((*known, *config.provider)):

@@ -11,7 +11,7 @@ from pegboard.testing.closing import stop_accepting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The head of an answer; without one, a play begins with 200 and the server's content type."""
+    """The status and headers of a scripted answer; without one the server sends 200."""
 
     code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)

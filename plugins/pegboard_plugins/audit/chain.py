@@ -136,7 +136,10 @@ def _numbered(log: Path) -> Iterator[tuple[int, Path]]:
 
 
 def newest_link(log: Path) -> ChainLink:
-    """Return the link of the last existing line."""
+    """Return the number and digest of the audit log's last line; `ChainLink()` if it has none.
+
+    For an empty or missing log that is the last line of the newest full file.
+    """
     full = full_files(log)
     path = log if not full or (log.exists() and log.stat().st_size) else full[-1][1]
     try:

@@ -131,7 +131,7 @@ def _as_names(operands: Words, names: Container[tuple[Word | None, str]]) -> Ite
 
 
 def _note_sought(base: str, words: Words, findings: WalkState) -> None:
-    """Note the secret files to which a wildcard for names limits a search."""
+    """Note the secret files that a search's globs select, as in `rg -g .env`."""
     is_search = "searches" in kinds(base)
     for word in option_values(words, _CHOOSING) if is_search else ():
         if not word.text.startswith("!") and names_secret(word.text.lower()):

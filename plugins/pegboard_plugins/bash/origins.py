@@ -176,7 +176,7 @@ def _of_ls(base: str, operands: Sequence[Operand], findings: WalkState) -> Itera
 
 
 def _of_texts(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
-    """Yield the names that any other program may print: its arguments, and matches of wildcards."""
+    """Yield the names that a command may print: its arguments, or what its wildcards match."""
     if "moves" in kinds(base):
         saved = (each for word in operands if word.word for each in _of_file(word.word, findings))
         yield from _put_out_by(saved, findings)

@@ -1,4 +1,4 @@
-"""How widely listed names are spread, where the line writes the files with these names."""
+"""How far the file names that a command prints may lead: words, project files, any file."""
 
 import re
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def _of_git(texts: Sequence[str]) -> Reach:
 
 
 def _of_find(texts: Sequence[str]) -> Reach:
-    """Return whether the find may come by a file that runs by itself."""
+    """Return how far the names lead that a find prints: to files that run by themselves or not."""
     files = {
         f"{start.rstrip('/')}/{name}": True for start in start_texts(texts) for name in _FOLDERS
     }

@@ -214,7 +214,7 @@ def calculates(source: ShellSource, word: Word) -> None:
 
 
 def suspicion(text: str) -> tuple[str, int, int] | None:
-    """Return the code and place of letters that a reader could not see or would mistake."""
+    """Return a reason code and the span of invisible or confusable letters, if there are any."""
     if text.isascii() and text.isprintable():
         return None
     found = {"control-char": _CONTROL.search(text)}

@@ -204,7 +204,7 @@ class Draft:
         self._fold(before)
 
     def _fold(self, before: str) -> None:
-        """Show a text of the history with the chips that it had."""
+        """Turn the long pastes of a prompt from the history back into their short placeholders."""
         if (typed := self._folded.get(self.text, self.text)) != self.text:
             self.buffer.document = Document(typed, len(typed))
         if self.text != before:

@@ -75,9 +75,10 @@ def _renewed(known: dict[str, _Code]) -> Iterator[str]:
 
 
 def _codes() -> dict[str, _Code]:
-    """Return the code of each distribution with plugins; of a duplicate the first.
+    """Return version, packages and file states of each distribution with plugins, by name.
 
-    Of Pegboard itself only the version counts.
+    Of two distributions with one name the first is returned. Of Pegboard itself only the version is
+    recorded.
     """
     found: dict[str, _Code] = {}
     for each in distributions():

@@ -57,11 +57,12 @@ class PendingHooks(msgspec.Struct, frozen=True):
 
 
 class HookRunner:
-    """Runs the hooks of one App.
+    """The runner of one App's command hooks, with what they leave for later.
 
-    `busy` is held while hooks run for an event. By session: `later` is text for the next prompt,
-    `continuing` are those that a Stop hook has go on, `compacted` those with a new summary,
-    `triggers` why it was made. `batches` is the text of PostToolBatch by the step's message.
+    `busy` is held while hooks run for an event. `later`: by session, text for the next prompt.
+    `continuing`: the sessions that a Stop hook keeps going. `compacted`: the sessions with a new
+    summary. `triggers`: by session, what caused the summary. `batches`: by message id, the texts of
+    PostToolBatch.
     """
 
     def __init__(self, plugin: Plugin, foreign: ForeignFiles) -> None:

@@ -143,7 +143,10 @@ def default_mode(path: Path) -> str:
 def settings_rules(
     path: Path, places: Places, *, is_project: bool
 ) -> tuple[tuple[ForeignRule, ...], tuple[str, ...]]:
-    """Return the rules of a file with settings, and what of its rules does not count."""
+    """Return a settings file's rules, and messages about rules that cannot be fully enforced.
+
+    A file that cannot be read gives a message too.
+    """
     if not path.is_file():
         return (), ()
     table, problem = read_settings(path)

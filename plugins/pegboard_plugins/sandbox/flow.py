@@ -13,7 +13,7 @@ _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """The connection of one side."""
+    """The connection to one of the two sides of a proxy, as a reader and a writer."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter

@@ -148,7 +148,7 @@ class Guard:
 
 
 class _Reply:
-    """One response in progress: numbered, logged, and readable for known sites.
+    """A response in progress: it gets an id, a line of the log, and CORS headers for known origins.
 
     `whole`: the client has all of it.
     """

@@ -216,7 +216,7 @@ class WorktreeState:
             self._entry(path)
 
     def entry(self, path: bytes) -> TreeEntry | None:
-        """Return the current file, None if it is missing; its content is not stored."""
+        """Return a file's current tree entry without storing its content; None if it is missing."""
         return _entry_of(self._root + path, self._objects, stores=False)[0]
 
     def copy(self, path: bytes) -> TreeEntry | None:
@@ -231,7 +231,9 @@ class WorktreeState:
         return self._tree is None or path in self._files or path in self._index
 
     def copied(self, path: bytes) -> TreeEntry | None:
-        """Return the current file, which is in no tree; None if it is missing.
+        """Store the current content of a file that no tree has; return its entry, None if missing.
+
+        The content of a file that may hold secrets is not stored.
 
         :raises NotKeptError: when it cannot be read, or is too long; `apart` then records that.
         """

@@ -115,7 +115,7 @@ def _put_message(db: apsw.Connection, message: Message) -> None:
 
 
 def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
-    """Insert a part, at the row number of its pieces if it has some."""
+    """Insert a part as row `place`, to which its stored text refers; at a free row if it is 0."""
     db.execute(
         "INSERT OR IGNORE INTO part(ordinal, session_id, id, message_id, state, data) "
         "VALUES(?, ?, ?, ?, ?, ?)",

@@ -181,7 +181,7 @@ class OtherAuth(Wire, frozen=True, tag_field="type", tag="oauth"):
 
 
 class WellKnownAuth(Wire, frozen=True, tag_field="type", tag="wellknown"):
-    """A token for a company's own site."""
+    """A stored credential of type `wellknown`: a token that a company issues for its own site."""
 
     key: str
     token: str

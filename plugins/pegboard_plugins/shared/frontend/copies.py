@@ -212,7 +212,7 @@ class Renaming:
 
 
 def ended(turn: Turn, now: int) -> Turn:
-    """End all unfinished work in a turn, since a copy does not run it."""
+    """Return the turn with its unfinished work marked as failed, for a copy of the session."""
     info = turn.info
     if not isinstance(info, AssistantMessage):
         return turn
