@@ -61,7 +61,7 @@ def add(directory: Path, source: str, *, market: str, to_project: bool, yes: boo
 @format_option("text")
 @click.pass_obj
 def list_bundles(directory: Path, style: Literal["text", "json"]) -> None:
-    """List the installed bundles, and those of this project and its libraries."""
+    """List the bundles: installed, of this project, and of its libraries."""
     store = _store()
     rows: list[dict[str, object]] = [
         {

@@ -29,6 +29,7 @@ class Fed:
         self.keys: list[Keys | str] = []
         with open("/dev/null") as nothing:  # noqa: PTH123 - it is a stream that is wanted
             source = TerminalInput(nothing, self.backgrounds.append)
+        source.release()
         for piece in pieces:
             source.vt100_parser.feed(piece)
         self.keys = [press.key for press in self._all(source)]
