@@ -67,7 +67,7 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def holder(self) -> Holder:
         """The name that is reported when a call blocks the event loop."""
-        return Holder(self.plugin, f"hook {self.hook}")
+        return Holder(self.plugin, f"hook {self.hook}", self.origin == "builtin")
 
 
 def ordered(found: Sequence[Implementation]) -> tuple[Implementation, ...]:

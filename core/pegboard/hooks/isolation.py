@@ -22,7 +22,7 @@ from pegboard.contract.plugin import Check
 from pegboard.errors import PegboardError, PluginError
 from pegboard.hooks.implementation import FAILURES, Implementation, Timing
 from pegboard.hooks.readonly import ReadOnlyViews
-from pegboard.hooks.stalls import PRINTING, Holder, Stalls
+from pegboard.hooks.stalls import PRINTING, Holder, Stalls, log_stall
 from pegboard.kit.threads import Threads
 from pegboard.policy.clock import Clock
 from pegboard.schema.event import PluginFailed
@@ -252,7 +252,10 @@ class Isolation:
 
     def _tell(self, holder: Holder, text: str) -> None:
         message = str(PluginError(holder.plugin, f"{holder.what} {text}"))
-        self.tell(holder.plugin, holder.what.removeprefix("hook "), message)
+        if holder.is_builtin:
+            log_stall(message)
+        else:
+            self.tell(holder.plugin, holder.what.removeprefix("hook "), message)
 
     def tell(self, plugin: str, hook: str, message: str) -> None:
         """Report a failure that does not count as one of a call."""

@@ -36,10 +36,14 @@ _CORE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """The plugin whose code runs, and its running part, such as "hook event" or "tool bash"."""
+    """The plugin whose code runs, and its running part, such as "hook event" or "tool bash".
+
+    `is_builtin`: users can neither mend it nor do without it, so that its stalls are only logged.
+    """
 
     plugin: str
     what: str
+    is_builtin: bool = False
 
 
 _Call = tuple[Holder, Clock]
@@ -133,14 +137,14 @@ class Stalls:
             if turned_at != told_at:
                 told_at = turned_at
                 if holder is None:
-                    _log("something %s", text)
+                    log_stall("something %s", text)
                 else:
                     with suppress(RuntimeError):  # the loop was closed meanwhile
                         loop.call_soon_threadsafe(self._report, holder, text)
             if turned_at != hung_at and held_s >= HANG_S:
                 hung_at = turned_at
                 who = f"{holder.what} of plugin {holder.plugin}" if holder else "something"
-                _log("%s %s, and has not let go for %.0f s", who, text, held_s)
+                log_stall("%s %s, and has not let go for %.0f s", who, text, held_s)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> tuple[Holder | None, str] | None:
         """Return who holds the loop and where, None if it only waits for the processor.
@@ -176,7 +180,8 @@ class _RunningCall:
         self._stalls.end(self._task, self._before)
 
 
-def _log(text: str, *facts: object) -> None:
+def log_stall(text: str, *facts: object) -> None:
+    """Log a stall that no user is told of."""
     import logging  # 2 ms that only a program in trouble pays
 
     logging.getLogger("pegboard.plugins").warning(text, *facts)

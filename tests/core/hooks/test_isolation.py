@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pegboard.errors import ToolError
+from pegboard.hooks import stalls
 from pegboard.schema.session import Verdict
 from support.plugins.dispatching import (
     FOLD,
@@ -81,6 +82,26 @@ async def test_a_hook_of_pegboards_own_ends_with_its_caller() -> None:
 
     assert calling.cancelled()
     assert ended.is_set()
+
+
+@pytest.mark.parametrize(("origin", "told"), [("builtin", 0), ("installed", 1)])
+async def test_a_stall_is_told_to_the_user_unless_it_is_pegboards_own(
+    origin: str, told: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(stalls, "STALL_S", 0.5)
+
+    async def sleeps(value: str) -> str:
+        time.sleep(2)  # noqa: ASYNC251 - the fault
+        return value + "x"
+
+    plugins = Plugins(implementation("slow", sleeps, origin=origin, timeout_s=60))
+    async with plugins as hooks:
+        assert await hooks.fold(FOLD, value="-") == "-x"
+        await asyncio.sleep(0)
+
+    assert len(plugins.told) == told
+    logged = [line for line in caplog.messages if "held up everything" in line]
+    assert len(logged) == 1 - told
 
 
 async def test_a_hook_of_pegboards_own_that_waits_for_nothing_makes_no_task() -> None:
