@@ -164,6 +164,7 @@ async def test_a_server_that_is_stopped_and_wakes_up_leaves_its_session_to_the_o
             one.process.send_signal(signal.SIGSTOP)
             await until(lambda: bool(other.heard("session.idle")))
             turns = await other.ask("GET", f"/session/{session_id}/message")
+            gate.touch()  # the tool ends, and its result is refused
             one.process.send_signal(signal.SIGCONT)
             tool = Path("/proc", started.read_text().split()[0])
             await until(lambda: not tool.exists())
