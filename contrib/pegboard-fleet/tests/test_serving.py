@@ -4,6 +4,7 @@ import asyncio
 import json
 import secrets
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from support.models.model_server import Answer, ModelServer
 
 pytestmark = pytest.mark.timeout(300)
 
+_OWNED = "SELECT count(*) FROM session WHERE owner IS NOT NULL"
 ASKS = {"permission": {"*": "allow", "bash": "ask"}}
 
 
@@ -104,17 +106,23 @@ async def test_prompts_and_replies_reach_the_server_that_runs_the_session(
     assert not [each for each in clear if each in environment or each in str(tables)]
 
 
-async def test_another_server_goes_on_with_the_session_of_one_that_is_killed(
-    servers: Servers, tmp_path: Path
-) -> None:
-    gate, started = tmp_path / "gate", tmp_path / "started"
+def waiting_once(gate: Path, started: Path) -> Callable[[dict[str, Any]], Answer]:
+    """Return a script: a command that waits for the gate, and an answer after it."""
 
     def script(body: dict[str, Any]) -> Answer:
         if steps_of(body) == 0:
             return bash(f"echo $$ >> {started}; {waiting_for(gate)}")
         return answer("It goes on.")
 
-    async with ModelServer(script) as model:
+    return script
+
+
+async def test_another_server_goes_on_with_the_session_of_one_that_is_killed(
+    servers: Servers, tmp_path: Path
+) -> None:
+    gate, started = tmp_path / "gate", tmp_path / "started"
+
+    async with ModelServer(waiting_once(gate, started)) as model:
         await servers.fleet.ready(model)
         one, other = await servers.pair()
         session_id, quiet = await new_session(one), await new_session(one)
@@ -132,7 +140,7 @@ async def test_another_server_goes_on_with_the_session_of_one_that_is_killed(
         gate.touch()
         turns = await other.ask("GET", f"/session/{session_id}/message")
         left = await other.ask("GET", f"/session/{quiet}/message")
-        ((owned,),) = servers.fleet.rows("SELECT count(*) FROM session WHERE owner IS NOT NULL")
+        ((owned,),) = servers.fleet.rows(_OWNED)
 
     calls = [p["state"] for t in (*turns, *left) for p in t["parts"] if p["type"] == "tool"]
     assert texts_of([last_turn]) == ["It goes on."]
@@ -149,12 +157,7 @@ async def test_a_server_that_is_stopped_and_wakes_up_leaves_its_session_to_the_o
 ) -> None:
     gate, started = tmp_path / "gate", tmp_path / "started"
 
-    def script(body: dict[str, Any]) -> Answer:
-        if steps_of(body) == 0:
-            return bash(f"echo $$ >> {started}; {waiting_for(gate)}")
-        return answer("It goes on.")
-
-    async with ModelServer(script) as model:
+    async with ModelServer(waiting_once(gate, started)) as model:
         await servers.fleet.ready(model)
         one, other = await servers.pair()
         session_id = await new_session(one)
@@ -162,7 +165,7 @@ async def test_a_server_that_is_stopped_and_wakes_up_leaves_its_session_to_the_o
             await one.prompt_async(session_id, "first")
             await until(lambda: started.exists() and bool(started.read_text()))
             one.process.send_signal(signal.SIGSTOP)
-            await until(lambda: bool(other.heard("session.idle")))
+            await servers.fleet.becomes(0, _OWNED)  # the other server has come to the turn's end
             turns = await other.ask("GET", f"/session/{session_id}/message")
             gate.touch()  # the tool ends, and its result is refused
             one.process.send_signal(signal.SIGCONT)
@@ -170,7 +173,7 @@ async def test_a_server_that_is_stopped_and_wakes_up_leaves_its_session_to_the_o
             await until(lambda: not tool.exists())
             same = await one.ask("GET", f"/session/{session_id}/message")
             last_turn = await one.prompt(session_id, "second")
-        ((owned,),) = servers.fleet.rows("SELECT count(*) FROM session WHERE owner IS NOT NULL")
+        ((owned,),) = servers.fleet.rows(_OWNED)
 
     (call,) = [p["state"] for t in turns for p in t["parts"] if p["type"] == "tool"]
     assert "interrupted" in call["error"]
