@@ -1,13 +1,12 @@
 """The runs of hooks: their number, their times and their last ends, over all processes."""
 
-import fcntl
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
+from pegboard.plugins import lock_file, replace_file
 from pegboard_plugins.commandhooks.outcome import Ended
 
 _MOST = 1000
@@ -46,33 +45,17 @@ def runs_file(cache_dir: Path) -> Path:
 
 def read_runs(file: Path) -> dict[str, HookRuns]:
     """Return the runs by the hooks' labels; it blocks."""
-    try:
-        return _decoded(file.read_bytes())
-    except OSError:
-        return {}
+    with suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(file.read_bytes(), type=dict[str, HookRuns])
+    return {}
 
 
 def add_runs(file: Path, runs: Mapping[str, HookRuns]) -> None:
-    """Add the runs of a process to the file; it blocks.
-
-    They are lost where the file cannot be written, or another process writes it.
-    """
-    with suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        number = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with os.fdopen(number, "r+b") as opened:
-            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            known = _decoded(opened.read())
-            for label, each in runs.items():
-                before = known.pop(label, HookRuns())
-                total_s = before.total_s + each.total_s
-                known[label] = HookRuns(before.count + each.count, total_s, each.last)
-            opened.seek(0)
-            opened.truncate()
-            opened.write(msgspec.json.encode(dict([*known.items()][-_MOST:])))
-
-
-def _decoded(content: bytes) -> dict[str, HookRuns]:
-    with suppress(msgspec.MsgspecError):
-        return msgspec.json.decode(content, type=dict[str, HookRuns])
-    return {}
+    """Add the runs of a process to the file, or lose them if it cannot be written; blocks."""
+    with suppress(OSError), lock_file(file):
+        known = read_runs(file)
+        for label, each in runs.items():
+            before = known.pop(label, HookRuns())
+            total_s = before.total_s + each.total_s
+            known[label] = HookRuns(before.count + each.count, total_s, each.last)
+        replace_file(file, msgspec.json.encode(dict([*known.items()][-_MOST:])))

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pegboard_plugins.shared.terminal.permissionlines import QUIET_S
+
 TYPED_AHEAD = "PEGBOARD_TYPED_AHEAD"
 """The environment variable with the file descriptor that takes what is typed before a question."""
-_QUIET_S = 1.0
-"""A pause of this length ends what is typed ahead."""
 _READ_BYTES = 4096
 
 
@@ -29,7 +29,7 @@ def question_terminal() -> Iterator[None]:
     terminal, wait_s = sys.stdin.fileno(), 0.0
     while select.select([terminal], [], [], wait_s)[0]:
         os.write(int(fd), os.read(terminal, _READ_BYTES))
-        wait_s = _QUIET_S
+        wait_s = QUIET_S
     os.close(int(fd))
     before = termios.tcgetattr(terminal)
     termios.tcsetattr(terminal, termios.TCSAFLUSH, _line_by_line(before))
