@@ -44,7 +44,7 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
     encoding: str
 
     def encode(self, text: str, *, name: str) -> bytes:
-        """Return the bytes of another text in this file's encoding; errors call it `name`.
+        """Return the bytes of a text in this file's encoding; errors name the file `name`.
 
         :raises ToolError: for letters that the file's encoding does not have, or of which
             nobody knows how they would be written in it.

@@ -133,7 +133,7 @@ class Timing(msgspec.Struct):
 
     @property
     def quarantined(self) -> bool:
-        """Whether this hook of the plugin is called no longer, after failures."""
+        """Whether this hook of the plugin is skipped, after several failures in a row."""
         return self.row >= FAILURES
 
     def note(self, elapsed_ms: float, *, failed: bool) -> bool:

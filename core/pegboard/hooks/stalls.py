@@ -181,7 +181,7 @@ class _RunningCall:
 
 
 def log_stall(text: str, *facts: object) -> None:
-    """Log a stall that no user is told of."""
+    """Log a stall that users do not see."""
     import logging  # 2 ms that only a program in trouble pays
 
     logging.getLogger("pegboard.plugins").warning(text, *facts)
