@@ -1,4 +1,4 @@
-"""The agent: the way of a prompt through requests, answers and tool calls.
+"""The agent: the processing of a prompt through requests, answers and tool calls.
 
-The modules here are its kernel; each folder is one subject that hangs on it.
+The modules in this folder are the kernel. Each subfolder adds one subject to the kernel.
 """

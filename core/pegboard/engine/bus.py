@@ -1,4 +1,4 @@
-"""The event bus: events are published at once and queued for each listener."""
+"""The event bus, which passes published events to listeners at once and queues them."""
 
 import asyncio
 from collections import deque
@@ -13,7 +13,7 @@ _QUEUE_LIMIT = 1000
 
 
 def telling(hooks: Hooks) -> Callable[[Sequence[Event]], None]:
-    """Return a function that passes events to plugins, by the hook `event`."""
+    """Return a function that passes events to plugins through the hook `event`."""
 
     def tell(events: Sequence[Event]) -> None:
         if hooks.has(apphooks.event):
@@ -24,10 +24,10 @@ def telling(hooks: Hooks) -> Callable[[Sequence[Event]], None]:
 
 
 class Subscription(AsyncIterator[Event]):
-    """One listener's events, in order; `async for` ends when it is closed.
+    """The events for one subscriber, in order; `async for` ends when the subscription closes.
 
-    `missed` counts the events that were dropped because the listener was too slow; what they
-    told can be read again from `Storage.events`, or from the things themselves.
+    `missed` counts the events that were dropped because the subscriber was too slow. Their content
+    can still be read from `Storage.events` or from the changed objects.
     """
 
     def __init__(self, bus: "Bus", limit: int) -> None:
@@ -51,9 +51,9 @@ class Subscription(AsyncIterator[Event]):
         return self._queue.popleft()
 
     async def batch(self) -> tuple[Event, ...]:
-        """Return all queued events, after waiting for one; an empty tuple after the end.
+        """Wait for an event and return all queued events, or () after the subscription's end.
 
-        The wait has no limit of its own: a listener waits as long as no event comes.
+        The wait has no time limit: a subscriber waits as long as no event is published.
         """
         await self._arrival()
         events = tuple(self._queue)
@@ -67,7 +67,7 @@ class Subscription(AsyncIterator[Event]):
         self._bus.forget(self)
 
     def deliver(self, event: Event) -> None:
-        """Queue an event; when the queue is full, drop the oldest one for it."""
+        """Queue an event; if the queue is full, drop the oldest event."""
         if len(self._queue) >= self._limit:
             self._queue.popleft()
             self.missed += 1
@@ -81,22 +81,22 @@ class Subscription(AsyncIterator[Event]):
 
 
 class Bus:
-    """Hands every published event to every subscription; used from one event loop."""
+    """The event bus, which passes every published event to every subscription of one event loop."""
 
     def __init__(self) -> None:
         self._attached: list[Callable[[Sequence[Event]], None]] = []
         self._subscriptions: dict[Subscription, None] = {}
 
     def attach(self, heard: Callable[[Sequence[Event]], None]) -> None:
-        """Call `heard` with all events from now on, before they are queued; it must not block."""
+        """Call `heard` with all future events before they are queued; it must not block."""
         self._attached.append(heard)
 
     def publish(self, *events: Event) -> None:
-        """Queues the events for all listeners; never waits."""
+        """Queue the events for all subscriptions without waiting."""
         self.publish_all(events)
 
     def publish_all(self, events: Sequence[Event]) -> None:
-        """Publish several events in a row, such as those of a commit."""
+        """Publish several events in a row, such as the events of a commit."""
         for heard in self._attached:
             heard(events)
         for event in events:
@@ -104,13 +104,13 @@ class Bus:
                 subscription.deliver(event)
 
     def subscribe(self, *, limit: int = _QUEUE_LIMIT) -> Subscription:
-        """Subscribe to the events from now on; at most `limit` of them are queued."""
+        """Return a subscription to all future events; it queues at most `limit` of them."""
         subscription = Subscription(self, limit)
         self._subscriptions[subscription] = None
         return subscription
 
     def forget(self, subscription: Subscription) -> None:
-        """Stop delivering to a subscription."""
+        """Stop delivering events to a subscription."""
         self._subscriptions.pop(subscription, None)
 
     def close(self) -> None:

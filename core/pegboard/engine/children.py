@@ -1,4 +1,4 @@
-"""Subagents: their sessions below the caller's, and their results."""
+"""Subagents: their sessions, which are children of the caller's session, and their results."""
 
 import asyncio
 from typing import Protocol
@@ -21,9 +21,9 @@ MAX_FAMILY = 10_000
 
 
 async def _session(engine: Engine, request: ChildRequest) -> Session:
-    """Return the session in which the subagent works.
+    """Return the session in which the subagent works, a new one unless the request names one.
 
-    :raises ToolError: when the session to continue is not a child of the caller's.
+    :raises ToolError: when the named session is not a child of the caller's session.
     """
     if request.session_id is None:
         session = unstored_session(
@@ -45,7 +45,7 @@ async def _session(engine: Engine, request: ChildRequest) -> Session:
 
 
 def _result(session_id: str, turn: Turn) -> SubagentResult:
-    """Return the result of a subagent, from its last answer."""
+    """Return the result of a subagent, taken from its last answer."""
     assert isinstance(turn.info, AssistantMessage)
     texts = [part.text for part in turn.parts if isinstance(part, TextPart) and part.text]
     text = texts[-1] if texts else ""
@@ -60,12 +60,12 @@ def _result(session_id: str, turn: Turn) -> SubagentResult:
 
 
 async def run_child(runs: "Conversing", engine: Engine, request: ChildRequest) -> SubagentResult:
-    """Run a subagent; it stops with the caller or at its time limit.
+    """Run a subagent; stop it when the caller stops or its time limit ends.
 
-    Processes that it left running are ended, however often the caller is stopped.
+    Processes that the subagent left running are ended in every case.
 
-    :raises ToolError: when the session to continue is not a child of the caller's, or its
-        subagent is at work.
+    :raises ToolError: when the session to continue is not a child of the caller's session, or its
+      subagent is still running.
     """
     session = await _session(engine, request)
     if session.id in runs.callers:
@@ -82,21 +82,24 @@ async def run_child(runs: "Conversing", engine: Engine, request: ChildRequest) -
 
 
 class Conversing(Protocol):
-    """Answers prompts of sessions, and stops that; `callers` are the rules of those that wait."""
+    """The part of `Runs` that subagents need: it answers and aborts prompts.
+
+    `callers` are the rulesets that bind each running subagent, by session id.
+    """
 
     callers: dict[str, tuple[Ruleset, ...]]
 
     async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
-        """Return the last answer after this prompt is answered."""
+        """Run the prompt and return the last answer."""
         ...
 
     async def abort(self, session_id: str) -> bool:
-        """Stop the session's run; False when none ran."""
+        """Stop the session's run; return False if none was running."""
         ...
 
 
 async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> SubagentResult:
-    """Prompt a subagent in its session; it stops with the caller or at its time limit."""
+    """Prompt a subagent in its session, and return its result also when it fails."""
     prompt = Prompt(request.prompt, agent=request.agent.name, model=request.model)
     try:
         async with Clock().running(request.timeout_s):
@@ -114,7 +117,7 @@ async def _answer(runs: Conversing, request: ChildRequest, session: Session) -> 
 
 
 async def family_of(storage: Storage, session_id: str) -> list[str]:
-    """Return the session and all its descendants, parents first."""
+    """Return the ids of the session and all its descendants, parents first."""
     found = [session_id]
     for place in range(MAX_FAMILY):
         if place == len(found):

@@ -1,4 +1,4 @@
-"""The engine: one value with the parts of an App that every turn needs."""
+"""The engine: one object with the parts of an App that every turn needs."""
 
 import asyncio
 import os
@@ -51,9 +51,10 @@ if TYPE_CHECKING:
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt for a subagent in a session below `parent`, or in the child `session_id`.
+    """A prompt for a subagent in a new child of `parent`, or in the child `session_id`.
 
-    `rulesets` bind the caller. `on_start` gets the child's id before it works.
+    `rulesets` are the rules that bind the caller. `on_start` receives the child's session id before
+    the subagent starts.
     """
 
     parent: Session
@@ -68,17 +69,17 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Engine(msgspec.Struct, kw_only=True, dict=True):
-    """The open parts of one App; `now` is the time in milliseconds since the epoch.
+    """The parts of one open App; `now` returns the time in milliseconds since the epoch.
 
-    Agents, commands, providers and the rules of `config` change when the project's code is loaded
-    again. `registered` are the agents as plugins gave them. `interactive` says that somebody
-    answers.
+    Agents, commands, providers and the rules of `config` change when the project's code is
+    reloaded. `registered` are the agents as plugins returned them. `interactive` is whether a user
+    can answer.
 
-    `snapshots` is None where no plugin keeps any. `decision` says whether the project's own code
-    and programs may run. `private` is what no tool may change unasked, `secrets` what no log may
-    have. `refused` are schemas that providers have refused, by model and tool. `sweeping` deletes
-    old outputs of tools. `expected` are forms of final answers, by prompt; the servers of
-    `formless` models take none.
+    `snapshots` is None if no plugin provides them. `decision` is whether the project's own code may
+    run. `private` are paths that no tool may change without asking. `secrets` are strings that no
+    log may contain. `refused` are tool schemas that providers rejected, by model and tool.
+    `sweeping` is the task that deletes old tool outputs. `expected` are the forms of final answers,
+    by prompt. `formless` are the models with servers that accept no such form.
     """
 
     workspace: Workspace
@@ -119,13 +120,13 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     def set_tools(self, tools: Mapping[str, Tool]) -> None:
         """Use these tools, and rebuild the agents that depend on them.
 
-        :raises ConfigError: for settings of an agent that cannot be used.
+        :raises ConfigError: when an agent's settings are invalid.
         """
         self.agents = agents_from(self.config, self.registered, tools.values())
         self.tools = tools
 
     def output_schema(self, model: Model, form: JsonFormat | None) -> Mapping[str, Any] | None:
-        """Return the schema of a final answer, if the model's server accepts a schema."""
+        """Return the schema of a final answer, or None if the model's server accepts none."""
         takes_none = f"{model.provider_id}/{model.id}" in self.formless
         return None if form is None or takes_none else form.schema
 
@@ -134,7 +135,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     def taken_by(
         self, model: Model, tools: tuple[ToolDefinition, ...]
     ) -> tuple[ToolDefinition, ...]:
-        """Return the tools but those with a schema that the model's provider has refused."""
+        """Return the tools except those with a schema that the model's provider has rejected."""
         refused = self.refused.get(f"{model.provider_id}/{model.id}", {})
         return tuple(tool for tool in tools if refused.get(tool.name) != tool.parameters)
 
@@ -154,9 +155,9 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
 
     @cached_property
     def files(self) -> FileLedger:
-        """The files that the sessions have read, and the locks of their writers.
+        """The files that sessions have read, and the locks of their writers.
 
-        :raises ToolError: when no plugin knows it.
+        :raises ToolError: when no plugin provides it.
         """
         with self.hooks.blaming(self.open_files, "files", passing=(ToolError,)):
             return self.open_files()
@@ -165,7 +166,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
     def processes(self) -> Processes:
         """The runner of tools' processes.
 
-        :raises ToolError: when no plugin does.
+        :raises ToolError: when no plugin provides one.
         """
         with self.hooks.blaming(self.open_processes, "processes", passing=(ToolError,)):
             return self.open_processes(self.config.limits)
@@ -177,12 +178,12 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
             return await self.open_budget(self.config.budget, session, caller, stored)
 
     async def tool_env(self, view: SessionView) -> Mapping[str, str]:
-        """Return the environment of the processes of a session's tools."""
+        """Return the environment variables for the processes of a session's tools."""
         env = child_env(self.env, secrets=self.keys.variables())
         return await self.hooks.fold(toolhooks.shell_env, session=view, env=env)
 
     async def user_env(self, view: SessionView) -> Mapping[str, str]:
-        """Return the environment of a program that the user works with, also without keys."""
+        """Return the environment variables for a program that the user runs, without secrets."""
         env = without_secrets(self.env, self.keys.variables())
         folded = await self.hooks.fold(toolhooks.shell_env, session=view, env=env)
         with suppress(ToolError):
@@ -196,13 +197,13 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         return self.background_of(session_id).listed()
 
     def background_of(self, session_id: str) -> BackgroundAccess:
-        """Return access to the background processes of a session."""
+        """Return the access to the background processes of a session."""
         return self.processes.background(
             session_id, output_dir=self.outputs(session_id), enclosure=self.enclosure
         )
 
     async def forget(self, session_id: str) -> None:
-        """End and drop everything of a deleted session outside the database."""
+        """Delete all data of a deleted session outside the database, and end its processes."""
         if "files" in self.__dict__:
             self.files.forget(session_id)
         await self.end_processes(session_id)
@@ -211,7 +212,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         await asyncio.to_thread(shutil.rmtree, self.outputs(session_id), ignore_errors=True)
 
     async def end_processes(self, session_id: str | None = None) -> None:
-        """End the remaining processes of a session, or all; no new ones can start afterwards."""
+        """End the processes of a session, or of all; afterwards no new ones can start."""
         if "processes" in self.__dict__:
             await self.processes.end(session_id)
 
@@ -224,7 +225,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         env: Mapping[str, str],
         **facts: Any,  # noqa: ANN401 - as in `Enclosed`
     ) -> AsyncIterator[Sequence[str]]:
-        """Yield the command line within the limits, and in the sandbox if the user wants one."""
+        """Yield the command line, wrapped in resource limits and, if configured, in the sandbox."""
         async with (
             self.around(argv, cwd=cwd, env=env, **facts) as command,
             self.processes.service(command, cwd=cwd, env=env) as bound,
@@ -239,20 +240,21 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         env: Mapping[str, str],
         **facts: Any,  # noqa: ANN401 - those of `Enclosure.around`
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Yield the command line, in the sandbox if the user wants one."""
+        """Yield the command line, wrapped in the sandbox if the user wants one."""
         if self.enclosure is None:
             return nullcontext(argv)
         return self.enclosure.around(argv, cwd=cwd, search=env.get("PATH", os.defpath), **facts)
 
     def called(self, service: Service) -> str:
-        """Return the id of the tool that does this work; the name of the work if no tool does."""
+        """Return the id of the tool that provides the service, or else the service's name."""
         found = serving(self.tools.values(), service)
         return service if found is None else found.id
 
     async def decided(self, kind: DecisionKind, facts: dict[str, Any]) -> None:
         """Report a decision to the plugins before it takes effect.
 
-        :raises PermissionDeniedError: when one is against it, as if it cannot be noted, or fails.
+        :raises PermissionDeniedError: when a plugin objects or fails, for example because it cannot
+          record the decision.
         """
         verdict = await self.hooks.strictest(
             toolhooks.permission_decided,
@@ -265,7 +267,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
             raise PermissionDeniedError(verdict.reason or f"{verdict.source} is against it")
 
     def outputs(self, session_id: str) -> Path:
-        """Return the folder of this session's long outputs; it exists once there is one."""
+        """Return the folder for this session's long outputs; the first output creates it."""
         return self.places.tool_output / session_id
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:
@@ -276,7 +278,7 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         self.bus.publish_all(told)
 
     def say_failure(self, session_id: str, error: PegboardError) -> None:
-        """Publish the failure of a turn that no message holds."""
+        """Publish the failure of a turn for which there is no message."""
         failed = SessionFailed(session_id=session_id, error=failure_of(error))
         self.bus.publish_all([Event(properties=failed)])
         error.told = True

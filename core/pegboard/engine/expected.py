@@ -1,4 +1,4 @@
-"""The form of a final answer: its JSON Schema, checked by Pegboard or by the server."""
+"""The expected form of a final answer: a JSON Schema, checked by Pegboard or by the server."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -22,16 +22,18 @@ _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 
 
 class MismatchError(Exception):
-    """An answer that does not fit; the text tells the model where, and why."""
+    """An answer that does not match the form; the message tells the model where and why."""
 
 
 class Expected:
-    """The form of a final answer: a JSON Schema, and the type that the value becomes."""
+    """The expected form of a final answer: a JSON Schema, and optionally a Python type."""
 
     def __init__(self, output: Any) -> None:  # noqa: ANN401 - a type, a schema or a format
-        """Describe a type, or take the schema. It blocks for 0.2 s at the first time.
+        """Derive the schema of a type, or take a schema as it is.
 
-        :raises InvalidInputError: when there is no JSON Schema for it, or the schema is wrong.
+        The first call blocks for 0.2 s.
+
+        :raises InvalidInputError: when the type has no JSON Schema, or the schema is invalid.
         """
         self._value: tuple[Any, Any] | None = None
         self._type: type[msgspec.Struct] | None = None
@@ -65,9 +67,12 @@ class Expected:
             raise InvalidInputError(text) from error
 
     def read(self, text: str) -> Any:  # noqa: ANN401 - JSON
-        """Parse and check the JSON value of an answer; blocks for 0.3 s and the type's own time.
+        """Parse and check the JSON value of an answer.
 
-        :raises MismatchError: when it is not JSON, or does not fit the schema or the type.
+        This blocks for up to 0.3 s, plus the validation time of the type.
+
+        :raises MismatchError: when the answer is not JSON, or does not match the schema or the
+          type.
         """
         found = _json_in(text)
         wrong = foreign_schema.problems(self._validator, found, most=_MOST_PROBLEMS)
@@ -87,7 +92,7 @@ class Expected:
         return found
 
     def typed(self, turn: Turn) -> Turn:
-        """Return the turn with its checked value, if the prompt's output is a Python type."""
+        """Return the turn with the value as the Python type, if the prompt's output is a type."""
         info, value = turn.info, self._value
         is_plain = self._type is None and self._adapter is None
         if is_plain or value is None or not isinstance(info, AssistantMessage):
@@ -97,7 +102,7 @@ class Expected:
 
 
 def _json_in(text: str) -> Any:  # noqa: ANN401 - JSON
-    """Parse the JSON of an answer: the whole text, in a fence, or after words."""
+    """Parse the JSON in an answer: the whole text, a fenced block, or from a bracket on."""
     starts = [match.start() for match in re.finditer(r"[\[{]", text)][:_MOST_STARTS]
     for each in (text, *reversed(_FENCE.findall(text)), *(text[start:] for start in starts)):
         try:
@@ -108,9 +113,9 @@ def _json_in(text: str) -> Any:  # noqa: ANN401 - JSON
 
 
 async def prompt_for_output(send: Callable[[Prompt], Awaitable[Turn]], prompt: Prompt) -> Turn:
-    """Return the last answer to a prompt, with its value.
+    """Send a prompt with an output form, and return the last answer with its value.
 
-    :raises InvalidInputError: when there is no JSON Schema for the output, or it is wrong.
+    :raises InvalidInputError: when the output has no JSON Schema, or its schema is invalid.
     """
     expected = await run_in_thread(partial(Expected, prompt.output), name="pegboard-schema")
     return expected.typed(await send(with_fields(prompt, output=expected)))

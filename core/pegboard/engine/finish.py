@@ -1,15 +1,15 @@
-"""The ends of turns: their reasons, their failures, and whether another step follows.
+"""The ends of steps and turns: finish reasons, failures, and whether another step follows.
 
-Another step follows a step with tool calls, whatever its provider calls the end, and no other:
+Another step follows only a step with tool calls, whatever finish reason the provider gives:
 
-- A step without calls ends the turn. When its provider promised calls, a warning says so.
-- A step that says nothing at all is asked for once more; then the turn fails.
-- A step that breaks off behind a call keeps the call's result, and the next step is taken as
-  the next attempt: `retry.attempts` such steps in a row end the turn with the failure.
-- A call that the output limit cuts goes back to the model `CUT_ANSWERS` times in a turn.
-- `FRUITLESS_STEPS` steps in a row of which no call could be made end the turn, or
-  `DENIED_STEPS` when the newest of them was denied.
-- A call that comes to the same again and again has to be allowed (`RepeatedCalls`).
+- A step without calls ends the turn. If the provider announced calls, a warning says so.
+- An empty answer is requested once more; a second empty answer fails the turn.
+- A step that breaks off after a call keeps the call's result. The next step counts as its retry:
+  after `retry.attempts` such steps in a row the turn ends with the failure.
+- A call that is cut by the output limit is returned to the model `CUT_ANSWERS` times per turn.
+- After `FRUITLESS_STEPS` steps in a row in which no call could run, the turn ends. The limit is
+  `DENIED_STEPS` if a call of the newest step was denied.
+- A call that keeps returning the same result must be allowed (`RepeatedCalls`).
 """
 
 import hashlib
@@ -76,17 +76,17 @@ _REASON_LETTERS = 200
 
 
 class EmptyAnswerError(ProviderError):
-    """The model's answer ended without content; one more attempt may help."""
+    """An answer of the model that ended without content; a retry may help."""
 
 
 def ending(
     finish: StreamFinish, calls: Iterable[ToolPart], turns: Iterable[Turn]
 ) -> tuple[str, Failure | None]:
-    """Return the finish reason that the message stores, and the failure that it means.
+    """Return the finish reason to store in the message, and the failure that it means.
 
-    `calls` are the answer's, `turns` those of the same prompt. A call that was cut off goes
-    back to the model; so do results, although some servers say "stop" after a call, or a
-    word of their own. Without a call nothing goes back, although some say "tool-calls".
+    `calls` are the calls of the answer, `turns` the turns of the same prompt. A call that was cut
+    off is returned to the model with an error. An answer with calls is continued although some
+    servers report "stop". An answer without calls ends although some servers report "tool-calls".
     """
     states = [part.state for part in calls]
     cut = any(isinstance(state, Pending) for state in states)
@@ -103,7 +103,7 @@ def ending(
 
 
 def goes_on(turn: Turn) -> bool:
-    """Return whether another step follows this one: its calls have results for the model."""
+    """Return whether another step follows this turn, because its calls have results."""
     return (
         isinstance(turn.info, AssistantMessage)
         and turn.info.error is None
@@ -113,7 +113,7 @@ def goes_on(turn: Turn) -> bool:
 
 
 def was_interrupted(turn: Turn) -> bool:
-    """Return whether this answer was cut short by the user or by the end of a process."""
+    """Return whether the user or the end of a process interrupted this answer."""
     error = turn.info.error if isinstance(turn.info, AssistantMessage) else None
     match error:
         case AbortedFailure():
@@ -125,10 +125,10 @@ def was_interrupted(turn: Turn) -> bool:
 
 
 class StalledSteps(msgspec.Struct):
-    """The number of a turn's newest steps without progress.
+    """Counters of a turn's newest steps without progress.
 
-    `cuts` counts failed attempts behind whose calls the next step was taken, `fruitless` the
-    steps of which no call could be made.
+    `cuts` counts failed answers that broke off after a call. `fruitless` counts steps in which no
+    call could run.
     """
 
     cuts: int = 0
@@ -137,10 +137,10 @@ class StalledSteps(msgspec.Struct):
     def stalled(
         self, calls: Collection[ToolPart], *, made: bool, denied: bool, refusing: str
     ) -> CallsFailure | None:
-        """Count a step with these calls; the failure, if the turn has to end with it.
+        """Count a step with these calls; return the failure if the turn must end.
 
-        `made` says whether a tool got to work, `denied` whether a call was denied. `refusing`
-        is the tool that answers what cannot be called.
+        `made` is whether a tool was run, `denied` whether a call was denied. `refusing` is the id
+        of the tool that answers invalid calls.
         """
         if made or not calls:
             self.fruitless = 0
@@ -162,7 +162,7 @@ class StalledSteps(msgspec.Struct):
 
 
 def _refused(part: ToolPart, refusing: str) -> str:
-    """Describe a call that could not be made, also one stored as a call of `refusing`."""
+    """Describe a call that could not run; `refusing` is the tool that answers invalid calls."""
     error = part.state.error if isinstance(part.state, Failed) else part.state.input.get("error")
     name = part.state.input.get("tool", part.tool) if part.tool == refusing else part.tool
     reason = " ".join(str(error).split())
@@ -171,7 +171,7 @@ def _refused(part: ToolPart, refusing: str) -> str:
 
 
 def answers_to(turns: Iterable[Turn], user_id: str) -> Iterator[Turn]:
-    """Yield the model's messages that answer this prompt, on demand."""
+    """Yield the model's messages that answer this prompt, lazily."""
     return (
         turn
         for turn in turns
@@ -201,7 +201,7 @@ def denial(error: PegboardError) -> dict[str, Any]:
 
 
 def failure_of(error: BaseException, note: str = "") -> Failure:
-    """Convert an error to a message's failure; the note is added to that of a provider."""
+    """Convert an error to a message's failure; `note` is added to a provider's message."""
     match error:
         case ProviderAuthError():
             data = AuthData(provider_id=error.provider_id, message=str(error))
@@ -235,7 +235,7 @@ _DIGEST_BYTES = 16
 
 
 class _Latest(msgspec.Struct, frozen=True):
-    """The last result of a call: its digest, its count in a row, and the news before it."""
+    """The last result of a call: its digest, how often in a row it came, and the news count."""
 
     answer: bytes
     times: int
@@ -243,13 +243,13 @@ class _Latest(msgspec.Struct, frozen=True):
 
 
 class RepeatedCalls:
-    """The calls of a turn, by their results.
+    """The calls of a turn and their results, to detect a model that repeats itself.
 
-    Calls count as equal that have the same answer while the files are the same. News is an answer
-    that a call has not had in this turn, and a state of the files that the turn has not had; with
-    it the count begins anew. So neither are tests a circle that run behind each change, nor is a
-    file that is read again after other work, whatever tool or subagent did it; but a change that
-    is made and taken back in turns is one. Without snapshots the answers alone tell.
+    Calls count as repeated if they return the same result while the files are unchanged. The count
+    starts again after news: a result that the call did not have before in this turn, or a new state
+    of the files. Thus running tests after each change, or reading a file again after other work, is
+    not a repetition. Making and reverting the same change in turns is one. Without snapshots only
+    results count.
     """
 
     def __init__(self) -> None:
@@ -260,20 +260,20 @@ class RepeatedCalls:
         self._latest: dict[tuple[bytes, str], _Latest] = {}
 
     def clear(self) -> None:
-        """Forget everything: another turn begins."""
+        """Forget all calls, because another turn begins."""
         self._trees.clear()
         self._answers.clear()
         self._latest.clear()
 
     def found(self, tree: str) -> None:
-        """Record the state of the files, by the id of their snapshot."""
+        """Record the state of the files, given as the id of their snapshot."""
         self._tree = tree
         if tree not in self._trees:
             self._trees.add(tree)
             self._news += 1
 
     def ended(self, call: bytes, answer: bytes) -> None:
-        """Record the result of a call."""
+        """Record the result of a call; both arguments are digests."""
         if (call, answer) not in self._answers:
             self._answers.add((call, answer))
             self._news += 1
@@ -289,12 +289,12 @@ class RepeatedCalls:
 
 
 def digest_of_call(tool: str, args: Mapping[str, Any]) -> bytes:
-    """Return the digest of a call, equal for equal arguments in any order."""
+    """Return the digest of a call, independent of the order of its arguments."""
     return digest(tool, json.dumps(args, sort_keys=True))
 
 
 def digest_of_result(result: ToolResult) -> bytes:
-    """Return the digest of a result without the name of its output file, which is always new."""
+    """Return the digest of a result without its output file's name, which is always new."""
     path = str(result.metadata.get("outputPath") or "\0")
     return digest(result.output.replace(path, ""), *(each.url for each in result.attachments))
 

@@ -1,7 +1,7 @@
 """The turns of a running session, and the messages that the model receives for them.
 
-Each turn is converted once; the same message object goes into every later request, so that a
-provider can keep its encoded form. The cost of a step does not grow with the session.
+Each turn is converted once, and later requests reuse the same message objects. Thus providers can
+cache the encoded form, and the cost of a step does not grow with the session.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,9 +51,9 @@ _UNREADABLE_MIMES = ("text/plain", "application/x-directory")
 
 
 class _Sent(msgspec.Struct):
-    """The turns of the newest request and their messages, without a final "go on".
+    """The turns of the newest request and their messages, without a final "Go on.".
 
-    The next request begins with the same turns, so only new ones are converted.
+    The next request starts with the same turns, so only new turns are converted.
     """
 
     model: str
@@ -62,9 +62,9 @@ class _Sent(msgspec.Struct):
 
 
 class History:
-    """The turns of a session as the model saw them in order, and their converted form.
+    """The turns of a session in the order the model saw them, and their converted messages.
 
-    `subagents` is the tool by which the model calls one.
+    `subagents` is the name of the tool with which the model calls subagents.
     """
 
     def __init__(self, turns: Iterable[Turn], *, subagents: str = "subagents") -> None:
@@ -82,7 +82,7 @@ class History:
             self._note(turn)
 
     def put(self, turn: Turn) -> None:
-        """Add a turn at the end, or replace the one with the same id in its place."""
+        """Add a turn at the end, or replace the turn with the same id."""
         place = self._places.get(turn.info.id)
         if place is None:
             self._places[turn.info.id] = len(self.turns)
@@ -101,7 +101,7 @@ class History:
             self._summary = info.id
 
     def drop(self, message_id: str) -> None:
-        """Remove a turn."""
+        """Remove the turn with this id."""
         self.turns = [turn for turn in self.turns if turn.info.id != message_id]
         self._places = {turn.info.id: place for place, turn in enumerate(self.turns)}
         self._count_users()
@@ -116,18 +116,18 @@ class History:
         return len(self._users)
 
     def get(self, message_id: str) -> Turn:
-        """Return the turn with this id, which the session has."""
+        """Return the turn with this id, which must exist."""
         return self.turns[self._places[message_id]]
 
     def summary(self) -> Turn | None:
-        """Return the newest summary, which replaces all turns before it."""
+        """Return the newest summary, which replaces all earlier turns, or None."""
         return self.get(self._summary) if self._summary in self._places else None
 
     def view(self) -> tuple[Turn, ...]:
-        """Return the model's view: all turns, or the newest summary and the turns next to it.
+        """Return the turns that the model sees: all turns, or those from the newest summary on.
 
-        First the request for the summary and the summary, then the kept turns, then all later
-        ones. Failed compactions are left out.
+        After a compaction these are the request for the summary, the summary, the kept turns and
+        all later turns. Failed compactions and refused prompts are left out.
         """
         if not self._aside:
             return tuple(self.turns)
@@ -147,22 +147,22 @@ class History:
         return tuple(turn for turn in self.turns[start:] if turn.info.id not in self._aside)
 
     def next_subtask(self, message_id: str) -> SubtaskPart | None:
-        """Return the first subtask of a prompt that has not been run."""
+        """Return the first subtask of a prompt that has not run yet, or None."""
         asked = [part for part in self.get(message_id).parts if isinstance(part, SubtaskPart)]
         parts = (part for turn in self.turns for part in turn.parts) if asked else ()
         taken = {part.call_id for part in parts if isinstance(part, ToolPart)}
         return next((part for part in asked if part.id not in taken), None)
 
     def users(self) -> Iterator[tuple[int, Turn]]:
-        """Yield the user's messages that were not refused, with their indices, newest first."""
+        """Yield the user's messages that no plugin refused, with their indices, newest first."""
         for place in reversed(self._users):
             if refusal_of(self.turns[place]) is None:
                 yield place, self.turns[place]
 
     def messages(self, model: Model, turns: Sequence[Turn]) -> tuple[ModelMessage, ...]:
-        """Convert these turns to messages for the model; the last one is never the model's.
+        """Convert turns to messages for the model, ending with a message that is not the model's.
 
-        Some providers refuse a request that ends with an answer, or two answers in a row.
+        Some providers reject a request that ends with an answer, or has two answers in a row.
         """
         name = f"{model.provider_id}/{model.id}"
         sent, turns = self._sent, tuple(turns)
@@ -178,7 +178,7 @@ class History:
         return (*found, self._go_on) if _ends_with_answer(found) else tuple(found)
 
     def converted(self, model: Model, turn: Turn) -> tuple[ModelMessage, ...]:
-        """Convert one turn to messages for the model; the same objects each time."""
+        """Convert one turn to messages for the model; later calls return the same objects."""
         name = f"{model.provider_id}/{model.id}"
         known = self._memo.get(turn.info.id)
         if known is None or known[0] is not turn or known[1] != name:
@@ -190,8 +190,8 @@ class History:
 def as_seen(turns: Iterable[Turn]) -> list[Turn]:
     """Sort stored turns into the order in which the model received them.
 
-    A prompt is stored before its files are read. An answer to an earlier prompt that began
-    meanwhile is stored after it, and belongs before it.
+    A prompt is stored before its files are read. An answer to an earlier prompt may start
+    meanwhile. It is then stored after the new prompt but belongs before it.
     """
     found: list[Turn] = []
     known: set[str] = set()
@@ -206,7 +206,7 @@ def as_seen(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def _came_later(turn: Turn, parent_id: str) -> bool:
-    """Return whether the turn is a later prompt than the answered one."""
+    """Return whether the turn is a prompt other than `parent_id`, the answered one."""
     is_prompt = isinstance(turn.info, UserMessage) and not is_compaction(turn)
     return is_prompt and turn.info.id != parent_id
 
@@ -219,12 +219,12 @@ def is_compaction(turn: Turn) -> bool:
 
 
 def is_aside(turn: Turn) -> bool:
-    """Return whether the turn is a compaction or a refused prompt, outside of the conversation."""
+    """Return whether the turn is a compaction or a refused prompt."""
     return is_compaction(turn) or refusal_of(turn) is not None
 
 
 def refusal_of(turn: Turn) -> str | None:
-    """Return why a plugin has refused this prompt, None for all other turns."""
+    """Return why a plugin has refused this prompt, or None for all other turns."""
     if not isinstance(turn.info, UserMessage):
         return None
     metadata = (part.metadata or {} for part in turn.parts if isinstance(part, TextPart))
@@ -232,12 +232,12 @@ def refusal_of(turn: Turn) -> str | None:
 
 
 def compaction_of(turn: Turn) -> CompactionPart | None:
-    """Return the part that makes this turn a request for a summary, None for another turn."""
+    """Return the part that makes this turn a request for a summary, or None."""
     return next((part for part in turn.parts if isinstance(part, CompactionPart)), None)
 
 
 def kept_ids(info: Message) -> tuple[str, ...]:
-    """Return the ids of the turns that stay in view next to a summary."""
+    """Return the ids of the turns that stay visible to the model next to a summary."""
     metadata = info.metadata if isinstance(info, AssistantMessage) else None
     return tuple((metadata or {}).get(COMPACTION, {}).get("kept", ()))
 
@@ -245,7 +245,7 @@ def kept_ids(info: Message) -> tuple[str, ...]:
 def convert(turn: Turn, model: Model, *, subagents: str = "subagents") -> tuple[ModelMessage, ...]:
     """Convert a turn to messages for a model; each call has a result.
 
-    `subagents` is the tool that a model is told to use for a subagent that the user names.
+    `subagents` is the tool that the model is asked to use for a subagent named by the user.
     """
     match turn.info:
         case UserMessage():
@@ -265,7 +265,7 @@ def _ends_with_answer(messages: Sequence[ModelMessage]) -> bool:
 
 
 def _worth_keeping(info: AssistantMessage, parts: Sequence[Part]) -> bool:
-    """Return whether a failed answer is worth sending: results of tools, or the start of a text."""
+    """Return whether a failed answer has tool results or partial text for the model."""
     states = [part.state for part in parts if isinstance(part, ToolPart)]
     ended = [state for state in states if isinstance(state, Completed | Failed)]
     if any(isinstance(each, Completed) or each.error in INTERRUPTED_CALLS for each in ended):

@@ -24,7 +24,7 @@ MOST_CONTINUED = 8
 
 
 async def answer(run: Run) -> None:
-    """Answer every prompt of the session, also those that arrive during the run."""
+    """Answer every prompt of the session, including prompts that arrive during the run."""
     turn: _LoopTurn | None = None
     if run.session.time.compacting is not None:
         run.change(compacting=None)  # that of a process that has died
@@ -53,7 +53,7 @@ async def answer(run: Run) -> None:
 
 
 def _shortened(run: Run, turn: "_LoopTurn") -> bool:
-    """Return whether a compaction had to be requested; the first request is never compacted."""
+    """Request a compaction if the history is too long; return whether it was requested."""
     if not run.compactable():
         return False
     from pegboard.engine.compaction.trigger import is_too_long, request_compaction
@@ -65,7 +65,7 @@ def _shortened(run: Run, turn: "_LoopTurn") -> bool:
 
 
 async def reopen(run: Run) -> None:
-    """Let the run go on with the answers that were interrupted.
+    """Make the run continue answers that were interrupted.
 
     :raises InvalidInputError: when the session has no prompt.
     """
@@ -75,11 +75,12 @@ async def reopen(run: Run) -> None:
 
 
 def unanswered(run: Run) -> UserMessage | None:
-    """Return the newest prompt without a complete answer, in the order of the database, not of ids.
+    """Return the newest prompt without a complete answer, or None.
 
-    A request for a compaction counts as a prompt; several in a row are taken from the first. A
-    compaction that the engine requested in the middle of an answer goes back to the prompt that
-    was being answered. An answer that the run has reopened is not complete.
+    Prompts are ordered as stored, not by id. A request for a compaction counts as a prompt; of
+    several in a row, the first is returned. After a compaction that the engine requested during an
+    answer, the answer's prompt is returned again. An answer that the run has reopened is not
+    complete.
     """
     for place, turn in run.history.users():
         assert isinstance(turn.info, UserMessage)
@@ -98,7 +99,7 @@ def unanswered(run: Run) -> UserMessage | None:
 
 
 def _earlier_request(run: Run, place: int) -> UserMessage | None:
-    """Return the first unanswered request for a compaction directly before this index."""
+    """Return the first of the unanswered compaction requests directly before this index."""
     first = None
     for at in range(place - 1, -1, -1):
         turn = run.history.turns[at]
@@ -110,7 +111,7 @@ def _earlier_request(run: Run, place: int) -> UserMessage | None:
 
 
 def _answer_to(run: Run, place: int) -> Turn | None:
-    """Return the newest answer to the prompt at this index."""
+    """Return the newest answer to the prompt at this index, or None."""
     turns = run.history.turns
     for at in range(len(turns) - 1, place, -1):
         info = turns[at].info
@@ -120,7 +121,7 @@ def _answer_to(run: Run, place: int) -> Turn | None:
 
 
 class _LoopTurn(msgspec.Struct):
-    """The values that stay the same from step to step of one prompt."""
+    """The values that stay the same for all steps of one prompt, and counters of steps."""
 
     user: UserMessage
     view: SessionView
@@ -151,7 +152,7 @@ async def _begin(run: Run, user: UserMessage) -> _LoopTurn:
 
 
 async def _after_step(run: Run, turn: _LoopTurn) -> _LoopTurn:
-    """Add a prompt of the engine to the turn if its answer is not the last one."""
+    """Request a repair of the answer, or its continuation by a plugin, if one is needed."""
     user, again = turn.user, None
     if user.format is not None:
         from pegboard.engine.output import settle  # few prompts ask for a form
@@ -168,7 +169,7 @@ async def _after_step(run: Run, turn: _LoopTurn) -> _LoopTurn:
 
 
 async def _text_to_go_on(run: Run, turn: _LoopTurn) -> str | None:
-    """Return a plugin's text that continues the turn, None if it ends."""
+    """Return a plugin's prompt that continues the turn, or None if the turn ends."""
     last = run.last_answer()
     if last is None or run.blocked or turn.continued == MOST_CONTINUED:
         return None

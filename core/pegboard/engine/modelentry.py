@@ -1,4 +1,4 @@
-"""The configuration of a model, in the words of models.dev."""
+"""The configuration of a model, in the format of models.dev."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -41,7 +41,7 @@ class _Price(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def tier(self) -> CostTier:
-        """The price of a longer request."""
+        """The price for longer requests."""
         cache = CacheCost(read=self.cache_read, write=self.cache_write)
         return CostTier(
             over_tokens=self.over_tokens, input=self.input, output=self.output, cache=cache
@@ -54,7 +54,7 @@ class _Cost(_Price, frozen=True, kw_only=True):
 
     @property
     def cost(self) -> ModelCost:
-        """The price, with those of longer requests."""
+        """The price, including the prices for longer requests."""
         long = (self.context_over_200k,) if self.context_over_200k else ()
         tiers = tuple(each.tier for each in (*long, *self.tiers))
         return ModelCost(input=self.input, output=self.output, cache=self.tier.cache, tiers=tiers)
@@ -66,7 +66,7 @@ class _Modalities(msgspec.Struct, frozen=True):
 
 
 class _ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """The configuration of a model; further keys are ignored, as models.dev has more."""
+    """The configuration of a model; unknown keys are ignored, because models.dev has more."""
 
     id: str | None = None
     name: str | None = None
@@ -91,7 +91,7 @@ class _ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> ModelFacts:
-        """The entry as facts."""
+        """The configuration as model facts."""
         named = self.interleaved.get("field") if isinstance(self.interleaved, dict) else None
         return ModelFacts(
             **{name: getattr(self, name) for name in _FACTS},
@@ -110,7 +110,7 @@ class _ModelEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def overridden(model: Model, said: Mapping[str, Any]) -> Model:
-    """Return the model with the configuration's values.
+    """Return the model with the user's configuration applied.
 
     :raises InvalidInputError: when a value has the wrong type.
     """

@@ -1,4 +1,4 @@
-"""Models by name, with the providers that serve them."""
+"""The models by name, with the providers that serve them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,7 +22,7 @@ NONE_CHOSEN = (
 
 
 class Models(msgspec.Struct, frozen=True):
-    """The models of all providers, with known facts and the configuration's changes."""
+    """The models of all providers, completed with known facts and the user's configuration."""
 
     providers: Mapping[str, Provider]
     hooks: Hooks
@@ -32,10 +32,10 @@ class Models(msgspec.Struct, frozen=True):
     _facts: dict[tuple[str, str], ModelFacts | None] = msgspec.field(default_factory=dict)
 
     async def find(self, name: str) -> Model:
-        """Return the model called `provider/model`, or by an alias that a plugin knows.
+        """Return the model with the name `provider/model`, or with an alias that a plugin knows.
 
-        :raises ModelNotFoundError: with the nearest names, when no provider serves it.
-        :raises InvalidInputError: when the configuration has a value of the wrong type for it.
+        :raises ModelNotFoundError: when no provider serves the model; it suggests similar names.
+        :raises InvalidInputError: when the model's configuration has a value of the wrong type.
         """
         name = name.removeprefix("/")  # an alias is stored as a model without a provider
         if not name:
@@ -50,7 +50,7 @@ class Models(msgspec.Struct, frozen=True):
         return await self.completed(model)
 
     async def seeing(self, parts: Sequence[Part], model: Model) -> Model:
-        """Return the model, or the user's model for pictures if it cannot read those of `parts`."""
+        """Return the model, or the user's vision model if it cannot read an image in `parts`."""
         name = self.config.models.vision
         if name is None or model.capabilities.input.image:
             return model
@@ -60,16 +60,16 @@ class Models(msgspec.Struct, frozen=True):
     async def known(self, *, without_keys: bool = False) -> tuple[Model, ...]:
         """Return all models that providers, plugins and the configuration name.
 
-        `without_keys` are those as well that could be asked if there were a key.
+        With `without_keys`, providers without a known API key are included.
 
-        :raises InvalidInputError: when what the configuration says of one has a wrong type.
+        :raises InvalidInputError: when a model's configuration has a value of the wrong type.
         """
         asked = [each for each in self.providers.values() if without_keys or self.has_key(each)]
         found = [model for each in asked for model in await self._of(each)]
         return tuple([await self.completed(model) for model in found])
 
     def has_key(self, provider: Provider) -> bool:
-        """Return whether the provider needs no key, or its key is known."""
+        """Return whether the provider needs no API key, or its key is known."""
         settings = self.config.provider.get(provider.id, ProviderConfig())
         names = settings.env or provider.env
         return not names or self.keys.source(provider.id, names) is not None
@@ -107,7 +107,7 @@ class Models(msgspec.Struct, frozen=True):
         return tuple(known.values())
 
     async def completed(self, model: Model) -> Model:
-        """Add the facts that the model's provider lacks, and the user's settings."""
+        """Add the facts that the model lacks, and the user's settings for the model."""
         provider, name = model.provider_id, model.id
         if (provider, name) not in self._facts:
             self._facts[provider, name] = await self.hooks.first(

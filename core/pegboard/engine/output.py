@@ -1,4 +1,4 @@
-"""The check, the value and the repair of a final answer that must have a form."""
+"""The check, the value and the repair of a final answer with an expected form."""
 
 from functools import partial
 
@@ -22,10 +22,10 @@ _WRONG = "Your answer does not fit the JSON Schema: {}\nAnswer with the correcte
 
 
 async def settle(run: Run, user: UserMessage, *, repairs: int | None) -> UserMessage | None:
-    """Store the value of a final answer, or store and return the prompt that asks for its repair.
+    """Store the value of a final answer, or store and return a prompt that asks for its repair.
 
-    `repairs` were made before; None leaves no room for one. An answer that fits in no attempt
-    has failed.
+    `repairs` is the number of earlier repairs; None allows no repair. If no attempt matches the
+    form, a failure is stored.
     """
     last = run.last_answer()
     if last is None or goes_on(last) or user.format is None:

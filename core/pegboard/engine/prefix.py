@@ -1,4 +1,4 @@
-"""The beginnings of requests: a changed one makes the provider's cache useless."""
+"""The prefixes of requests: if a prefix changes, the provider's cache does not apply."""
 
 from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView
@@ -21,14 +21,14 @@ class Prefixes:
         self._newest: dict[str | None, _Asked] = {}
 
     async def loss(self, hooks: Hooks, view: SessionView, sent: ModelRequest) -> PrefixLoss | None:
-        """Return what plugins report for a request whose beginning has changed."""
+        """Return what plugins report about a request with a changed prefix, or None."""
         change = self._change(sent, tuple(hooks.steps.pop(view.id, ())))
         if change is None:
             return None
         return await hooks.first(modelhooks.prefix_changed, session=view, change=change)
 
     def _change(self, request: ModelRequest, steps: tuple[FoldStep, ...]) -> PrefixChange | None:
-        """Store the session's next request; return how its beginning changed, if it did."""
+        """Store the session's new request, and return how its prefix changed, or None."""
         before, earlier = self._newest.pop(request.session_id, (None, ()))
         if not any(step.hook == _TOOL for step in steps):  # tools are defined once per turn
             steps = (*(step for step in earlier if step.hook == _TOOL), *steps)
@@ -41,7 +41,7 @@ class Prefixes:
 
 
 def _is_continued(before: ModelRequest, after: ModelRequest) -> bool:
-    """Return whether a request continues the one before, or goes to another model."""
+    """Return whether a request extends the previous one, or is sent to another model."""
     models = [(each.model.provider_id, each.model.id) for each in (before, after)]
     return models[0] != models[1] or (
         before.tools == after.tools

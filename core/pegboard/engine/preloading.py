@@ -1,4 +1,4 @@
-"""Preloading: modules of a first tool call are imported while the model thinks."""
+"""The import of modules for the first tool calls while the model answers."""
 
 import asyncio
 import sys
@@ -23,10 +23,10 @@ _Opening = Callable[[], object]
 async def load_beside(
     work: Coroutine[object, object, _T], tools: Sequence[Tool], opening: Sequence[_Opening]
 ) -> _T:
-    """Await the work while a thread imports the modules of these tools' first calls.
+    """Await `work` while a thread imports the modules of the first calls of these tools.
 
-    `opening` imports those of a first process, and of a first file. The thread may outlive the
-    work; a call waits only for its own modules.
+    `opening` are functions that import the modules of a first process and a first file. The thread
+    may outlive the work; a call waits only for its own modules.
     """
     is_cold = bool(tools) and (_EACH_CALL[0] not in sys.modules or bool(_cold(tools)))
     task = asyncio.create_task(_load(tools, opening), name="loading") if is_cold else None
@@ -44,7 +44,7 @@ async def _load(tools: Sequence[Tool], opening: Sequence[_Opening]) -> None:
 
 
 def _cold(tools: Sequence[Tool]) -> list[Tool]:
-    """Return the tools whose modules are neither loaded nor being imported by a call."""
+    """Return the tools with modules that are not imported yet."""
     return [tool for tool in tools if any(name not in sys.modules for name in tool.call_imports)]
 
 

@@ -1,7 +1,7 @@
-"""The processor: events of a step become parts. A state machine without I/O and without waiting.
+"""The processor, which turns the events of a step into message parts without I/O or waits.
 
-Tool state goes pending, running, then completed or error, and never back. Text is kept in
-pieces and joined when it is whole, so that a delta costs the same in a long answer.
+A tool's state changes from pending to running to completed or failed, and never back. Streamed text
+is stored in chunks and joined at the end, so that a delta costs the same in a long answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,18 +44,18 @@ _MS_PER_S = 1000
 
 
 class _Block(msgspec.Struct):
-    """A text or reasoning block that is streamed."""
+    """A text or reasoning block that is being streamed."""
 
     part: TextPart | ReasoningPart
     pieces: list[str] = msgspec.field(default_factory=list)
 
     @property
     def text(self) -> str:
-        """The text so far, in the form that is stored."""
+        """The text so far, in the form to store."""
         return "".join(self.pieces).rstrip()
 
     def whole(self, text: str, *, end: int | None = None) -> TextPart | ReasoningPart:
-        """Return the part with the text."""
+        """Return the block's part with this text."""
         time = TimeSpan(start=self.part.time.start if self.part.time else 0, end=end)
         return replace(self.part, text=text, time=time)
 
@@ -64,7 +64,7 @@ _Kind = type[TextPart | ReasoningPart]
 
 
 class _Progress(msgspec.Struct):
-    """The progress of a running call, and when it was last stored, in milliseconds."""
+    """The progress of a running call; `put_at` and `pause` are in milliseconds."""
 
     part: ToolPart
     put_at: int
@@ -72,15 +72,15 @@ class _Progress(msgspec.Struct):
     waits: bool = False
 
     def is_due(self, now: int) -> bool:
-        """Return whether the pause is over; a clock that is set back does not prolong it."""
+        """Return whether the pause since the last store is over, also after a clock change."""
         return not self.put_at <= now < self.put_at + self.pause
 
 
 class Processor:
     """The parts of one assistant message while it is streamed.
 
-    `parts` are the parts as they were stored last, in the order of their start. `new_id`
-    gives an id for a part, `now` the time in milliseconds.
+    `parts` are the parts as last stored, in the order of their start. `new_id` returns an id for a
+    part, `now` the time in milliseconds.
     """
 
     def __init__(
@@ -101,12 +101,15 @@ class Processor:
         self._progress: dict[str, _Progress] = {}
 
     def put(self, part: Part) -> None:
-        """Add a part that is made elsewhere, such as the step's start."""
+        """Add and store a part that was made elsewhere, such as the step's start."""
         self.parts[part.id] = part
         self._sink.put(part)
 
     def dirty(self) -> tuple[Part, ...]:
-        """Return the calls whose progress is due to be stored; large progress is due less often."""
+        """Return the calls with progress that is due to be stored.
+
+        The larger the progress, the less often it is stored.
+        """
         now = self._now()
         waiting = [each for each in self._progress.values() if each.waits]
         due = [each.part for each in waiting if each.is_due(now)]
@@ -119,7 +122,7 @@ class Processor:
     # text and reasoning
 
     def take(self, event: StreamEvent) -> None:
-        """Take an event of the model's answer; a block of text ends by `text_end`."""
+        """Process an event of the model's answer; text blocks end with `text_end` instead."""
         match event:
             case TextDelta() | ReasoningDelta():
                 kind: _Kind = TextPart if isinstance(event, TextDelta) else ReasoningPart
@@ -138,7 +141,7 @@ class Processor:
                 pass  # arguments in pieces are not needed: the call repeats them as a whole
 
     def text(self, block_id: str) -> TextPart | None:
-        """Return an open block of text in the form that is stored; None if it is not open."""
+        """Return an open text block in the form to store, or None if it is not open."""
         block = self._blocks.get((TextPart, block_id))
         if block is None:
             return None
@@ -147,17 +150,17 @@ class Processor:
         return part
 
     def open_texts(self) -> tuple[str, ...]:
-        """Return the ids of the blocks of text that have not ended."""
+        """Return the ids of the text blocks that have not ended."""
         return tuple(block_id for kind, block_id in self._blocks if kind is TextPart)
 
     def text_end(self, block_id: str, text: str, metadata: dict[str, Any] | None = None) -> None:
-        """Complete a block of text, which reads `text`."""
+        """End a text block; `text` is its final text."""
         self._close((TextPart, block_id), metadata, text=text)
 
     # tools
 
     def call(self, call_id: str, name: str) -> ToolPart:
-        """Return the call; begin it first if it is new."""
+        """Return the part of the call; create it if the call is new."""
         if call_id not in self._tools:
             part = ToolPart(
                 id=self._new_id(),
@@ -177,7 +180,7 @@ class Processor:
         args: Mapping[str, Any],
         metadata: dict[str, Any] | None = None,
     ) -> ToolPart:
-        """Start the call with its repaired name and arguments, and return its part."""
+        """Mark the call as running, with its repaired name and arguments, and return its part."""
         part = self.call(call_id, name)
         if isinstance(part.state, Pending):
             state = Running(input=dict(args), time=TimeSpan(start=self._now()))
@@ -192,7 +195,7 @@ class Processor:
     def tool_progress(
         self, call_id: str, title: str | None, metadata: Mapping[str, Any] | None
     ) -> None:
-        """Take progress of a tool: stored at once the first time, later with the next storing."""
+        """Record a tool's progress; the first one is stored at once, later ones periodically."""
         part = self._tools.get(call_id)
         if part is None or not isinstance(part.state, Running):
             return
@@ -213,7 +216,7 @@ class Processor:
             self._sink.touch()
 
     def tool_done(self, call_id: str, result: ToolResult) -> None:
-        """Store the answer of a tool."""
+        """Store the result of a call."""
         part = self._tools.get(call_id)
         if part is None or not isinstance(part.state, Running):
             return
@@ -230,7 +233,7 @@ class Processor:
     def tool_failed(
         self, call_id: str, error: str, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Store that the tool failed, was denied or was stopped; `error` is for the model."""
+        """Store that a call failed, was denied or was stopped; the model reads `error`."""
         part = self._tools.get(call_id)
         if part is None or isinstance(part.state, Completed | Failed):
             return
@@ -246,7 +249,7 @@ class Processor:
     # endings
 
     def close(self, reason: str) -> None:
-        """End all open blocks and calls: partial text is kept, unfinished calls fail."""
+        """End all open blocks and calls: partial text is stored, and unfinished calls fail."""
         for key in list(self._blocks):
             self._close(key)
         for call_id, part in list(self._tools.items()):
@@ -254,7 +257,7 @@ class Processor:
                 self.tool_failed(call_id, reason)
 
     def drop(self) -> tuple[str, ...]:
-        """Drop the parts that the model has streamed, and return their ids."""
+        """Remove all text, reasoning and tool parts, and return their ids."""
         gone = tuple(
             part.id
             for part in self.parts.values()
@@ -300,7 +303,7 @@ class Processor:
         self.put(part)
 
     def _note_stored(self, part: ToolPart) -> None:
-        """Record that progress was stored; the next pause grows with its size."""
+        """Record that progress was stored; the pause until the next time grows with its size."""
         pause = len(encode_checked(part)) * _MS_PER_S // PROGRESS_BYTES_S
         self._progress[part.id] = _Progress(part, put_at=self._now(), pause=pause)
 

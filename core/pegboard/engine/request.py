@@ -1,4 +1,4 @@
-"""The request to a model: built from system prompt, history and tools."""
+"""The request to a model, built from system prompt, history and tools."""
 
 from collections.abc import Mapping
 
@@ -27,9 +27,9 @@ LAST_STEP = (
 async def offered_tools(
     hooks: Hooks, tools: Mapping[str, Tool], view: SessionView, switches: Mapping[str, bool]
 ) -> tuple[ToolDefinition, ...]:
-    """Return the tools that this agent may use, as plugins describe them.
+    """Return the definitions of the tools that this agent may use, as plugins change them.
 
-    `switches` are those of the user's message.
+    `switches` turn tools on or off by pattern; they come from the user's message.
     """
     permissions = {tool.id: tool.permission for tool in tools.values()}
     fitting = {each.id: last_fitting(switches, each) for each in tools.values()}
@@ -77,7 +77,7 @@ async def build_request(
 async def seen_by_model(
     engine: Engine, view: SessionView, turns: tuple[Turn, ...]
 ) -> tuple[Turn, ...]:
-    """Return the turns as plugins change them for the model; without turns, no plugin is asked."""
+    """Return the turns as plugins change them for the model; () without calling any hook."""
     if not turns:
         return ()
     return await engine.hooks.fold(modelhooks.chat_messages_transform, session=view, messages=turns)
@@ -89,7 +89,7 @@ async def bare_request(
     messages: tuple[ModelMessage, ...],
     user: UserMessage | None = None,
 ) -> ModelRequest:
-    """Build the request without tools, before `chat_params`."""
+    """Build a request without tools; the caller calls the hook `chat_params`."""
     hooks, agent, model = engine.hooks, view.agent, view.model
     variant, most = (user and user.variant) or agent.variant or "", model.limit.output
     pieces = (agent.prompt, agent.prompt_append, *(user.orders if user else ()))

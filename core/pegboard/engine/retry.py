@@ -1,8 +1,8 @@
 """Retries: whether a failed request is repeated, when, and with which model.
 
-Only a failure that its provider calls passing is retried, a limited number of times within a
-limited time. The wait is the one that the provider asks for; else it doubles up to a cap. Where the
-model cannot answer, one that the user has listed for that is asked instead.
+Only a failure that the provider reports as temporary is retried. The number of retries and their
+total time are limited. The wait is the one that the provider requests; otherwise it doubles up to a
+limit. If the model cannot answer, a fallback model of the user is asked.
 """
 
 import asyncio
@@ -49,10 +49,10 @@ _SERVER_FAULT = 500
 
 
 class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision after a failure: `wait_s` until the next attempt, None for no other attempt.
+    """The decision after a failure; `wait_s` is the wait before a retry, None for no retry.
 
-    `note` says why there is no other, where the error itself does not. `hopeless` says that another
-    model shall be asked, as this one cannot answer soon enough.
+    `note` gives the reason for no retry if the error does not. `hopeless` means that this model
+    cannot answer soon, so another model should be asked.
     """
 
     wait_s: float | None = None
@@ -63,8 +63,8 @@ class RetryDecision(msgspec.Struct, frozen=True, kw_only=True):
 class RetryAttempts:
     """The attempts of a request, after `made` earlier ones, and the decision after each failure.
 
-    The time for them begins with the first failure: an answer, or a tool in it, may have taken
-    long before that. It is the loop's, which no change of the clock moves.
+    The time limit starts at the first failure, because an answer or its tools may take long. It is
+    measured by the event loop's clock, which changes of the system time do not affect.
     """
 
     def __init__(self, config: Config, *, made: int = 0) -> None:
@@ -74,7 +74,7 @@ class RetryAttempts:
         self._failed_at: float | None = None
 
     def failed(self, error: ProviderError) -> RetryDecision:
-        """Decide after a failure."""
+        """Return the decision after this failure."""
         now = asyncio.get_running_loop().time()
         self._failed_at = now if self._failed_at is None else self._failed_at
         elapsed_s = now - self._failed_at
@@ -99,9 +99,9 @@ def decide(
     limits: RetryConfig,
     draw: Callable[[], float],
 ) -> RetryDecision:
-    """Decide after the failure of this attempt, counted from 1, after `elapsed_s`.
+    """Return the decision after the failure of an attempt (counted from 1), after `elapsed_s`.
 
-    `draw` returns numbers from 0 to 1 for the jitter.
+    `draw` returns numbers from 0 to 1 for the random part of the wait.
     """
     if not error.retryable:
         return RetryDecision()
@@ -129,8 +129,8 @@ def _asked_too_long(asked_s: float) -> str:
 def is_hopeless(error: ProviderError, decision: RetryDecision, *, left_s: float) -> bool:
     """Return whether to ask another model instead of this one.
 
-    That is where it is gone, cannot be reached, refuses the key or a tool, or would be asked again
-    only when the `left_s` seconds are over in which it may be waited for.
+    This is so if the model does not exist, cannot be reached, or refuses the API key or a tool. It
+    is also so if the model could only be asked again after more than `left_s` seconds.
     """
     status = error.status or 0
     if isinstance(error, ProviderAuthError | ToolSchemaError) or status in _UNUSABLE:
@@ -149,10 +149,9 @@ def _refuses_form(error: ProviderError) -> bool:
 
 
 def leave_out(engine: Engine, error: ProviderError, request: ModelRequest | None) -> str:
-    """Note the tools, or the answer's schema, that the error refuses, for later requests to omit.
+    """Exclude the refused tools or answer schema from later requests, and return a warning.
 
-    Return the warning for the user, which names each tool and its plugin; empty if the error
-    refuses none of them.
+    The warning names each tool and its plugin. It is empty if the error refuses none.
     """
     if request is not None and request.output_schema is not None and _refuses_form(error):
         name = f"{request.model.provider_id}/{request.model.id}"
@@ -175,10 +174,10 @@ def leave_out(engine: Engine, error: ProviderError, request: ModelRequest | None
 
 
 async def next_model(config: Config, models: Models, model: Model, tried: set[str]) -> Model | None:
-    """Return the first model of the user's list that is not in `tried`, and add it, or None.
+    """Return the first fallback model that is not in `tried`, and add it to `tried`.
 
-    A request to a model on the user's own machine goes to another machine only if the
-    provider's own list says so.
+    A local model is replaced by a remote one only if the provider's own list names it. Return None
+    if no model is left.
     """
     own = config.provider.get(model.provider_id, ProviderConfig()).fallback
     for name in own or config.fallback:
@@ -197,7 +196,7 @@ async def next_model(config: Config, models: Models, model: Model, tried: set[st
 def is_local(model: Model) -> bool:
     """Return whether the model seems to run on this machine.
 
-    That is at a loopback address; without any address, one that costs nothing.
+    It does if its address is a loopback address, or if it has no address and costs nothing.
     """
     if model.api.url:
         return is_loopback(urlsplit(model.api.url).hostname or "")

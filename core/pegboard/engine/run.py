@@ -1,4 +1,4 @@
-"""The run of a session: its record, its turns, its ids and its writer."""
+"""The run of a session: its record, turns, ids and writer."""
 
 from asyncio import Future
 from collections.abc import Awaitable, Callable
@@ -34,25 +34,25 @@ MAX_WIDTH = 8
 
 
 class Untracked(Trail):
-    """A trail without snapshots, for an App where no plugin provides them."""
+    """A trail without snapshots, for an App without a snapshot plugin."""
 
     def calling(self, effect: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG002 - unheard
-        """Return an empty block."""
+        """Return a context manager that does nothing."""
         return nullcontext()
 
 
 class Run(msgspec.Struct):
-    """The run of one session: from its first unanswered prompt until all are answered.
+    """The run of one session: from its first unanswered prompt until all prompts are answered.
 
-    `blocked` is set when the user rejected a permission: the turn ends after the step. `calls`
-    has the turn's calls by their results, `progress` counts the steps without progress.
-    `run_child` runs a subagent. `trail` follows what the steps change in files, `sent` is the
-    newest request to the model, `chosen` the model that the prompt named, `width` limits how many
-    subagents work at a time. `reopened` are the ids of interrupted answers that the run
-    goes on with. `session` is the record as this process stored it last;
-    `owed` is not yet in it, nor in those of the `ancestors`, which are the ids of the sessions
-    that a subagent's one is below. `stored` is done once the result of the last step is stored.
-    `loss` is what the newest request costs a provider's cache.
+    `session` is the record as this process last stored it. `ancestors` are the ids of the sessions
+    above a subagent's session. `owed` is the cost that is not yet in these records. `run_child`
+    runs a subagent, and `width` limits how many run at the same time. `chosen` is the model that
+    the prompt named. `sent` is the newest request to the model. `loss` describes how that request
+    broke the provider's cache. `calls` are the turn's calls by result. `progress` counts steps
+    without progress. `trail` records what the steps change in files. `reopened` are the ids of
+    interrupted answers that the run continues. `stored` completes when the result of the last step
+    is stored. `blocked` is set when the user rejected a permission; the turn then ends after the
+    step.
     """
 
     engine: Engine
@@ -93,7 +93,7 @@ class Run(msgspec.Struct):
             )
 
     def view(self, agent: Agent, model: Model) -> SessionView:
-        """Return the session as plugins see it now."""
+        """Return the session's current state as plugins receive it."""
         return make_view(
             self.engine,
             self.session,
@@ -105,7 +105,7 @@ class Run(msgspec.Struct):
         )
 
     def last_answer(self) -> Turn | None:
-        """Return the model's newest message, with parts that were added late; None without one."""
+        """Return the model's newest message, including parts added after it ended, or None."""
         turns = reversed(self.history.turns)
         turn = next((turn for turn in turns if isinstance(turn.info, AssistantMessage)), None)
         begun, processor = self.newest
@@ -114,7 +114,7 @@ class Run(msgspec.Struct):
         return replace(turn, parts=tuple(processor.parts.values()))
 
     def compactable(self) -> bool:
-        """Return whether the engine may compact: never twice without an answer in between."""
+        """Return whether a compaction is possible: never twice without an answer in between."""
         engine = self.engine
         if not engine.config.compaction.auto or not engine.hooks.has(apphooks.register_compactors):
             return False
@@ -148,7 +148,7 @@ class Run(msgspec.Struct):
         )
 
     def begin(self, message: AssistantMessage) -> Processor:
-        """Store and publish an empty answer, and return the processor that makes its parts."""
+        """Store and publish an empty answer, and return the processor for its parts."""
         processor = Processor(message, sink=self.writer, new_id=self.ids.part, now=self.engine.now)
         self.newest = message.id, processor
         self.writer.change(PutMessage(message))
@@ -166,23 +166,23 @@ class Run(msgspec.Struct):
         return turn
 
     def put(self, turn: Turn) -> None:
-        """Add a turn to the history, or replace it there."""
+        """Add a turn to the history or replace it, unless its message was withdrawn."""
         if turn.info.id not in self.ids.withdrawn:
             self.history.put(turn)
 
     def say(self, status: SessionStatus) -> None:
-        """Publish the status of the session."""
+        """Set and publish the status of the session."""
         self.status = status
         self.engine.say_status(self.session.id, status)
 
     def charge(self, spent: Spent) -> None:
-        """Add the cost of a request to the session; it is stored with the session's next change."""
+        """Add the cost of a request; it is stored with the session's next change."""
         self.owed = self.owed.plus(spent)
 
     def take_subagent(self, *, resumed: bool = False) -> None:
-        """Take a subagent from the run's budget.
+        """Count a new subagent against the run's budget.
 
-        :raises ToolError: when it would be too deep below the user's session, or one too many.
+        :raises ToolError: when it would be nested too deeply, or exceeds the number of subagents.
         """
         if len(self.ancestors) + 1 > MAX_DEPTH:
             raise ToolError(f"subagents may be nested {MAX_DEPTH} deep at the most")
@@ -205,8 +205,8 @@ class Run(msgspec.Struct):
     def change(self, **fields: Any) -> None:  # noqa: ANN401 - the fields of a `ChangeSession`
         """Store fields of the session, with the cost and tokens that are not stored yet.
 
-        In the same transaction these are added to the sessions that it is below: whatever ends the
-        caller of a subagent, it has paid for what the subagent has.
+        The same transaction adds the cost to all ancestor sessions. Thus the caller of a subagent
+        is charged however the caller ends.
         """
         owed = asdict(self.owed) if self.owed != Spent() else {}
         payers = self.ancestors if owed else ()

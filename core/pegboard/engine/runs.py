@@ -1,4 +1,4 @@
-"""The running sessions: each has one task, and no prompt stays unanswered."""
+"""The running sessions: each has one task, and that task answers every prompt."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -62,21 +62,21 @@ class Runs:
         engine.bus.attach(self.note)
 
     def status(self, session_id: str) -> SessionStatus:
-        """Return whether the session runs, or waits for the next attempt at a request."""
+        """Return the session's status: idle, busy, or waiting to retry a request."""
         if session_id not in self._tasks and session_id not in self.beside:
             return Idle()
         run = self._runs.get(session_id)
         return run.status if run is not None else Busy()
 
     async def prompt(self, session_id: str, prompt: Prompt) -> Turn:
-        """Answer the prompt and all that wait with it; return the last answer.
+        """Answer the prompt and all other waiting prompts, and return the last answer.
 
-        The prompt is stored before anything else can refuse it. With `no_reply` the stored
-        message itself is the answer. A failure of the model is in the answer's `error`.
+        The prompt is stored before anything else can refuse it. With `no_reply` the stored message
+        is returned instead. A failure of the model is in the answer's `error`.
 
         :raises InvalidInputError: when the session has a message with this id.
         :raises SessionBusyError: while another process runs the session; the prompt is not stored,
-            because its sender will send it again.
+          because its sender will send it again.
         :raises PromptRefusedError: when a plugin refuses the prompt.
         :raises AbortedError: when the turn was stopped before there was an answer.
         """
@@ -110,14 +110,16 @@ class Runs:
         return await self._outcome(self._task(session), session.id)
 
     async def resume(self, session_id: str) -> Turn:
-        """Return the last answer, as `App.resume` does."""
+        """Continue interrupted answers and return the last answer, as `App.resume` documents."""
         async with (await self._session_ids(session_id)).changing:
             session = await settled(self._storage, session_id)
         await self._stopped(session_id)
         return await self._outcome(self._task(session, reopen), session_id)
 
     async def summarize(self, session_id: str, model: str | None) -> Turn:
-        """Summarise the session, and continue from the summary; its `error` says why there is none.
+        """Summarise the session, and return the summary, from which the session continues.
+
+        If the summary fails, its `error` has the reason.
 
         :raises SessionBusyError: while the session runs.
         :raises AbortedError: when it was stopped before there was a summary.
@@ -132,7 +134,7 @@ class Runs:
         return await self._outcome(task, session_id)
 
     async def alone(self, session_id: str, work: Callable[[Run], Awaitable[_Value]]) -> _Value:
-        """Do work with a run outside of the session's own, which an abort ends as well."""
+        """Do work with a temporary run next to the session's own; an abort ends both."""
 
         async def working() -> _Value:
             async with self._opened(session_id, fence=None) as run:
@@ -141,7 +143,7 @@ class Runs:
         return await self.beside.run(session_id, working())
 
     async def carry_out(self, session_id: str, order: UserCall) -> Turn:
-        """Make a user's call and return the turn of its answer; prompts wait for its end.
+        """Make a user's call and return its answer; prompts wait until the call has ended.
 
         :raises SessionBusyError: while the session runs.
         """
@@ -169,10 +171,10 @@ class Runs:
 
     @asynccontextmanager
     async def at_rest(self, session_id: str) -> AsyncIterator[SessionIds]:
-        """Yield the ids of an idle session; prompts wait until the context is left.
+        """Yield the ids of an idle session; new prompts wait until the block ends.
 
         :raises NotFoundError: when the id is unknown.
-        :raises SessionBusyError: while the session runs, or is about to.
+        :raises SessionBusyError: while the session runs, or prepares a prompt.
         """
         ids = await self._session_ids(session_id)
         async with ids.changing:
@@ -182,7 +184,7 @@ class Runs:
             yield ids
 
     def note(self, events: Sequence[Event]) -> None:
-        """Update the session record of each run after a change from outside."""
+        """Update the session record of each run from events."""
         updates = (each.properties for each in events)
         for session in (each.info for each in updates if isinstance(each, SessionUpdated)):
             if session.id in self._tasks:
@@ -191,9 +193,9 @@ class Runs:
                 run.session = session
 
     async def delete(self, session_id: str) -> None:
-        """Stop and delete the session, its subagents' sessions and all that belongs to them.
+        """Stop and delete the session, its subagents' sessions and all their data.
 
-        :raises NotFoundError: when nothing has this id.
+        :raises NotFoundError: when no session has this id.
         :raises SessionBusyError: when another process runs it.
         """
         from pegboard.engine.children import family_of
@@ -212,9 +214,9 @@ class Runs:
             await self._engine.forget(each)
 
     async def _seized(self, session_id: str) -> Fence:
-        """Take the exclusive right to the session, after its runs in this process have ended.
+        """Take the exclusive right to a session, after its runs in this process have ended.
 
-        A prompt that was stored before begins one more run when the first has ended.
+        A prompt that is already stored may start another run, so this is tried several times.
 
         :raises SessionBusyError: when another process runs it.
         """
@@ -227,21 +229,21 @@ class Runs:
         raise SessionBusyError(session_id)
 
     def budget(self, session_id: str) -> Budget | None:
-        """Return the budget of the session's run, None while it rests."""
+        """Return the budget of the session's run, or None while no run exists."""
         run = self._runs.get(session_id)
         return None if run is None else run.budget
 
     async def store_text(self, session_id: str, *, files: bool = False) -> None:
-        """Store the text of the answer so far, and with `files` the changes of ended steps."""
+        """Store the answer's text so far, and with `files` also the file changes of ended steps."""
         if run := self._runs.get(session_id):
             if files:
                 await run.trail.finish()
             await run.writer.store()
 
     async def _in_order(self, session_id: str) -> Session:
-        """Return the current session, after its run has stored the messages that it has made.
+        """Return the current session, after its run has stored all messages made so far.
 
-        So messages are in the database in the order of their ids.
+        Thus messages are stored in the order of their ids.
         """
         session = await self._storage.session(session_id)
         while (run := self._runs.get(session_id)) is not None and run.writer.owes:
@@ -265,7 +267,7 @@ class Runs:
         return task
 
     def _on_end(self, session_id: str, task: "asyncio.Task[Turn | None]") -> None:
-        """Clean up after a run, also after one that was aborted before it began."""
+        """Clean up after a run, including a run that was aborted before it started."""
         if not task.cancelled():
             task.exception()
         elif self._tasks.get(session_id) is task:
@@ -273,12 +275,12 @@ class Runs:
             self._stopping.discard(session_id)
 
     async def _stopped(self, session_id: str) -> None:
-        """Wait for the end of a run that was aborted, which takes no new prompts."""
+        """Wait for the end of an aborted run, because it takes no new prompts."""
         if session_id in self._stopping:
             await asyncio.wait((self._tasks[session_id],))  # without a limit: it has its own
 
     async def _outcome(self, task: "asyncio.Future[Turn | None]", session_id: str) -> Turn:
-        """Wait for the end of a run; cancelling the wait does not cancel the run."""
+        """Wait for the run's end and return its turn; cancelling the wait does not stop the run."""
         turn = None
         try:
             with self._clocks.get(session_id, Clock()).awaited():
@@ -291,7 +293,7 @@ class Runs:
         return turn
 
     async def abort(self, session_id: str, reason: str = "") -> bool:
-        """Stop the session's run and wait until it has ended; False when none ran."""
+        """Stop the session's run and wait for its end; return False if none was running."""
         run = self._tasks.get(session_id)
         if run is not None:
             self._stopping.add(session_id)
@@ -300,18 +302,18 @@ class Runs:
         return await end_tasks(*ending, why=why)
 
     async def aclose(self) -> None:
-        """Stop all runs and preparations, wait for them, and start no new ones."""
+        """Stop all runs and preparations, wait for their end, and start no new ones."""
         self._closed = True
         await end_tasks(*self._tasks.values(), *self.beside.all())
 
     async def run_child(self, request: ChildRequest) -> SubagentResult:
-        """Run a subagent; it raises the errors of `run_child` in `children`."""
+        """Run a subagent as `children.run_child` documents."""
         from pegboard.engine.children import run_child
 
         return await run_child(self, self._engine, request)
 
     async def _session_ids(self, session_id: str) -> SessionIds:
-        """Return the session's ids, after those that other processes have made."""
+        """Return the source of the session's ids, advanced past the ids of other processes."""
         ids = self._ids.get(session_id)
         if ids is None or session_id not in self._tasks:
             await self._storage.session(session_id)  # nothing is kept of an unknown one
@@ -352,7 +354,7 @@ class Runs:
             self._engine.say_status(session_id, Idle())
 
     async def _begun(self, session_id: str, stack: AsyncExitStack) -> Run:
-        """Begin the session's own run, which ends with the stack; no prompt is stored meanwhile."""
+        """Start the session's own run; leaving `stack` ends the run."""
         ids = await self._session_ids(session_id)
         async with ids.changing:
             fence = await stack.enter_async_context(claim_session(self._storage, session_id))

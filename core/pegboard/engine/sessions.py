@@ -1,4 +1,7 @@
-"""Sessions: their creation, changes and claims, their views for plugins, their background tasks."""
+"""Sessions: their creation, changes and claims.
+
+The module also contains their views for plugins and their background tasks.
+"""
 
 import asyncio
 from asyncio import Lock
@@ -30,10 +33,10 @@ ABORT_LIMIT_S = 10.0
 
 
 class SessionIds(msgspec.Struct, weakref=True):
-    """Makes the ids of one session; each is greater than every id in it, those of clients included.
+    """The source of a session's ids; each new id is greater than all ids in the session.
 
-    `changing` is the lock of whoever reads the session, changes it and stores it, and of a run that
-    is being opened. `withdrawn` are messages that no run may take up any more.
+    `changing` is the lock for reading and then changing the stored session. `withdrawn` are the ids
+    of messages that no run may answer.
     """
 
     source: IdSource
@@ -53,12 +56,12 @@ class SessionIds(msgspec.Struct, weakref=True):
         return self.last_part
 
     def note(self, turn: Turn) -> None:
-        """Account for the ids of a turn that was made elsewhere, such as by a client."""
+        """Make later ids greater than the ids of a turn that a client, for example, made."""
         last = max((part.id for part in turn.parts), default=None)
         self.catch_up(LastIds(message=turn.info.id, part=last))
 
     def catch_up(self, last: LastIds) -> None:
-        """Note the greatest ids of the storage, of which other processes made some."""
+        """Make later ids greater than the greatest stored ids, also of other processes."""
         self.last_message = max(self.last_message or "", last.message or "") or None
         self.last_part = max(self.last_part or "", last.part or "") or None
 
@@ -66,7 +69,7 @@ class SessionIds(msgspec.Struct, weakref=True):
 async def refuse_claimed(storage: Storage, session_id: str) -> None:
     """Raise an error if another process runs the session.
 
-    :raises SessionBusyError: when one does.
+    :raises SessionBusyError: when another process runs the session.
     """
     if await storage.is_claimed_elsewhere(session_id):
         raise SessionBusyError(session_id)
@@ -77,10 +80,10 @@ async def new_session(
     id: str | None,  # noqa: A002 - the field's name
     **fields: Any,  # noqa: ANN401 - those of `unstored_session`
 ) -> Session:
-    """Store a new session, or return the one that has the given id unchanged.
+    """Store and return a new session; return the existing session if the id is in use.
 
-    :raises InvalidInputError: when the id is not one of a session, or its session is another
-        project's.
+    :raises InvalidInputError: when the id is not a session id, or belongs to another project's
+      session.
     """
     session = unstored_session(engine, **fields)
     if id is not None:
@@ -112,7 +115,7 @@ def unstored_session(
     agent: str | None = None,
     permission: Sequence[Rule] = (),
 ) -> Session:
-    """Build a new session without storing it; without a title, its first prompt gives one."""
+    """Return a new session without storing it; its first prompt sets a missing title."""
     now = engine.now()
     session_id = engine.ids.new("session")
     workspace = engine.workspace
@@ -134,15 +137,15 @@ def unstored_session(
 
 
 def _instant(at_ms: int) -> str:
-    """Format an instant as the protocol's clients recognise a placeholder title."""
+    """Format a time such that the protocol's clients recognise a placeholder title."""
     text = datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")
 
 
 async def change_session(storage: Storage, *changes: Change, fence: Fence | None = None) -> Session:
-    """Store the changes, one of which is the session's own, and return the session.
+    """Store changes, including one of the session's record, and return the session.
 
-    :raises NotFoundError: when it is gone.
+    :raises NotFoundError: when the session was deleted.
     """
     events = await storage.commit(*changes, fence=fence)
     updates = (each.properties for each in events)
@@ -151,10 +154,10 @@ async def change_session(storage: Storage, *changes: Change, fence: Fence | None
 
 @asynccontextmanager
 async def claim_session(storage: Storage, session_id: str) -> AsyncIterator[Fence]:
-    """Hold the right to a session that no process runs.
+    """Hold the exclusive right to a session during the block.
 
     :raises NotFoundError: when the id is unknown.
-    :raises SessionBusyError: while a process runs it.
+    :raises SessionBusyError: while another run holds it.
     """
     fence = await storage.claim(session_id)
     try:
@@ -166,10 +169,10 @@ async def claim_session(storage: Storage, session_id: str) -> AsyncIterator[Fenc
 async def settled(storage: Storage, session_id: str) -> Session:
     """Delete the messages that a revert has undone, and return the session.
 
-    The caller holds the session's `changing`.
+    The caller must hold the lock `SessionIds.changing`.
 
     :raises NotFoundError: when the id is unknown.
-    :raises SessionBusyError: when the session is being moved to another point.
+    :raises SessionBusyError: when another task is reverting the session.
     """
     session = await storage.session(session_id)
     if session.revert is None:
@@ -185,7 +188,7 @@ async def settled(storage: Storage, session_id: str) -> Session:
 
 
 def _drops(turns: Sequence[Turn], session_id: str, point: Revert) -> list[Change]:
-    """Return the deletions of a revert: the messages from the point on, or parts and followers."""
+    """Return the deletions of a revert: all messages and parts from the point on."""
     changes: list[Change] = []
     behind = False
     for turn in turns:
@@ -254,7 +257,7 @@ async def ancestors_of(storage: Storage, session: Session) -> tuple[Session, ...
 def imposed_rulesets(engine: Engine, ancestors: Iterable[Session]) -> tuple[Ruleset, ...]:
     """Return the rules that the ancestors impose on a subagent's session.
 
-    :raises NotFoundError: when an ancestor's agent is gone, and its rules with it.
+    :raises NotFoundError: when an ancestor's agent, and thus its rules, no longer exists.
     """
     found: list[Ruleset] = []
     for each in ancestors:
@@ -265,7 +268,7 @@ def imposed_rulesets(engine: Engine, ancestors: Iterable[Session]) -> tuple[Rule
 
 
 def unstored_view(engine: Engine, agent: Agent) -> SessionView:
-    """Return the view of a session that is not stored, as its first prompt would get it."""
+    """Return the view of a new session that is not stored."""
     return make_view(engine, unstored_session(engine), agent, _NO_MODEL)
 
 
@@ -273,7 +276,7 @@ _Value = TypeVar("_Value")
 
 
 class Preparations:
-    """The tasks beside the runs, by session; an abort cancels them as well."""
+    """The tasks that run outside of the sessions' runs, by session; an abort cancels them too."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, set[asyncio.Task[Any]]] = {}
@@ -293,7 +296,7 @@ class Preparations:
     async def run(
         self, session_id: str, work: Coroutine[Any, Any, _Value], *, idle: bool = False
     ) -> _Value:
-        """Await `work`; with `idle` the session counts as resting meanwhile.
+        """Await `work` as a task of the session; with `idle` the session still counts as idle.
 
         :raises AbortedError: when the session was aborted meanwhile.
         """
@@ -317,7 +320,7 @@ class Preparations:
 
 
 async def end_tasks(*tasks: asyncio.Task[Any], why: object = None) -> bool:
-    """Cancel tasks, with `why` in the error, and wait until they have ended; False for none."""
+    """Cancel tasks with the message `why` and wait for their end; return False for no tasks."""
     for task in tasks:
         task.cancel(why)
     if tasks:

@@ -1,4 +1,4 @@
-"""A question to a model outside the conversation, at the cost of the conversation's session."""
+"""A question to a model outside the conversation, charged to the conversation's session."""
 
 from contextlib import suppress
 
@@ -35,7 +35,7 @@ class SideCall:
         self._payers: tuple[str, ...] = ()
 
     async def answer(self, budget: Budget | None) -> str:
-        """Ask and return the answer; `budget` is that of the session's run, None without a run."""
+        """Ask and return the answer; `budget` is the budget of the session's run, if it runs."""
         engine, agent = self._engine, self._question.agent
         session = await engine.storage.session(self._session_id)
         choice = agent.model or model_for(engine, session, None, agent.name)
@@ -72,7 +72,7 @@ class SideCall:
             self._finish = event
 
     async def _end(self, view: SessionView) -> str:
-        """Return the answer as plugins change it, after `on_answer` has received it."""
+        """Return the answer as plugins change it, after passing it to `on_answer`."""
         [question] = view.turns
         said = "".join(self._pieces)
         part = TextPart(
@@ -98,7 +98,7 @@ class SideCall:
 
 
 async def _not_run(_: ToolCall) -> None:
-    """Return the refusal of a call: no tool was offered."""
+    """Ignore a call, because no tool was offered."""
 
 
 async def plain_request(engine: Engine, view: SessionView, question: Turn) -> ModelRequest:
@@ -109,7 +109,7 @@ async def plain_request(engine: Engine, view: SessionView, question: Turn) -> Mo
 
 
 def question_of(engine: Engine, view: SessionView, text: str) -> Turn:
-    """Return a text as the unstored prompt that hooks receive."""
+    """Return a text as an unstored prompt for hooks."""
     info = UserMessage(
         id=engine.ids.new("message"),
         session_id=view.id,

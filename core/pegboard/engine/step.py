@@ -64,7 +64,7 @@ Outcome = Literal["ended", "overflow"]
 class Step:
     """One step and its message; the constructor publishes the empty message.
 
-    With `summary` the message is a summary of the session and not an answer in it.
+    With `summary` the message is a summary of the session and not an answer.
     """
 
     def __init__(
@@ -92,10 +92,10 @@ class Step:
         )
 
     async def play(self, request: MakeRequest, *, may_overflow: bool = False) -> Outcome:
-        """Send the request that `request` builds, run the calls of the answer and store the result.
+        """Send the request that `request` builds, run the answer's calls and store the result.
 
-        With `may_overflow` a request that is too long leaves no message but the outcome
-        `overflow`, so that the caller shortens the history. Without it that is a failure.
+        With `may_overflow`, a request that is too long for the model leaves no message, and
+        "overflow" is returned. The caller then shortens the history. Without it, the step fails.
         """
         try:
             self._run.trail.begin(self.message, self._processor)
@@ -117,7 +117,7 @@ class Step:
         self._run.writer.change(PublishEvent(SessionWarned(session_id=session_id, message=text)))
 
     async def _ask(self, make: MakeRequest, *, may_overflow: bool) -> Outcome:
-        """Ask the model, and each fallback model at most once."""
+        """Ask the model, then each fallback model at most once."""
         model = self._view.model
         tried = {f"{model.provider_id}/{model.id}"}
         while True:
@@ -128,10 +128,10 @@ class Step:
     async def _ask_one(
         self, request: ModelRequest, tried: set[str], *, may_overflow: bool
     ) -> Outcome | None:
-        """Ask this model, and retry while that may help; return None when another is to be asked.
+        """Ask one model with retries; return None if another model must be asked.
 
-        After a call there is no retry within the step, since no tool may run twice: the next
-        step is the next attempt.
+        There is no retry within the step after a call, because no tool may run twice. The next step
+        then counts as the retry.
         """
         attempts: RetryAttempts | None = None
         offered = {tool.name: tool for tool in (*request.tools, *request.deferred)}
@@ -164,7 +164,10 @@ class Step:
         return RetryAttempts(self._run.engine.config, made=self._run.progress.cuts)
 
     async def _fall_back(self, error: ProviderError, tried: set[str], *, hopeless: bool) -> bool:
-        """Retry without the refused part or, if `hopeless`, with the next model; False if none."""
+        """Prepare the next attempt without the refused part, or with another model if `hopeless`.
+
+        Return False if neither is possible.
+        """
         from pegboard.engine.retry import leave_out, next_model
 
         run, before = self._run, self._view.model
@@ -189,7 +192,7 @@ class Step:
         return True
 
     async def _attempt(self, request: ModelRequest, caller: Caller) -> ProviderError | None:
-        """Ask the model once; the failure, if the answer cannot be used."""
+        """Ask the model once; return the failure, or None if the answer was complete."""
         self._said, self._shown, self._heard, self._written = False, False, None, 0
         model = request.model
         if self._run.stored is not None:  # what the request contains outlives a kill
@@ -223,7 +226,7 @@ class Step:
         return None
 
     def _blaming(self, request: ModelRequest) -> AbstractContextManager[None]:
-        """Return a block for the provider's code; a failed connection in it counts as an answer."""
+        """Return a block for the provider's code, which reports its errors but passes OSError."""
         engine, name = self._run.engine, request.model.provider_id
         what = f"the provider {name}"
         return engine.hooks.blaming(engine.providers[name], what, passing=(OSError,))
@@ -236,7 +239,7 @@ class Step:
         run.writer.change(*(DropPart(message.session_id, message.id, part_id) for part_id in gone))
 
     async def _wait(self, error: ProviderError, attempt: int, wait_s: float) -> None:
-        """Store the failed attempt as a part, and wait before the next one."""
+        """Store the failed attempt as a part, and wait before the next attempt."""
         run, message = self._run, self.message
         failure = failure_of(error)
         now = run.engine.now()
@@ -327,7 +330,7 @@ class Step:
         await self._store(failure, finish=reason, metadata=metadata)
 
     def _pay(self, request: ModelRequest) -> None:
-        """Charge an answered attempt, even a failed one, to the message and the session."""
+        """Charge an attempt to the message and the session if the model answered at all."""
         if self._heard or self._shown:
             spent = spent_on(request, self._heard.usage if self._heard else None, self._written)
             self._spent, self._tokens = self._spent.plus(spent), spent.tokens

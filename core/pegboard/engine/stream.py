@@ -1,7 +1,7 @@
-"""The stream of one step: its events in order of time, and the tools that run meanwhile.
+"""The stream of one step: the events of the answer, and the tools that run meanwhile.
 
-A tool starts as soon as its call is complete, while the model still writes; the step ends when the
-answer and every tool have ended.
+A tool starts when its call is complete, while the model still writes. The step ends when the answer
+and every tool have ended.
 """
 
 import asyncio
@@ -38,12 +38,12 @@ async def run_step(
 ) -> StreamFinish:
     """Consume the model's answer, and wait for the end of all its tool calls.
 
-    Events go to `on_event` in order; `run_tool` runs during the stream. When the stream fails,
-    running tools are waited for, so that their changes of files are known. Cancelling cancels
-    them.
+    Events go to `on_event` in order, and `run_tool` runs during the stream. If the stream fails,
+    running tools are still awaited, so that their file changes are known. Cancelling this function
+    cancels the tools.
 
-    :raises ProviderError: when the answer breaks off, ends without `StreamFinish`, or is silent
-        for `idle_timeout_s`.
+    :raises ProviderError: when the answer breaks off, ends without `StreamFinish`, or is silent for
+      `idle_timeout_s`.
     """
     finish: StreamFinish | None = None
     failure: ProviderError | None = None
@@ -75,10 +75,10 @@ async def within_bounds(
     refuse: Callable[[ToolInputStart, str], None],
     blaming: AbstractContextManager[None],
 ) -> AsyncGenerator[StreamEvent, None]:
-    """Yield the answer up to the first call that is too long, or exceeds the number of calls.
+    """Yield the answer up to the first call that is too long, or that exceeds `MOST_CALLS`.
 
-    The answer ends there, as one with calls. Each incomplete call goes to `refuse`, with the
-    reason. `blaming` is around the provider's code only.
+    The answer then ends with the finish reason "tool-calls". `refuse` receives each incomplete call
+    and the reason. `blaming` is entered around the provider's code only.
     """
     calls = _Calls()
     with blaming:
@@ -101,7 +101,7 @@ class _Calls:
         self._complete: set[str] = set()
 
     def excess(self, event: StreamEvent) -> str:
-        """Return why the answer must end at this event; "" to go on."""
+        """Return why the answer must end at this event, or "" to continue."""
         size = 0
         if isinstance(event, ToolInputDelta):
             size = self._sizes[event.id] = self._sizes.get(event.id, 0) + _bytes_of(event.text)
@@ -116,7 +116,7 @@ class _Calls:
         return TOO_LONG_INPUT if size > LONGEST_INPUT_BYTES else ""
 
     def incomplete(self) -> tuple[ToolInputStart, ...]:
-        """Return the calls that have begun and are not complete."""
+        """Return the calls that have started but are not complete."""
         return tuple(call for name, call in self._begun.items() if name not in self._complete)
 
 
@@ -126,7 +126,7 @@ def _bytes_of(text: str) -> int:
 
 @asynccontextmanager
 async def _progress_within(limit_s: float) -> AsyncIterator[Callable[[], None]]:
-    """Yield a function that reports progress; the block fails after `limit_s` without any."""
+    """Yield a function that reports progress; without progress for `limit_s` the block fails."""
     loop = asyncio.get_running_loop()
     seen = loop.time()
 

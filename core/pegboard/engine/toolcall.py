@@ -1,4 +1,4 @@
-"""One tool call: repair, validation, loop check, hooks, time limit, run, truncation."""
+"""One tool call: repair, validation, loop check, hooks, time limit, execution, truncation."""
 
 import asyncio
 import json
@@ -50,8 +50,8 @@ STOPPED = "The call was stopped before it ended."
 class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A call to make: the tool and its arguments.
 
-    One that is `ordered` is a user's: the tool's own permission is not asked, and the call may
-    repeat itself. `model` is the one that its subagents have in place of their own.
+    An `ordered` call is made by a user. The tool's own permission is then not asked, and the call
+    may repeat. `model` replaces the model of subagents that the call starts.
     """
 
     tool: Tool
@@ -61,11 +61,11 @@ class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Caller:
-    """Runs the calls of one step; it answers every call exactly once.
+    """The caller of one step's tools; it gives every call exactly one result.
 
-    It raises nothing but what ends the step: a required hook that has failed. `offered` are the
-    tools that can be called, as the model sees them. `made` are the ids of calls whose tool got to
-    work, `denied` says that a call was denied.
+    It raises only errors that end the step, such as the failure of a required hook. `offered` are
+    the tools that can be called, as the model sees them. `made` are the ids of calls that ran a
+    tool. `denied` is whether any call was denied.
     """
 
     def __init__(
@@ -85,17 +85,17 @@ class Caller:
         self.denied = False
 
     async def __call__(self, call: ToolCall, plan: CallPlan | None = None) -> None:
-        """Run a call, with a plan if no model wrote it; its result goes to the processor."""
+        """Run a call and pass its result to the processor; a `plan` replaces the model's input."""
         nested = partial(self._nested_call, call.id)
         await self._answer(call, plan or self._repaired(call), call_tool=nested)
 
     def refuse(self, call: ToolInputStart, reason: str) -> None:
-        """Fail a call that the model has begun, with the reason."""
+        """Fail a call that the model has started, with this reason."""
         self._processor.call(call.id, call.name)
         self._processor.tool_failed(call.id, reason)
 
     async def _nested_call(self, by: str, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """Make a nested call on behalf of `by`; a nested call cannot make further ones."""
+        """Make a call on behalf of the call `by`; a nested call cannot make further calls."""
         self.made.discard(by)  # it counts as made if one of its calls does
         call_id = self._run.engine.ids.new("tool")
         arguments = json.dumps(dict(args), ensure_ascii=False)
@@ -154,7 +154,7 @@ class Caller:
     async def _failed(
         self, call: ToolCall, text: str, *, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Fail the call, with a text of bounded size for the model."""
+        """Fail the call with an error text that is cut to the size limit."""
         from pegboard.engine.toolresult import clean_error  # as the context of calls
 
         outputs = self._run.engine.outputs(self._view.id)
@@ -162,7 +162,7 @@ class Caller:
         self._processor.tool_failed(call.id, cut, metadata)
 
     def _repaired(self, call: ToolCall) -> CallPlan:
-        """Repair a call, or return a refused call if that is impossible."""
+        """Return the plan of a call, repaired if necessary, or a plan that refuses the call."""
         tool = self._run.engine.tools.get(call.name if call.name in self._offered else "")
         if tool is not None:
             with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
@@ -172,7 +172,7 @@ class Caller:
         return self._read(call)
 
     def _read(self, call: ToolCall) -> CallPlan:
-        """Repair a call whose name or arguments do not fit the tool."""
+        """Return the plan of a call with a name or arguments that do not match a tool exactly."""
         from pegboard.arguments.written import fitted, read_arguments, tool_named  # few need it
 
         name = tool_named(call.name, self._offered)
@@ -198,7 +198,7 @@ class Caller:
         return CallPlan(tool=tool, input=args)
 
     def _absence(self, name: str) -> dict[str, Any]:
-        """Return why the tool is absent: the setting that enables it, or that it needs a user."""
+        """Return why a tool is absent: a setting disables it, or it needs a user."""
         engine = self._run.engine
         if (tool := engine.tools.get(name)) is not None:
             return {"needs_user": True} if tool.needs_user else {}
@@ -312,7 +312,7 @@ class Caller:
 
 
 def _by(plan: CallPlan) -> dict[str, Any]:
-    """Return the maker of a call, and the words of a call that a user makes unasked."""
+    """Return who made a call, and for a user's call also its string arguments."""
     words = [text for text in plan.input.values() if isinstance(text, str) and text]
     return {"by": "user", "patterns": words} if plan.ordered else {"by": "model"}
 
@@ -324,12 +324,12 @@ async def _values(tool: Tool, args: Mapping[str, Any]) -> Mapping[str, object]:
 
 
 def cut_hint(tools: Iterable[Tool]) -> str:
-    """Describe how a model can read the file of a truncated output with the tools that it has."""
+    """Return a hint how the model can read the file of a truncated output with its tools."""
     return " ".join((*filter(None, (tool.on_cut for tool in tools)), NOT_WHOLE))
 
 
 def _words(error: BaseException) -> str:
-    """Return the text of an error, also if `str` fails; of a task group, those of its errors."""
+    """Return the message of an error, even if `str` fails; join the errors of a task group."""
     if isinstance(error, BaseExceptionGroup):
         named = (f"{type(each).__name__}: {_words(each)}" for each in error.exceptions[:MOST_NAMED])
         return "; ".join(named)
@@ -346,7 +346,7 @@ def _reported_state(error: BaseException | None) -> tuple[str, ...]:
 
 
 def _nesting(value: object) -> int:
-    """Return the depth of nested objects and arrays."""
+    """Return the nesting depth of objects and arrays."""
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1

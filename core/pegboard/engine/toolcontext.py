@@ -1,4 +1,4 @@
-"""The context of a running tool call: `ToolContext`, made from the parts of the App."""
+"""The context of a running tool call, an implementation of `ToolContext`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -39,14 +39,14 @@ CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 
 
 class CallContext(CallFacts):
-    """The `ToolContext` of one call; with `offered` None the call cannot call other tools.
+    """The `ToolContext` of one call; without `call_tool` the call cannot call other tools.
 
-    `requirements` are what the call may do only once it is allowed. `exempt` is the permission of a
-    tool that the user has called, which is not asked for, None for a call of a model's; `model` is
-    that of its subagents, None for their own. `clock` times the call. It is stopped while any task
-    of the call asks a user. `writing` hears which files the call changes, None until it works, and
-    for one that changes none. `stored` is done once the call is stored. `kept` has metadata that
-    stay with it. `cancelled` is for a tool in a thread, which nothing else can stop.
+    `requirements` makes the call's permission requests. `exempt` is the permission that is not
+    asked for in a user's call, or None. `model` replaces the model of its subagents. `clock` times
+    the call and is stopped while the user is asked. `writing` receives the files that the call
+    changes; it is None before the work and for calls that change none. `stored` completes when the
+    call is stored. `kept` is metadata to store with the call. `cancelled` is for a tool in a
+    thread, which cannot be stopped otherwise.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a call
@@ -85,7 +85,7 @@ class CallContext(CallFacts):
 
     @contextmanager
     def cancellable(self) -> Iterator[None]:
-        """Run the tool's work; tell a thread that outlives the block that it is cancelled."""
+        """Run the tool's work in a block; after cancellation set `cancelled` for its threads."""
         try:
             yield
         except asyncio.CancelledError:
@@ -95,7 +95,7 @@ class CallContext(CallFacts):
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Wait for the user, whose own changes of files do not count as the call's."""
+        """Wait for the user in a block, without attributing the user's file changes to the call."""
         with self.writing.paused() if self.writing else nullcontext(), self.clock.timing():
             yield
 
@@ -114,14 +114,14 @@ class CallContext(CallFacts):
 
     @property
     def files(self) -> FileAccess:
-        """Read stamps and writer locks."""
+        """The access to files, with read stamps and writer locks."""
         return self._engine.files.view(
             self.session.id, turns=self._run.history.turns, announce=self._intend, kept=self.kept
         )
 
     @property
     def background(self) -> BackgroundAccess:
-        """Processes that go on after the call."""
+        """The access to processes that continue after the call."""
         self._say_level()
         return self._engine.background_of(self.session.id)
 
@@ -136,11 +136,11 @@ class CallContext(CallFacts):
         return tuple(self._changed)
 
     async def todos(self) -> tuple[Todo, ...]:
-        """Return the session's list."""
+        """Return the session's to-do list."""
         return await self._engine.storage.todos(self.session.id)
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
-        """Replace the session's list, durably, with its event."""
+        """Store the session's to-do list and publish its event."""
         # What cannot be stored and read again must fail this call, and not the turn.
         msgspec.json.decode(encode_checked(list(todos)), type=list[Todo])
         self._run.writer.change(PutTodos(self.session.id, tuple(todos)))
@@ -179,13 +179,13 @@ class CallContext(CallFacts):
     def progress(
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Show the progress of the tool."""
+        """Publish the progress of the tool."""
         head = None if title is None else clean_title(title)
         facts = None if metadata is None else clean_facts(metadata)
         self._threads.soon(lambda: self._processor.tool_progress(self.call_id, head, facts))
 
     def wait(self, work: Awaitable[_Value]) -> _Value:
-        """Wait, in a plain function, for a method of the context."""
+        """Wait for an awaitable of the context from a tool that runs in a thread."""
         return self._threads.wait(work)
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
@@ -199,7 +199,7 @@ class CallContext(CallFacts):
         on_output: Callable[[str], None] | None = None,
         reads: Sequence[Path] = (),
     ) -> ProcessResult:
-        """Run a process and return its end; its process group never outlives the call."""
+        """Run a process and return its result; its process group never outlives the call."""
         where, variables = cwd or self.directory, {**await self.process_env(), **(env or {})}
         outputs = self._engine.outputs(self.session.id)
         seen = (*reads, outputs)
@@ -217,12 +217,12 @@ class CallContext(CallFacts):
 
     @property
     def in_sandbox(self) -> Enclosed:
-        """The entry to the limits, and to the sandbox if the user wants one."""
+        """The entry to resource limits, and to the sandbox if the user wants one."""
         self._say_level()
         return self._engine.enclosed
 
     def _say_level(self) -> None:
-        """Note in the call's part how tightly its processes are enclosed."""
+        """Record in the call's metadata how tightly its processes are sandboxed."""
         enclosure = self._engine.enclosure
         if enclosure is not None:
             hosts = {"sandbox_hosts": len(enclosure.hosts)} if enclosure.hosts else {}
@@ -254,7 +254,7 @@ class CallContext(CallFacts):
             return await self._call_tool(name, args)
 
     async def queue_prompt(self, text: str, *, agent: str) -> None:
-        """Add a prompt to this session that `agent` answers once this step has ended."""
+        """Add a prompt to this session that `agent` answers after this step."""
         found = self._engine.agents.get(agent)
         if found is None or found.mode == "subagent":
             names = ", ".join(each.name for each in self.session.agents if each.mode != "subagent")
@@ -272,7 +272,7 @@ class CallContext(CallFacts):
         timeout_s: float = 3600.0,
         on_start: Callable[[str], None] | None = None,
     ) -> SubagentResult:
-        """Run a subagent in a new session, or in the one named, and return its answer."""
+        """Run a subagent in a new session, or in `session_id`, and return its answer."""
         found = self._engine.agents.get(agent)
         if found is None or (found.mode == "primary" and self._exempt is None):
             names = ", ".join(a.name for a in self.session.agents if a.mode != "primary")

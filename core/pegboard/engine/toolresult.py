@@ -1,4 +1,4 @@
-"""Results of tools within bounds: valid text, long output replaced by a preview and a file."""
+"""Tool results within limits: valid text, and a preview and a file in place of long output."""
 
 import asyncio
 import os
@@ -41,9 +41,10 @@ Unit = Literal["lines", "bytes"]
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """A truncated text: its start, its end, and how much is missing.
+    """A truncated text: its start, its end, and the amount that is missing.
 
-    `removed` counts lines or bytes, whichever limit was met; it is 0 for a whole text.
+    `removed` is a number of lines or bytes, depending on the limit that was exceeded. It is 0 for a
+    complete text.
     """
 
     head: str
@@ -53,23 +54,23 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def truncated(self) -> bool:
-        """Whether anything was removed."""
+        """Whether text was removed."""
         return self.removed > 0
 
     @property
     def text(self) -> str:
-        """The kept text, without a notice."""
+        """The remaining text, without a notice."""
         return "\n".join(piece for piece in (self.head, self.tail) if piece)
 
     def with_notice(self, notice: str) -> str:
-        """Return the kept text, with `notice` in the place of missing text."""
+        """Return the remaining text, with `notice` in the place of missing text."""
         if not self.truncated:
             return self.head
         return "\n\n".join(piece for piece in (self.head, notice, self.tail) if piece)
 
 
 class _TextEnd(msgspec.Struct, frozen=True):
-    """One end of a truncated text: the kept piece, its whole lines, and the limit that was met."""
+    """One end of a truncated text, its number of whole lines, and the limit that was exceeded."""
 
     text: str
     lines: int
@@ -83,11 +84,10 @@ def truncate(
     max_bytes: int = MAX_BYTES,
     direction: Direction = "head",
 ) -> Cut:
-    """Cut `text` to both limits; `both` halves them for start and end.
+    """Cut `text` to both limits; the direction "both" keeps half of each at start and end.
 
-    Lines end at LF only, and whole lines are kept: a line that does not fit ends the preview.
-    Only where a first (or last) line alone is too long, a piece of it is kept. Bytes are those
-    of UTF-8, with the line breaks between kept lines.
+    Only whole lines, ending in LF, are kept. If the first or last line alone is too long, a part of
+    it is kept. Bytes are counted in UTF-8, including line breaks.
     """
     lines = text.count("\n") + (not text.endswith("\n"))
     size = _size(text)
@@ -151,10 +151,10 @@ def _last(text: str, max_lines: int, max_bytes: int) -> _TextEnd:
 
 
 async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") -> ToolResult:
-    """Bound the output of a result: a long one keeps its start and end.
+    """Limit the output of a result: a long output is reduced to its start and end.
 
-    A tool that cuts its own output, to 200 KiB at most, sets `truncated` in its metadata and is
-    left alone. `shorten` documents the handling of the rest.
+    If a tool cuts its own output to at most 200 KiB and sets `truncated` in its metadata, the
+    output is not changed. `shorten` documents the new metadata.
     """
     if "truncated" in result.metadata and _size(result.output) <= LONGEST_OWN_CUT_BYTES:
         return result
@@ -165,10 +165,10 @@ async def limit_output(result: ToolResult, *, output_dir: Path, hint: str = "") 
 async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str = "") -> ToolResult:
     """Return the result with `cut` as its output, and the full text in a file of `output_dir`.
 
-    The notice tells how much is missing, and names the file; `hint` says how to continue from
-    there. The metadata have `truncated`, and `outputPath` if it was cut; a tool that has stored the
-    whole under `outputPath` already gets no second file. Without room for the file, as on a full
-    disk, the rest is lost, and the notice says so.
+    A notice in the output gives the missing amount and the file; `hint` tells the model how to read
+    it. The metadata have `truncated`, and `outputPath` if the output was cut. If the tool has
+    already stored the full text under `outputPath`, no second file is written. If the file cannot
+    be written, for example on a full disk, the notice says that the text is lost.
     """
     if not cut.truncated:
         return replace(result, metadata={**result.metadata, "truncated": False})
@@ -189,17 +189,17 @@ async def shorten(result: ToolResult, cut: Cut, *, output_dir: Path, hint: str =
 
 
 async def sweep(folder: Path) -> None:
-    """Remove old outputs, at once and then every hour, until cancelled."""
+    """Remove old outputs at once and then every hour, until cancelled."""
     while True:
         await asyncio.to_thread(remove_old_outputs, folder, before=time.time() - KEPT_S)
         await asyncio.sleep(SWEEP_EVERY_S)
 
 
 def remove_old_outputs(folder: Path, *, before: float, most_bytes: int = KEPT_BYTES) -> None:
-    """Remove the outputs that were written before that instant (in seconds).
+    """Remove the outputs that were written before that time, in seconds since the epoch.
 
-    They are in `folder`, and in those of sessions in it, which go when they are empty and old. Of
-    those that are left the newest stay, as many as have `most_bytes` together.
+    Outputs are in `folder` and in its subfolders for sessions. Empty old subfolders are removed
+    too. Of the remaining outputs, the oldest are removed until they fit in `most_bytes`.
     """
     kept = 0
     for path, facts in sorted(_outputs(folder), key=lambda each: -each[1].st_mtime):
@@ -214,12 +214,12 @@ def remove_old_outputs(folder: Path, *, before: float, most_bytes: int = KEPT_BY
 
 
 def is_output(path: Path, folder: Path) -> bool:
-    """Return whether the path is that of an output in the folder of all outputs."""
+    """Return whether the path is an output in `folder`, the folder of all outputs."""
     return folder in (path.parent, path.parent.parent) and path.name.startswith(_BEGINNINGS)
 
 
 def _outputs(folder: Path) -> list[tuple[Path, os.stat_result]]:
-    """Return the regular files that tools and processes have left, in the folder and below."""
+    """Return the output files of tools and processes in the folder and its session folders."""
     found = []
     for each in (folder, *_folders(folder)):
         with suppress(OSError), os.scandir(each) as entries:
@@ -267,9 +267,9 @@ LEFT_OUT = "leftOut"
 
 
 async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> ToolResult:
-    """Return the result with only what can be stored and sent; a note names what was left out.
+    """Return the result without content that cannot be stored or sent; a note names it.
 
-    :raises ToolError: when its fields do not have the types of the contract.
+    :raises ToolError: when a field of the result has the wrong type.
     """
     output, title, metadata, files = (
         _checked(result.output, str, "output"),
@@ -290,13 +290,13 @@ async def clean_result(result: ToolResult, *, output_dir: Path, hint: str) -> To
 
 
 async def clean_error(text: str, *, output_dir: Path, hint: str) -> str:
-    """Return why a call failed, in a text that a model can read."""
+    """Return the error of a call as valid text within the size limit."""
     result = ToolResult(output=clean_text(text))
     return (await limit_output(result, output_dir=output_dir, hint=hint)).output
 
 
 def clean_text(text: str) -> str:
-    """Remove halves of letters (surrogates), which no encoding can write."""
+    """Replace lone surrogates, which no encoding can write."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -310,7 +310,7 @@ def clean_title(title: str) -> str:
 
 
 def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the metadata that are JSON and fit the size; `leftOut` names the others."""
+    """Return the metadata that are JSON and within the limit; `leftOut` names the others."""
     room = FACTS_BYTES
     if 0 <= _json_size(facts) <= room:
         return dict(facts)
@@ -328,7 +328,7 @@ def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _json_size(value: object) -> int:
-    """Return the size as JSON in bytes, -1 for no JSON or for too deep nesting."""
+    """Return the size as JSON in bytes, or -1 for invalid JSON or too deep nesting."""
     nested = value
     for _ in range(_ROOM_AROUND):
         nested = [nested]

@@ -1,4 +1,4 @@
-"""The writer of a run: changes go to the database first, then to subscribers."""
+"""The writer of a run, which passes changes to the database and then to subscribers."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +23,7 @@ STORE_SHARE = 0.1
 
 
 class _AddedText(msgspec.Struct):
-    """Text that was added to a part, and the length of the stored text, in characters."""
+    """Added text of a part (`letters` long), and the length of the part's stored text."""
 
     part: Part
     pieces: list[str] = msgspec.field(default_factory=list)
@@ -41,7 +41,7 @@ class _AddedText(msgspec.Struct):
         )
 
     def change(self) -> AddText:
-        """Return the change that stores the text."""
+        """Return the change that stores the added text, and clear the text."""
         text = "".join(self.pieces)
         self.pieces.clear()
         self.stored += self.letters
@@ -53,16 +53,17 @@ _Item = Change | Properties | _AddedText | asyncio.Future[None]
 
 
 class Writer:
-    """Commits changes in order; the database publishes their events with the commit.
+    """The writer of changes in order; the database publishes their events with the commit.
 
-    The changes of one frame go into one commit, unless a caller waits at a barrier: a step with
-    one tool call costs two commits when the model is quick. An event that is not stored (a delta,
-    a status) is published after all earlier changes. Added text is stored by itself, at most
-    every `STORE_S` and when it is `STORE_SHARE` of the stored text; the whole part is stored at
-    its end. `dirty` gives the parts with other changes; it is called every `STORE_S`.
+    All changes of one frame go into one commit, unless a caller waits at a barrier. Events that are
+    not stored, such as deltas, are published after all earlier changes.
 
-    Changes that the database could not write wait for the next commit, which tries them again. A
-    change that cannot be stored at all is left out, and the next barrier raises the reason.
+    Added text is stored at most every `STORE_S`, when it is `STORE_SHARE` of the stored text; the
+    end of a part stores the whole part. `dirty` returns the parts with other changes and is called
+    every `STORE_S`.
+
+    Changes that the database could not write are retried with the next commit. A change that cannot
+    be stored at all is dropped, and the next barrier raises the reason.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class Writer:
         self._wake.set()
 
     def put(self, part: Part) -> None:
-        """Store a part, after its unpublished deltas were published."""
+        """Store a part, after publishing its pending deltas."""
         # A client of deltas alone misses none, and gets none after the part that contains it.
         self._deltas.pop(part.id, None)
         self._growing.pop(part.id, None)
@@ -139,26 +140,26 @@ class Writer:
         growing.letters += len(text)
 
     def touch(self) -> None:
-        """Call `dirty` when parts are stored next."""
+        """Call `dirty` at the next time when parts are stored."""
         if not self._touched:
             self._touched = True
             asyncio.get_running_loop().call_at(self._stored_at + STORE_S, self._wake.set)
 
     @property
     def owes(self) -> bool:
-        """Whether a message still waits to be handed to the database."""
+        """Whether a message still waits to be passed to the database."""
         return any(isinstance(item, PutMessage) for item in self._items)
 
     async def barrier(self) -> None:
-        """Return when all earlier changes are durable and published.
+        """Wait until all earlier changes are durable and published.
 
         :raises StorageError: when they could not be written; the next barrier tries again.
-        :raises InvalidInputError: when one of them cannot be stored; the others are.
+        :raises InvalidInputError: when a change cannot be stored; the others are stored.
         """
         await self.passed(self.mark())
 
     async def passed(self, mark: asyncio.Future[None]) -> None:
-        """Return when all changes before a mark are durable and published; raises as `barrier`."""
+        """Wait until all changes before a mark are durable and published; raise like `barrier`."""
         assert self._task is not None
         if self._task.done() and not mark.done():
             await self._task
@@ -167,7 +168,7 @@ class Writer:
     async def store(self) -> bool:
         """Wait until all changes so far are stored; return whether they are.
 
-        The wait ends with the turn at the latest, whose end stores the rest.
+        The wait also ends with the turn, which stores the remaining changes.
         """
         self._store_text(share=0)
         assert self._task is not None
@@ -176,7 +177,7 @@ class Writer:
         return done.done() and not done.cancelled() and done.exception() is None
 
     def mark(self) -> asyncio.Future[None]:
-        """Commit all earlier changes now; the future is done once they are stored."""
+        """Commit all earlier changes now; return a future that completes when they are stored."""
         done = asyncio.get_running_loop().create_future()
         self._items.append(done)
         self._urgent.set()
@@ -255,7 +256,7 @@ class Writer:
                 barrier.set_result(None)
 
     async def _commit_singly(self, items: Sequence[_Item]) -> None:
-        """Commit each change for itself, without those that cannot be stored."""
+        """Commit each change separately, and skip changes that cannot be stored."""
         for change in _changes(items):
             with suppress(InvalidInputError):
                 await self._storage.commit(change, fence=self._fence)

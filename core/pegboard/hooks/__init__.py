@@ -1,1 +1,1 @@
-"""The calls of hooks: answers combined, within time limits, with failures noted."""
+"""The hook calls: plugins' answers combined, time limits enforced, and failures reported."""

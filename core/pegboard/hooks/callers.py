@@ -1,10 +1,9 @@
 """The callers of hooks, one per kind of hook, typed by each hook's own specification.
 
 `await hooks.fold(modelhooks.text_complete, session=..., part=..., text=...)` asks every plugin.
-
-pluggy keeps the register but is synchronous, so the callers here walk the implementations and
-await them one at a time. Each call is isolated: it has a time limit, its failure is reported
-with the plugin's name, and what it is handed it cannot change.
+pluggy registers the implementations but is synchronous, so the callers here await the
+implementations one after another. Each call is isolated: it has a time limit, its arguments are
+read-only, and a failure is reported with the plugin's name.
 """
 
 import asyncio
@@ -44,13 +43,13 @@ class Closable(Protocol):
 
 
 class Hooks:
-    """The callers of one App's hooks: they ask the plugins in order and join the answers.
+    """The callers of one App's hooks: they ask the plugins in order and combine the answers.
 
-    `implementations` are given oldest plugin first. `on_failure` gets every plugin that raises,
-    hangs or answers with the wrong type. It must not raise, nor must `fold_listeners`, which get
-    each plugin's result of a fold. `steps`: by session, what each plugin changed in the turn's
-    request, until the engine takes it. `owners`: by tool id, the plugin of the tool. `switches`: by
-    tool id, the setting that turns it on.
+    `implementations` are ordered with the oldest plugin first. `on_failure` receives the failure of
+    every plugin that raises, hangs or answers with the wrong type; it must not raise.
+    `fold_listeners` receive each plugin's result of a fold; they must not raise either.
+    `steps` are each plugin's changes to a turn's request, by session, until the engine takes them.
+    `owners` are the plugins of the tools, `switches` the settings that enable them, by tool id.
     """
 
     def __init__(
@@ -70,7 +69,7 @@ class Hooks:
         self._bringers: dict[int, tuple[object, str]] = {}
 
     def replace(self, implementations: Mapping[str, Sequence[Implementation]]) -> None:
-        """Call these implementations from now on; running calls go on."""
+        """Use these implementations for all future calls; running calls are not affected."""
         self._implementations = implementations
         self._asked: dict[str, tuple[Implementation, ...]] = {}
         self._wrappers: dict[str, tuple[Implementation, ...]] = {}
@@ -84,7 +83,7 @@ class Hooks:
             )
 
     def only(self, keys: Collection[str]) -> "Hooks":
-        """Return callers for the plugins with these keys alone; the others were asked already."""
+        """Return callers that ask only the plugins with these keys."""
         some = copy(self)
         some.replace(
             {
@@ -120,7 +119,7 @@ class Hooks:
         )
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
-        """Pass the subject through all plugins and return the newest plugin's version.
+        """Pass the subject through all plugins and return its final value.
 
         :raises Exception: an error that the hook's specification lets plugins raise.
         :raises RequiredHookError: when a required implementation fails.
@@ -151,7 +150,7 @@ class Hooks:
     async def first(
         self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs
     ) -> _T | None:
-        """Return the answer of the newest plugin that has one."""
+        """Ask the newest plugin first and return the first answer, or None if no plugin answers."""
         found: _T | None = await self._surrounded(spec, self._first, named)
         return found
 
@@ -182,9 +181,10 @@ class Hooks:
         inner: Callable[[_Arguments], Awaitable[object]],
         arguments: _Arguments,
     ) -> object:
-        """Call one wrapper; a wrapper that fails, or has no answer, changes nothing.
+        """Call one wrapper around `inner` and return the answer.
 
-        A wrapper cannot undo the refusal of a call.
+        A wrapper that fails, or answers None, changes nothing. A wrapper cannot undo the refusal of
+        a call.
         """
         mark = mark_of(spec)
         passing: tuple[type[Exception], ...] = (RequiredHookError, *mark.raises)
@@ -213,9 +213,9 @@ class Hooks:
     async def opinions(
         self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
     ) -> tuple[Answer[Verdict], ...]:
-        """Return the opinion of each plugin that has one, oldest first.
+        """Return the verdict of each plugin that gives one, oldest plugin first.
 
-        A plugin that fails, or cannot be asked, denies.
+        A plugin that fails, or cannot be asked, counts as a denial.
         """
         check, found = check_of(spec), []
         for each in self._asked.get(spec.__name__, ()):
@@ -231,12 +231,12 @@ class Hooks:
     async def strictest(
         self, spec: Callable[_P, Verdict | None], /, *_: _P.args, **named: _P.kwargs
     ) -> Verdict | None:
-        """Return the strictest opinion, None when no plugin has one."""
+        """Return the strictest verdict of all plugins, or None if no plugin gives one."""
         return strictest_verdict(each.value for each in await self.opinions(spec, *_, **named))
 
     @asynccontextmanager
     async def around(self, activity: Activity) -> AsyncIterator[Activity]:
-        """Run a block inside the plugins' contexts; its failure becomes the activity's error."""
+        """Run a block inside the context managers that plugins return from `around_call`."""
         with ExitStack() as stack:
             for each in await self.collect(toolhooks.around_call, activity=activity):
                 stack.enter_context(inside(each.value, partial(self._not_around, each.plugin)))
@@ -264,34 +264,34 @@ class Hooks:
     async def notify_last(
         self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs
     ) -> None:
-        """Deliver all queued notifications and then this one, within the plugins' limits."""
+        """Deliver all queued notifications and then this one, within the plugins' time limits."""
         async with asyncio.TaskGroup() as group:
             for listener in self._listeners.values():
                 group.create_task(listener.drain())
         await self.answers(spec, *_, **named)
 
     def quarantined(self, key: str) -> tuple[str, ...]:
-        """Return the plugin's hooks that failed three times in a row; `key` is the plugin's."""
+        """Return the hooks of the plugin with this key that are skipped after repeated failures."""
         timings = (each for each in self.timings() if each.plugin == key)
         return tuple(each.hook for each in timings if each.quarantined)
 
     def failed(self, spec: _Spec) -> tuple[str, ...]:
-        """Return the keys of the plugins whose implementation failed, or could not be called."""
+        """Return the keys of the plugins whose implementation failed or could not be called."""
         found = self._asked.get(spec.__name__, ())
         failed = {(each.plugin, each.hook) for each in self.timings() if each.failures}
         return tuple(each.key for each in found if each.refusal or (each.key, each.hook) in failed)
 
     def order(self, hook: str) -> tuple[str, ...]:
-        """Return the plugins that implement the hook, in the order in which they are asked."""
+        """Return the names of the plugins that implement the hook, in the order they are asked."""
         found = (*self._wrappers.get(hook, ()), *self._asked.get(hook, ()))
         return tuple(each.plugin for each in found)
 
     def timings(self) -> tuple[Timing, ...]:
-        """Return the time that each implementation has taken so far; `plugin` is a plugin's key."""
+        """Return the time that each implementation has taken so far."""
         return tuple(self._isolation.timings.values())
 
     def know(self, answers: Sequence[Answer[_T]]) -> None:
-        """Attribute later failures of these answers to the plugins that gave them."""
+        """Remember which plugin gave each answer, so that `blaming` can name the plugin."""
         self._bringers.update((id(each.value), (each.value, each.plugin)) for each in answers)
 
     def blaming(
@@ -299,17 +299,18 @@ class Hooks:
     ) -> AbstractContextManager[None]:
         """Run code of a plugin's object in a block and report its errors as the plugin's.
 
-        `what` names the object, as "the provider house"; errors of the types `passing` are left.
+        `what` names the object in the report, such as "the provider house". Errors of the types
+        `passing` are raised unchanged.
         """
         _, plugin = self._bringers.get(id(brought), (None, type(brought).__name__))
         return blaming(plugin, what, passing=passing)
 
     def tell(self, plugin: str, hook: str, message: str) -> None:
-        """Report a message about a plugin where its failures are reported."""
+        """Report a message about a plugin to `on_failure`."""
         self._isolation.tell(plugin, hook, message)
 
     async def close(self, brought: Closable, what: str) -> None:
-        """Close what a plugin has opened; a failure is reported and stops no other plugin."""
+        """Close an object that a plugin made; report a failure instead of raising it."""
         try:
             with self.blaming(brought, what):
                 await brought.aclose()
@@ -317,18 +318,18 @@ class Hooks:
             self.tell(error.plugin, "aclose", str(error))
 
     def calling(self, tool: str) -> AbstractContextManager[None]:
-        """Attribute the current task's work to the tool with this id, for the length of a block."""
+        """Attribute the current task's work in a block to the tool with this id."""
         name = self.owners[tool].name if tool in self.owners else tool
         return self._isolation.stalls.running(Holder(name, f"tool {tool}"))
 
     def loading(self, plugin: str, what: str = "import") -> AbstractContextManager[None]:
-        """Attribute the current task's work to a plugin that is being loaded, in a block."""
+        """Attribute the current task's work in a block to a plugin that is being loaded."""
         return self._isolation.loading(Holder(plugin, what))
 
     async def aclose(self) -> None:
         """End the work that plugins still do; called after `shutdown`.
 
-        A thread that hangs is left behind, as a daemon.
+        A thread that hangs keeps running as a daemon.
         """
         for listener in self._listeners.values():
             await listener.aclose()
@@ -344,7 +345,7 @@ def _signed(each: Implementation, verdict: Verdict | None, session: object) -> V
     """Set the source of a plugin's verdict to the plugin.
 
     The reason also begins with the plugin's name, unless the plugin comes with Pegboard. A verdict
-    that follows a rule of the session stays as it is.
+    that follows a rule of the session stays unchanged.
     """
     if verdict is None or _is_by_rule(verdict, session):
         return verdict

@@ -1,10 +1,10 @@
-"""The valid answers of hooks; every other answer counts as a failure of the plugin.
+"""The checks of hooks' answers; an invalid answer counts as a failure of the plugin.
 
-The annotation of the hook's specification says it. Structs are not checked by Python when they
-are made, so their fields are looked at too, by a round trip through their JSON form; of any
-other class, and of a protocol, it is asked that the object is one. A check gives the answer
-back, a list made a tuple where a tuple is asked for, or raises `TypeError` or `ValueError` whose
-text says what was expected.
+The return annotation of the hook's specification defines the valid type. msgspec does not check
+a struct's fields when Python code makes the struct, so a check decodes its JSON form. For other
+classes and protocols, a check only tests that the object is an instance. A check returns the
+answer, with a list made a tuple where the hook wants a tuple. Otherwise it raises `TypeError` or
+`ValueError`, whose message names the expected type.
 """
 
 import inspect
@@ -36,7 +36,7 @@ _T = TypeVar("_T")
 
 @cache
 def check_of(spec: Callable[..., object]) -> Check:
-    """Return the check of a hook's answers: by the annotated type, then by the hook's own check."""
+    """Return the check of a hook's answers: first the annotated type, then the hook's own check."""
     answer, own = get_type_hints(spec)["return"], mark_of(spec).check
     wanted = [kind for kind in get_args(answer) if kind is not NoneType]
     typed = _check_for(wanted[0] if len(wanted) == 1 else answer)
@@ -61,7 +61,7 @@ def _check_for(annotation: type) -> Check:
 
 
 def _sequence_of(check: Check, kind: object) -> Check:
-    """Return a check of each item by its type, except of items that were in `before`."""
+    """Return a check of a sequence that tests each item, except items that `before` contains."""
 
     def checked(answer: object, before: object) -> object:
         known = set(map(id, before)) if isinstance(before, tuple) else set()
@@ -98,9 +98,9 @@ def _called(answer: object, _: object) -> object:
 
 
 def _sound(answer: object, before: object, kind: type) -> object:
-    """Check a value and all its fields, except the fields that are the same objects as before.
+    """Check a value and all its fields, except fields that are the same objects as in `before`.
 
-    A fold's plugin changes little of a value, and a request has a long history.
+    Skipping them saves time: a plugin changes few fields, and a request has a long history.
     """
     if not isinstance(answer, kind):
         such = f", such as {example}" if (example := _example(kind)) else ""
@@ -120,14 +120,14 @@ def _sound(answer: object, before: object, kind: type) -> object:
 
 
 def _is_copy(value: object, before: object) -> bool:
-    """Return whether a dict has the same objects as before, as a copy for a plugin has."""
+    """Return whether both are dicts with the same keys, in the same order, and the same objects."""
     if type(value) is not dict or type(before) is not dict or [*value] != [*before]:
         return False
     return all(map(is_, value.values(), before.values()))
 
 
 def _news(value: object, before: object, kind: object) -> object:
-    """Return the value without the items of a tuple that are the same objects as before."""
+    """Return the value without the tuple items that are the same objects as in `before`."""
     if isinstance(value, tuple) and isinstance(before, tuple) and get_args(kind)[-1:] == (...,):
         known = set(map(id, before))
         return tuple(compress(value, [each not in known for each in map(id, value)]))
@@ -140,7 +140,7 @@ def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, Any], ...]:
 
 
 def _fits_json(value: object, kind: Any) -> None:  # noqa: ANN401 - an annotation
-    """Reject a value whose JSON form is too large or not of this type."""
+    """Reject a value whose JSON form is too large or does not match the type."""
     encoded = msgspec.json.encode(value)
     limit = 2 * LIMIT_BYTES if isinstance(value, FileInput) else LIMIT_BYTES
     if len(encoded) > limit:
@@ -151,7 +151,7 @@ def _fits_json(value: object, kind: Any) -> None:  # noqa: ANN401 - an annotatio
 
 @cache
 def _decoder(kind: Any) -> msgspec.json.Decoder[Any] | None:  # noqa: ANN401 - an annotation
-    """Return the decoder of a type, `None` for a type without a JSON form of its own."""
+    """Return the JSON decoder of a type, or None if the type has no JSON form."""
     try:
         return msgspec.json.Decoder(kind)
     except TypeError:
@@ -159,7 +159,7 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any] | None:  # noqa: ANN401 - a
 
 
 def _instance(answer: object, kind: type) -> object:
-    """Return the object if it is an instance of the class, or has the members of the protocol."""
+    """Return the object if it is an instance of the class or has the members of the protocol."""
     if "__call__" in vars(kind) and Protocol in kind.__bases__:
         return _called(answer, None)
     if inspect.isroutine(answer):
@@ -199,14 +199,14 @@ def _has(answer: object, protocol: type, name: str) -> bool:
 
 
 def _named(kind: object, word: str = "of") -> str:
-    """Return the name of a type after a word, "" where any type would do."""
+    """Return `word` and the name of a type, such as " of Tool"; "" if any type is valid."""
     if get_origin(kind) is Callable:
         return f" {word} a function"
     return f" {word} {kind.__name__}" if isinstance(kind, type) and kind is not object else ""
 
 
 def _example(kind: object) -> str:
-    """Return code that makes a small struct, with its required fields; "" for other types."""
+    """Return code that makes a small struct with its required fields; "" for other types."""
     if kind is Tool:
         return "a function with @tool"
     if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):

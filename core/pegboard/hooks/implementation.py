@@ -1,6 +1,6 @@
-"""One plugin's function for one hook: its place in the order, and the time of its calls.
+"""A plugin's implementation of a hook: its order among plugins, its timing and its queue.
 
-Each plugin has a queue of notifications of its own, so that a slow plugin delays no other one.
+Each plugin has its own queue of notifications, so that a slow plugin delays no other plugin.
 """
 
 import asyncio
@@ -30,11 +30,13 @@ Job = Callable[[], Awaitable[object]]
 class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """One plugin's function for one hook.
 
-    `key` tells plugins of one name apart. `arguments` are the names it wants; `position` is -1
-    for one that wants to be asked first, 1 for last, else 0. What is `required` is never skipped.
-    `before` and `after` name plugins that are asked later, or earlier; a `wrapper` is around all
-    the others. `given` are values that it gets in each call as they are. `refusal` says why the
-    function cannot be called at all, "" if it can: what needs its consent is refused.
+    `key` distinguishes plugins with the same name. `arguments` are the names of the arguments that
+    the function takes. `position` is -1 for a function that asks to be first, 1 for last, else 0.
+    The failure of a `required` function is an error. `before` names plugins that are asked later,
+    `after` plugins that are asked earlier. A `wrapper` is called around all other functions.
+    `given` are extra arguments with fixed values. `guards`: the operation that calls the hook is
+    refused while the function cannot be called. `refusal` is the reason why the function is never
+    called, "" if there is none.
     """
 
     key: str
@@ -56,27 +58,27 @@ class Implementation(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def awaits(self) -> bool:
-        """Whether the function is a coroutine's; others run in a thread."""
+        """Whether the function is a coroutine function; all other functions run in a thread."""
         return inspect.iscoroutinefunction(inspect.unwrap(self.function))
 
     @cached_property
     def in_place(self) -> bool:
-        """True if the caller's task runs the function, so that cancelling the task ends it."""
+        """Whether the caller's task runs the function, so that cancelling the task cancels it."""
         return self.awaits and self.origin == "builtin"
 
     @cached_property
     def holder(self) -> Holder:
-        """The name that is reported when a call blocks the event loop."""
+        """The plugin and hook that a report names when a call blocks the event loop."""
         return Holder(self.plugin, f"hook {self.hook}", self.origin == "builtin")
 
 
 def ordered(found: Sequence[Implementation]) -> tuple[Implementation, ...]:
-    """Order the implementations by their `before` and `after`, else as given."""
+    """Sort the implementations so that `before` and `after` hold; otherwise keep their order."""
     return _resolved(found)[0]
 
 
 def circle(found: Sequence[Implementation]) -> tuple[str, ...]:
-    """Return plugins whose order contradicts itself, in a circle; empty if an order exists."""
+    """Return the plugins whose `before` and `after` contradict each other; empty if none do."""
     return _resolved(found)[1]
 
 
@@ -108,7 +110,7 @@ def _is_bound(each: Implementation, left: Sequence[Implementation]) -> bool:
 def with_time(
     wrappers: Sequence[Implementation], inner: Sequence[Implementation]
 ) -> tuple[Implementation, ...]:
-    """Add the time limits of all implementations inside a wrapper to the wrapper's own."""
+    """Add to each wrapper's time limit the limits of all implementations inside the wrapper."""
     inside_s = sum(each.timeout_s for each in inner)
     found = []
     for each in reversed(wrappers):
@@ -118,9 +120,10 @@ def with_time(
 
 
 class Timing(msgspec.Struct):
-    """The time that one plugin's implementation of a hook takes; `plugin` is the plugin's key.
+    """The call counts and times of one plugin's implementation of a hook.
 
-    A `row` of failures is counted for each hook of a plugin: one that fails costs no other.
+    `plugin` is the plugin's key. `row` is the number of failures in a row. It is counted per hook,
+    so that a failing hook does not disable the plugin's other hooks.
     """
 
     plugin: str
@@ -133,11 +136,11 @@ class Timing(msgspec.Struct):
 
     @property
     def quarantined(self) -> bool:
-        """Whether this hook of the plugin is skipped, after several failures in a row."""
+        """Whether this hook of the plugin is skipped because it failed several times in a row."""
         return self.row >= FAILURES
 
     def note(self, elapsed_ms: float, *, failed: bool) -> bool:
-        """Count a call; return whether the plugin's hook is quarantined from now on."""
+        """Count a call; return whether this call puts the plugin's hook in quarantine."""
         self.calls += 1
         self.failures += failed
         self.total_ms += elapsed_ms
@@ -149,10 +152,10 @@ class Timing(msgspec.Struct):
 
 
 class Listener:
-    """The bounded queue of one plugin, and the task that empties it.
+    """The bounded notification queue of one plugin, and the task that empties the queue.
 
-    `limit_s` is how long the end waits for what is still queued. What is lost is told to `on_loss`,
-    which may be heard as an event, and so come back here.
+    `limit_s` is the longest time that `drain` waits for queued notifications. `on_loss` receives a
+    message when notifications are lost; it may cause an event that is queued here again.
     """
 
     def __init__(self, on_loss: Callable[[str], None], *, limit_s: float) -> None:
@@ -163,7 +166,7 @@ class Listener:
         self._behind = False
 
     def post(self, call: Job) -> None:
-        """Queue a call without blocking; report the first loss of a burst."""
+        """Queue a call without blocking; report only the first loss of a burst."""
         self._waiting.append(call)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -181,7 +184,7 @@ class Listener:
         self._task = None
 
     async def drain(self) -> None:
-        """Wait until the queue is empty, within the limit; what is left then is dropped."""
+        """Wait until the queue is empty or the time limit ends; drop the remaining calls."""
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=self._limit_s + MARGIN_S)
         if self._task is not None:
@@ -191,7 +194,7 @@ class Listener:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the task; drop the calls that wait."""
+        """Cancel the task and drop the queued calls."""
         self._waiting.clear()
         if (task := self._task) is not None:
             self._task = None

@@ -1,7 +1,7 @@
-"""One call of a plugin's function: within its time limit, on read-only values, watched.
+"""Isolated calls of plugin functions: with a time limit, read-only values and failure reports.
 
-A call that fails is reported with the plugin's name; after three in a row the hook is left alone.
-What other code of a plugin raises is told with its name, too.
+A failure is reported with the plugin's name. After three failures in a row the hook is no longer
+called. Errors of a plugin's other code are also reported with the plugin's name.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ TaskFactory = Callable[[asyncio.AbstractEventLoop, Work], asyncio.Task[Any]]
 
 
 class _HookOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a call: a value, an error of the plugin, or neither in time.
+    """The outcome of a call: a value, an error of the plugin, or neither if the call was late.
 
-    `held_s` is how long it held the event loop, in which nothing else could run.
+    `held_s` is the time in which the call blocked the event loop, in seconds.
     """
 
     value: object = None
@@ -51,7 +51,7 @@ class _HookOutcome(msgspec.Struct, frozen=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A checked answer (None for no answer), or the text of a failure."""
+    """A checked answer (None for no answer), or the message of a failure."""
 
     value: Any = None
     failure: str = ""
@@ -59,9 +59,9 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Isolation:
-    """Calls functions of plugins, each alone; `on_failure` hears of every failure.
+    """The caller of plugin functions, which isolates each call.
 
-    `on_failure` must not raise.
+    Every failure is passed to `on_failure`, which must not raise.
     """
 
     def __init__(self, on_failure: Callable[[PluginFailed], None]) -> None:
@@ -75,7 +75,7 @@ class Isolation:
         self._begun: dict[Holder, set[asyncio.Task[Any]]] = {}
 
     def absence(self, each: Implementation) -> str:
-        """Return why the implementation is skipped, "" if it is called."""
+        """Return why the implementation is skipped, or "" if it can be called."""
         timing = self.timings.get((each.key, each.hook))
         return each.refusal or (QUARANTINED if timing is not None and timing.quarantined else "")
 
@@ -88,10 +88,10 @@ class Isolation:
         *,
         passing: tuple[type[Exception], ...] = (),
     ) -> Reply:
-        """Call the implementation and return the checked answer, or the text of its failure.
+        """Call the implementation and return the checked answer, or the message of its failure.
 
-        The answer would replace `before`. Errors of the types `passing` are an answer too, and are
-        raised.
+        `before` is the value that the answer would replace. Errors of the types `passing` do not
+        count as failures and are raised.
         """
         if absence := self.absence(each):
             return Reply(failure=absence)
@@ -125,7 +125,7 @@ class Isolation:
         return known
 
     def _checked(self, answer: object, check: Check, before: object) -> tuple[object, str]:
-        """Return the answer and "", or the reason why it is invalid."""
+        """Return the answer and "", or None and the reason why the answer is invalid."""
         if inspect.iscoroutine(answer):
             answer.close()
             return None, "answered with a coroutine that it did not await"
@@ -135,7 +135,7 @@ class Isolation:
             return None, f"answered with what cannot be used: {line_of(error)}"
 
     async def _limited(self, each: Implementation, arguments: Mapping[str, object]) -> _HookOutcome:
-        """Call within the time limit; a late call is cancelled and not awaited."""
+        """Call the function within its time limit; cancel a late call without awaiting its end."""
         named = {name: self._views.given(arguments[name]) for name in each.arguments}
         named.update(each.given)
         if each.in_place:
@@ -162,9 +162,9 @@ class Isolation:
         return task.result()
 
     async def _in_place(self, each: Implementation, named: Mapping[str, object]) -> _HookOutcome:
-        """Return the outcome of Pegboard's own code, which runs in the caller's task.
+        """Call a built-in plugin's function in the caller's task and return the outcome.
 
-        A call that waits for nothing, as most do, needs no timer and no turn of the loop.
+        Most calls wait for nothing, so they need no timer and no new task.
         """
         steps = _Steps(_called(each.function, named), partial(self._begin, each.holder))
         with (clock := Clock()).timing(), self.stalls.running(each.holder):
@@ -184,7 +184,7 @@ class Isolation:
 
     @contextmanager
     def loading(self, holder: Holder) -> Iterator[None]:
-        """Run code of a plugin on the loop in a block, and attribute its tasks to the plugin."""
+        """Run a plugin's code in a block, and attribute the tasks that it starts to the plugin."""
         loop = asyncio.get_running_loop()
         factory = loop.get_task_factory()
         loop.set_task_factory(partial(self._begin, holder))
@@ -201,7 +201,7 @@ class Isolation:
         work: Work,
         context: Context | None = None,
     ) -> asyncio.Task[Any]:
-        """Start a task of a plugin, which must end before the App closes."""
+        """Start a task for a plugin; `aclose` cancels the task if it still runs."""
         task = asyncio.Task(work, loop=loop, context=context)
         begun = self._begun.setdefault(holder, set())
         begun.add(task)
@@ -215,7 +215,7 @@ class Isolation:
         return await self._threads.run(lambda: _attempt_sync(each.function, named))
 
     async def aclose(self) -> None:
-        """End the work that still runs; a thread that hangs is left behind, as a daemon."""
+        """Cancel the plugins' remaining tasks; a thread that hangs keeps running as a daemon."""
         running: set[asyncio.Task[Any]] = {*self._running}
         for holder, tasks in self._begun.items():
             if left := tasks - running:
@@ -231,7 +231,7 @@ class Isolation:
         self.stalls.close()
 
     def report(self, each: Implementation, text: str, *, quarantined: bool = False) -> None:
-        """Report a failure of a plugin."""
+        """Report the failure of a call to `on_failure`, and its quarantine if it begins now."""
         if quarantined:
             text += f"; {FAILURES} times in a row: it is not called until the App is opened again"
             if each.guards:
@@ -244,7 +244,7 @@ class Isolation:
         )
 
     def _held(self, holder: Holder, text: str) -> None:
-        """Collect what the watch reports of a call until the call ends, for one line."""
+        """Report that a call blocks the loop: at once, or with the outcome while the call runs."""
         if holder in self._stalled:
             self._stalled[holder] = text
         else:
@@ -258,14 +258,15 @@ class Isolation:
             self.tell(holder.plugin, holder.what.removeprefix("hook "), message)
 
     def tell(self, plugin: str, hook: str, message: str) -> None:
-        """Report a failure that does not count as one of a call."""
+        """Report a failure that does not count towards quarantine."""
         self._on_failure(PluginFailed(plugin=plugin, hook=hook, message=message))
 
 
 class _Steps:
-    """An async function of a plugin that runs in steps, with the time each holds the event loop.
+    """An async function of a plugin, run step by step to measure how long it blocks the loop.
 
-    `outcome` is None until the function has ended; `begin` makes the tasks that it begins.
+    `outcome` is None until the function has ended. `begin` creates the tasks that the function
+    starts.
     """
 
     def __init__(self, work: Coroutine[object, object, object], begin: TaskFactory) -> None:
@@ -275,7 +276,7 @@ class _Steps:
         self._held_s = 0.0
 
     def go(self, step: Callable[[Any], object], given: object) -> object:
-        """Take one step; return what the function then waits for."""
+        """Run the function until it next waits; return the awaitable that it waits for."""
         loop, started = asyncio.get_running_loop(), perf_counter()
         factory = loop.get_task_factory()
         loop.set_task_factory(self._begin)
@@ -295,7 +296,7 @@ class _Steps:
 
     @types.coroutine
     def rest(self, awaited: object) -> Generator[object, object, _HookOutcome]:
-        """Take the remaining steps after one that waits for `awaited`."""
+        """Run the remaining steps after a step that waits for `awaited`."""
         while self.outcome is None:
             step: Callable[[Any], object] = self.work.send
             given: object = None
@@ -334,9 +335,9 @@ def _describe(error: BaseException, function: Callable[..., object]) -> str:
 
 @contextmanager
 def blaming(plugin: str, what: str, *, passing: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Run the plugin's code in a block; `what` names it, as "the provider house".
+    """Run a plugin's code in a block; `what` names the code in the error, as "the provider house".
 
-    Errors of Pegboard's own, and those of the types `passing`, are the code's answer.
+    Pegboard's own errors and errors of the types `passing` are raised unchanged.
 
     :raises PluginError: for all other errors of the block.
     """
@@ -369,7 +370,7 @@ def inside(
 
 
 def line_of(error: BaseException) -> str:
-    """Return the error's type and the first line of its text, if `str` does not fail."""
+    """Return the error's type and the first line of its message, or only the type."""
     try:
         text = str(error).strip()
     except Exception:  # noqa: BLE001 - an error of a plugin may fail to say what it is

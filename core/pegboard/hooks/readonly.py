@@ -1,8 +1,8 @@
 """Read-only views of the values that plugins receive, and plain values from their answers.
 
-Structs cannot be changed, but the dicts and lists in them can. A plugin gets them as
-`ReadOnlyDict` and `ReadOnlyList`, which any reader and encoder takes for a dict and a list; so
-no plugin can change what another, or the store, sees.
+Structs are immutable, but the dicts and lists in them are not. A plugin receives these as
+`ReadOnlyDict` and `ReadOnlyList`, subclasses of dict and list. Thus no plugin can change a value
+that another plugin or the store uses.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ def _refuse(*_arguments: object, **_named: object) -> NoReturn:
 
 
 class ReadOnlyDict(dict[Any, Any]):
-    """A dict that cannot be changed; `dict(it)` is a copy that can."""
+    """A dict that cannot be changed; `dict(view)` is a mutable copy."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __ior__ = _refuse
@@ -41,7 +41,7 @@ class ReadOnlyDict(dict[Any, Any]):
 
 
 class ReadOnlyList(list[Any]):
-    """A list that cannot be changed; `list(it)` is a copy that can."""
+    """A list that cannot be changed; `list(view)` is a mutable copy."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
@@ -56,10 +56,10 @@ _AS_THEY_ARE = _SCALARS | {ReadOnlyDict, ReadOnlyList}
 
 
 class ReadOnlyViews:
-    """Makes read-only views of values, and returns the values of views.
+    """The maker of read-only views, which also turns views back into plain values.
 
-    A turn, or what else is handed out often, has one view for as long as it lives, and is the very
-    same object if that comes back.
+    A value that plugins receive often, such as a turn, keeps the same view. If a plugin returns the
+    view, it is replaced by the original object.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class ReadOnlyViews:
         self._newest: dict[type, tuple[object, object]] = {}
 
     def given(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
-        """Return the view of an argument, which several plugins in a row are handed."""
+        """Return the view of an argument; plugins that receive the same value share the view."""
         kind: type = type(value)
         if (form := _form(kind)) is not msgspec.Struct:
             return value if form is object else self.view(value)
@@ -78,7 +78,7 @@ class ReadOnlyViews:
         return known[1]
 
     def view(self, value: Any) -> Any:  # noqa: ANN401 - as typed as what comes in
-        """Return the value with every dict and list in it read-only."""
+        """Return the value with every dict and list inside it read-only."""
         kind: type = type(value)
         if kind in _AS_THEY_ARE:
             return value
@@ -94,7 +94,7 @@ class ReadOnlyViews:
         return _mapped(value, self.view)
 
     def _series(self, values: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the views of a history or of tools, of which only the new ones are made."""
+        """Return the views of a tuple of turns or tools; make views only of new items."""
         last, views = self._last.get(kind := type(values[0]), ((), ()))
         if values is not last:
             same = [*map(is_, last, values), False].index(False)
@@ -104,7 +104,7 @@ class ReadOnlyViews:
         return views
 
     def plain(self, value: object) -> Any:  # noqa: ANN401 - as typed as what comes in
-        """Return the value with new dicts and lists, which no other code holds."""
+        """Return the value with every read-only dict and list inside it replaced by a plain one."""
         if type(value) in _SCALARS:
             return value
         if (known := self._values.get(id(value))) and (found := known()) is not None:
@@ -128,7 +128,7 @@ class ReadOnlyViews:
 
 @cache
 def _form(kind: type) -> type:
-    """Return how views treat the values of a type."""
+    """Return the base type by which views treat a type's values, `object` for scalars."""
     forms = (form for form in (Mapping, list, tuple, msgspec.Struct) if issubclass(kind, form))
     return next(forms, object)
 

@@ -1,7 +1,8 @@
-"""Plugin code that blocks the event loop: a thread notices it, and reports each case once.
+"""The detection of plugin code that blocks the event loop.
 
-While hooks or tools run the loop says four times a second that it turns; nothing is awake when
-none does, or when all of them wait for a user.
+While hooks or tools run, a timer on the loop records four times a second that the loop runs.
+A thread compares the time and reports each stall once. Timer and thread sleep when no hook or
+tool runs, and when all of them wait for a user.
 """
 
 import asyncio
@@ -36,9 +37,10 @@ _CORE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
 
 
 class Holder(msgspec.Struct, frozen=True):
-    """The plugin whose code runs, and its running part, such as "hook event" or "tool bash".
+    """The plugin whose code runs, and the part that runs, such as "hook event" or "tool bash".
 
-    `is_builtin`: users can neither mend it nor do without it, so that its stalls are only logged.
+    If `is_builtin` is set, stalls are only logged, because users can neither fix nor disable the
+    plugin.
     """
 
     plugin: str
@@ -50,10 +52,10 @@ _Call = tuple[Holder, Clock]
 
 
 class Stalls:
-    """The watch over the event loop of one App.
+    """The detector of stalls of one App's event loop.
 
-    `report` is called on the loop when it turns again, with the call that held it and a text that
-    says where. What no known call holds is logged: no plugin is blamed for it.
+    The loop calls `report` when it runs again, with the plugin that blocked it and a message with
+    the code location. A stall outside all known calls is only logged, since its plugin is unknown.
     """
 
     def __init__(self, report: Callable[[Holder, str], None]) -> None:
@@ -67,15 +69,15 @@ class Stalls:
         self._closed = threading.Event()
 
     def running(self, holder: Holder) -> AbstractContextManager[None]:
-        """Return a block in which the current task's work is attributed to the holder."""
+        """Return a context manager that attributes the current task's work to the holder."""
         task = asyncio.current_task()
         assert task is not None
         return _RunningCall(self, task, holder)
 
     def begin(self, task: asyncio.Task[object], holder: Holder) -> _Call | None:
-        """Attribute the task's next work to the holder; return the call before, or None.
+        """Attribute the task's next work to the holder; return the previous call, or None.
 
-        The holder waits for a user while the clock of the current work stands.
+        The holder counts as waiting for a user while the current work's clock is stopped.
         """
         before = self._running.get(task)
         self._running[task] = holder, Clock.current()
@@ -83,21 +85,21 @@ class Stalls:
         return before
 
     def end(self, task: asyncio.Task[object], before: _Call | None = None) -> None:
-        """Attribute the task's work from now on to the earlier call, or to none."""
+        """Attribute the task's work to the previous call again, or to no plugin."""
         if before is None:
             del self._running[task]
         else:
             self._running[task] = before
 
     def close(self) -> None:
-        """End the watch."""
+        """Stop the detection."""
         self._closed.set()
         self._awake.set()
         if self._timer is not None:
             self._timer.cancel()
 
     def _wake(self, work: asyncio.Future[Any]) -> None:
-        """Watch from now on: the work begins, or a user has answered."""
+        """Start the timer and the thread when work begins or a user has answered."""
         if self._timer is not None or self._closed.is_set():
             return
         loop = work.get_loop()
@@ -147,10 +149,10 @@ class Stalls:
                 log_stall("%s %s, and has not let go for %.0f s", who, text, held_s)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> tuple[Holder | None, str] | None:
-        """Return who holds the loop and where, None if it only waits for the processor.
+        """Return the holder that blocks the loop, and a message with the code location.
 
-        The holder is None if the block is not in a known call: it is in a library or a separate
-        task.
+        Return None if the loop is idle or only waits for the processor. The holder is None if the
+        blocking code is in no known call but in a library or a separate task.
         """
         frames = _innermost(sys._current_frames().get(self._loop_thread))  # noqa: SLF001 - the documented way
         running = dict(self._running)
@@ -166,7 +168,7 @@ class Stalls:
 
 
 class _RunningCall:
-    """A block whose code is a holder's; as a generator it would cost each hook eight calls more."""
+    """A context manager for one call; a generator would add eight function calls per hook."""
 
     def __init__(self, stalls: Stalls, task: asyncio.Task[object], holder: Holder) -> None:
         self._stalls, self._task, self._holder = stalls, task, holder
@@ -190,7 +192,7 @@ def log_stall(text: str, *facts: object) -> None:
 def _innermost(frame: FrameType | None) -> list[str]:
     """Return the innermost code as `file:line (function)`; empty while the loop is idle.
 
-    Callers of the plugin are left out because they are the same each time.
+    The plugin's callers are omitted because they are the same for each call.
     """
     if frame is None or frame.f_code.co_filename.endswith(_LOOP[1]):
         return []

@@ -1,1 +1,1 @@
-"""From the sources of plugins to the register: finding, loading, checking and reporting them."""
+"""The loading of plugins: finding, importing, checking and registering them."""

@@ -28,10 +28,11 @@ _ANY = {toolhooks.permission_ask.__name__: False, modelhooks.chat_messages_trans
 
 
 def hooks_of_source(each: Registrant, imports: Imports) -> tuple[Specs, bool]:
-    """Return the hooks in the source, `required` if it says so, and whether all of it was read.
+    """Return the hooks that a plugin's source names, and whether all of it could be read.
 
-    The source is not run, so a hook that a comment names counts, too: a plugin that is not
-    understood, or cannot be read, is taken for the guard that it may be.
+    Each hook is marked as required if the source marks it so. The source is not run, so a hook that
+    only a comment names counts too. If part of the source cannot be read, the plugin is assumed to
+    have the hooks of `_ANY`.
     """
     names: dict[str, bool] = {}
     known = True
@@ -45,13 +46,13 @@ def hooks_of_source(each: Registrant, imports: Imports) -> tuple[Specs, bool]:
 
 
 def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
-    """Return whether the plugin's module names the hook, or is unreadable; nothing runs."""
+    """Return whether the plugin's module names the hook or cannot be read; no code runs."""
     content, _ = next(_sources(each, Imports()))
     return content is None or spec.__name__.encode() in content
 
 
 def _named(content: bytes, *, is_source: bool) -> Iterator[tuple[str, bool]]:
-    """Yield the hooks that a file names, and whether they are required; a guess if compiled."""
+    """Yield each hook that a file names and whether it is required, a guess for compiled files."""
     hooks = core_specs().keys() - _NO_GUARDS
     if not is_source:
         required = b"required" in content
@@ -72,7 +73,7 @@ def _absent(*, required: bool) -> Callable[..., object]:
 
 
 def _sources(each: Registrant, imports: Imports) -> Iterator[tuple[bytes | None, bool]]:
-    """Yield each file's content, None if unreadable, and whether it is source code."""
+    """Yield the content of each file, None if unreadable, and whether the file is source code."""
     if each.file is not None:
         yield each.file.content, True
         if each.file.path.name == "__init__.py":
@@ -94,7 +95,7 @@ def _read(path: Path) -> tuple[bytes | None, bool]:
 
 
 def _origin(module: str) -> Path | None:
-    """Find the file of a dotted name without importing its parents."""
+    """Return the file of a module with a dotted name, without importing its parent packages."""
     top, *rest = module.split(".")
     try:
         spec = importlib.util.find_spec(top)

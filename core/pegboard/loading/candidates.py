@@ -1,4 +1,4 @@
-"""Plugins before they are imported: their sources, and who forbids them."""
+"""The plugins that an App finds before it imports any, and the reasons not to import some."""
 
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -34,11 +34,11 @@ _INSTALLED = ("site-packages", "dist-packages")
 
 
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
-    """The sources of an App's plugins, and the facts that decide which of them load.
+    """The sources of an App's plugins, and the facts that decide which plugins are loaded.
 
-    `extra` are objects that are plugins, too, the newest of all. Those that are not `fitting` are
-    left out. `locate` says where a dotted key of the configuration stands. `on_failure` hears of
-    what plugins do wrong.
+    `extra` are plugin objects that are newer than all other plugins. Plugins that are not `fitting`
+    are left out. `locate` returns where the user wrote a dotted key of the configuration.
+    `on_failure` receives the failures of plugins.
     """
 
     directory: Path
@@ -54,7 +54,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     on_failure: Callable[[PluginFailed], None]
 
     def candidates(self, imports: Imports) -> list[Registrant]:
-        """Return all plugins that can be loaded; files import one another through `imports`."""
+        """Return all plugins that can be loaded; `imports` lets plugin files import one another."""
         tables = self.config.plugins
         found = [
             *self._distributions(),
@@ -69,7 +69,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
     def project(
         self, decision: Decision, imports: Imports, others: Sequence[Registrant]
     ) -> list[Registrant]:
-        """Return the plugins of the project's files that the decision allows, without `others`."""
+        """Return the plugins in the project's files that the decision allows, except `others`."""
         builtin = {each.name for each in others if each.origin == "builtin"}
         found = _from_project(decision, imports, others)
         return [self._settled(each, builtin) for each in found]
@@ -92,14 +92,14 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
     def _users(self, imports: Imports) -> list[Registrant]:
-        """Return the plugins of the user's files, and of those that the configuration names."""
+        """Return the plugins in the user's files and those that the configuration names."""
         users = _with_neighbours(user_code(self.places.config), imports)
         for entry in self.config.plugin_paths:
             users += _from_path(self.directory / entry, self.decision, imports)
         return users
 
     def _settled(self, found: Registrant, builtin: Collection[str]) -> Registrant:
-        """Set the plugin's settings, and forbid it if the user has disabled it."""
+        """Set the name of the plugin's settings, and forbid the plugin if the user disabled it."""
         found.table = table_of(found, self.config.plugins, builtin)
         said = self.config.plugins.get(found.table)
         disabled = {name.strip() for name in self.env.get(DISABLING, "").split(",")}
@@ -111,7 +111,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def tables_of_none(self, found: Sequence[Registrant]) -> Iterator[PluginProblem]:
-        """Yield a problem for each table of settings without a plugin."""
+        """Yield a problem for each settings table that belongs to no plugin."""
         tables = {each.table for each in found}
         if (self.config.mcp or self.config.project_mcp) and "mcp" not in tables:
             text = "nothing starts these servers; `pip install pegboard-mcp` adds what does"
@@ -128,7 +128,7 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def table_of(found: Registrant, tables: Collection[str], builtin: Collection[str]) -> str:
-    """Return the name in `tables` of a plugin's settings; `builtin` are Pegboard's own plugins."""
+    """Return the name of the plugin's settings in `tables`; `builtin` are built-in plugin names."""
     if found.table:
         return found.table
     is_shadowed = found.origin != "builtin" and found.name in builtin
@@ -136,7 +136,7 @@ def table_of(found: Registrant, tables: Collection[str], builtin: Collection[str
 
 
 def _brought(root: Path, place: str) -> str:
-    """Return why a plugin that only lies in a folder of the project, as a notebook's, is not run.
+    """Return why an installed plugin that lies in a folder of the project is not run, or "".
 
     A plugin that claims to be built in is recognised by the folder that Pegboard runs from.
     """
@@ -149,9 +149,9 @@ def _brought(root: Path, place: str) -> str:
 def _from_project(
     decision: Decision, imports: Imports, others: Sequence[Registrant]
 ) -> Iterator[Registrant]:
-    """Yield the plugins of the project's files, according to the decision.
+    """Yield the plugins in the project's files, forbidden if the project is not trusted.
 
-    A file outside of the project that is among the `others` is the user's.
+    A file that is also in `others` belongs to the user and is skipped.
     """
     known = {each.location for each in others}
     way = "" if decision.reason.endswith(THIS_TIME) else f"; {_ALLOW}"
@@ -163,15 +163,16 @@ def _from_project(
 
 
 def _with_neighbours(files: Sequence[CodeFile], imports: Imports) -> list[Registrant]:
-    """Return the user's files as plugins that can import the files next to them."""
+    """Return the user's files as plugins that can import the files in the same folder."""
     imports.add(with_neighbours(files))
     return [_from_file(file, "user", imports) for file in files]
 
 
 def _from_path(path: Path, decision: Decision, imports: Imports) -> Iterator[Registrant]:
-    """Yield the plugins of an entry of `plugin_paths`; the decision covers the project's own.
+    """Yield the plugins of one entry of `plugin_paths`.
 
-    Files that the project names are not read again: one may be newer than the decision.
+    Project files are covered by the decision on trust and not read again, because a file may have
+    changed since the decision.
     """
     name = path.name
     if path in decision.named:
@@ -208,9 +209,9 @@ def _from_file(
 
 
 def embedded(plugin: object, tables: Collection[str]) -> Registrant:
-    """Return an object as a plugin, with the name and settings of its installed entry point.
+    """Return a plugin for an object, with the name and settings of its installed entry point.
 
-    Settings under the name of the object itself, if it is among `tables`, make that its name.
+    If `tables` has settings under the object's own name, the plugin has that name instead.
     """
     named = getattr(plugin, "__name__", None)
     name, entry = named if isinstance(named, str) else type(plugin).__name__, None

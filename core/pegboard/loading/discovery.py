@@ -1,6 +1,6 @@
-"""Discovery of plugins: installed distributions, and files whose bytes are run.
+"""The discovery of plugins in installed distributions, and their import.
 
-The metadata of a distribution names the versions of Pegboard that it is for.
+The metadata of a distribution names the versions of Pegboard that it needs.
 """
 
 import importlib
@@ -44,11 +44,10 @@ _AGAIN_S = 1.0
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntryPoint:
-    """A name that a distribution gives to one of its objects, as `module` or `module:attribute`.
+    """An entry point: the name that a distribution gives to a `module` or `module:attribute`.
 
-    `version` is the distribution's, "" where its metadata does not say; `folder` is the entry of
-    `sys.path` that it was found in, `metadata` the file with the distribution's headers, "" where
-    it has none.
+    `version` is the version of the distribution, "" if unknown. `folder` is the entry of `sys.path`
+    that contains the distribution. `metadata` is the path of its metadata file, "" if it has none.
     """
 
     name: str
@@ -76,12 +75,13 @@ ProblemKind = Literal[
 
 
 class PluginProblem(msgspec.Struct, frozen=True):
-    """A problem of a plugin that its user should know; `text` is one line.
+    """A problem of a plugin that the user should know; `text` is one line.
 
-    `replaced` is a notice: a later origin's tool stands for an earlier one's. `options` are wrong
-    settings of a plugin, or settings of none, and `order` is about what plugins say of one another.
-    `refusal` says what is refused because a plugin that guards it is not there.
-    All other kinds mean that something is missing. `detail` has the traceback where there is one.
+    `replaced` is a notice that a tool of a later origin replaces one of an earlier origin.
+    `options` are wrong settings of a plugin, or settings without a plugin. `order` is a
+    contradiction between the orders that plugins ask for. `refusal` names the operation that is
+    refused because the plugin that guards it is missing. All other kinds mean that something was
+    not loaded. `detail` is the traceback, "" without one.
     """
 
     kind: ProblemKind
@@ -91,15 +91,16 @@ class PluginProblem(msgspec.Struct, frozen=True):
 
     @property
     def named(self) -> str:
-        """The text, with the plugin's name in front unless it contains the name."""
+        """The text, preceded by the plugin's name unless the text contains the name."""
         return self.text if self.plugin in self.text else f"{self.plugin}: {self.text}"
 
 
 def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group, by name; `path` replaces `sys.path`.
+    """Return the entry points of a group, sorted by name; `path` replaces `sys.path`.
 
-    Of a distribution that occurs twice the first counts. Folders are read directly, in a few
-    milliseconds where `importlib.metadata` takes 45 to 80; it reads zip files and the like.
+    If a distribution occurs twice, the first one counts. Folders are read directly, in a few
+    milliseconds instead of the 45 to 80 ms of `importlib.metadata`. Zip files are read by
+    `importlib_metadata`.
     """
     seen: set[str] = set()
     found: list[EntryPoint] = []
@@ -116,10 +117,10 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
 
 
 def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | PluginProblem:
-    """Return the result of foreign code, or its error as a problem without a plugin's name.
+    """Return the result of foreign code, or a `PluginProblem` if it raises.
 
-    `where` is put before the reason, with the line of `file` in which it is. The code has
-    `IMPORT_LIMIT_S`, where the process can set a timer.
+    The problem's text begins with `where` and the line of `file` that raised. The code must end
+    within `IMPORT_LIMIT_S` if the process can set a timer.
     """
     try:
         with _limited():
@@ -133,14 +134,14 @@ def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | 
 
 
 class _ImportLimitError(BaseException):
-    """The end of an import that takes too long; a subclass of BaseException, to pass `except`."""
+    """The end of an import that takes too long; no `except Exception` catches it."""
 
 
 @contextmanager
 def _limited() -> Iterator[None]:
     """Raise in the block when it takes longer than `IMPORT_LIMIT_S`.
 
-    Only the main thread gets signals, and a timer of another owner is left alone.
+    There is no limit outside the main thread, or if other code uses the alarm signal.
     """
     is_main = threading.current_thread() is threading.main_thread()
     if not is_main or signal.getsignal(signal.SIGALRM) is not signal.SIG_DFL:
@@ -180,7 +181,7 @@ def _describe(error: BaseException, file: str) -> str:
 
 
 def _placed(where: str, file: str, error: BaseException) -> str:
-    """Add to a place the innermost line of the file; a syntax error also has its column."""
+    """Return `where` with the line of the file that raised; a syntax error also has a column."""
     line, column = 0, 0
     if isinstance(error, SyntaxError) and error.filename == file:
         line, column = error.lineno or 0, error.offset or 0
@@ -196,7 +197,7 @@ def _placed(where: str, file: str, error: BaseException) -> str:
 
 
 def marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
-    """Yield the functions of a plugin that carry `@hookimpl`, by attribute; no property is run."""
+    """Yield the name and function of each `@hookimpl` of a plugin, without running properties."""
     names = vars(plugin) if isinstance(plugin, ModuleType) else dir(plugin)
     for name in tuple(names):
         if is_marked(plugin, name):
@@ -204,7 +205,7 @@ def marked(plugin: object) -> Iterator[tuple[str, Callable[..., object]]]:
 
 
 def owned(plugin: object, fits: Callable[[object], bool]) -> Iterator[tuple[str, Any]]:
-    """Yield the objects that a module defines itself and that fit, each once, by attribute."""
+    """Yield name and value of each matching object that the module defines itself, each once."""
     if not isinstance(plugin, ModuleType):
         return
     seen: set[int] = set()
@@ -216,7 +217,7 @@ def owned(plugin: object, fits: Callable[[object], bool]) -> Iterator[tuple[str,
 
 
 def is_provider(value: object) -> bool:
-    """Return whether the object is a provider by its class; no property of it is run."""
+    """Return whether the object's class has a provider's methods; no property of it is run."""
     return all(callable(getattr(type(value), name, None)) for name in ("stream", "resolve"))
 
 
@@ -233,8 +234,8 @@ def is_marked(plugin: object, name: str) -> bool:
 def load_entry_point(entry: EntryPoint, host: str = "") -> object | PluginProblem:
     """Import the plugin of an entry point, or return the problem.
 
-    If `host`, Pegboard's version, is given, the requirement of the distribution is checked: its
-    installer may not have done so.
+    `host` is Pegboard's version. If it is given, the version that the distribution requires is
+    checked first, because the installer may not have checked it.
     """
     if host and entry.metadata and (clause := unmet(Path(entry.metadata), host)):
         who = f"{entry.distribution} {entry.version}"
@@ -253,7 +254,7 @@ def load_module(name: str) -> object | PluginProblem:
 
 
 def load_file(file: CodeFile, imports: Imports) -> object | PluginProblem:
-    """Run a file as a module, or return the problem, which names the file's own lines."""
+    """Run a file as a module and return the module, or a problem with the failing line."""
     where = str(file.path) if file.kind == "plugin" else ""
     if file.error:
         return PluginProblem("import", "", f"{file.path}: {file.error}")
@@ -261,7 +262,7 @@ def load_file(file: CodeFile, imports: Imports) -> object | PluginProblem:
 
 
 def _scanned(entry: str) -> tuple[tuple[str, str, str, str], ...]:
-    """Return the distributions of a path entry, read once until an installation changes it."""
+    """Return the distributions in an entry of `sys.path`, cached until the folder changes."""
     try:
         changed_ns = Path(entry).stat().st_mtime_ns
     except OSError:
@@ -276,7 +277,7 @@ def _read_once(entry: str, _changed_ns: int) -> tuple[tuple[str, str, str, str],
 
 
 def _distributions(entry: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield each distribution's name, version, text of entry points and header file."""
+    """Yield each distribution's name, version, `entry_points.txt` content and metadata path."""
     folder = Path(entry)
     if not folder.is_dir():
         if folder.exists():
@@ -291,7 +292,7 @@ def _distributions(entry: str) -> Iterator[tuple[str, str, str, str]]:
 
 
 def _described(folder: Path) -> tuple[str, str, str, str]:
-    """Read a distribution from its metadata folder; an `.egg-info` may have its version inside."""
+    """Return name, version, entry points and metadata path from a metadata folder."""
     name, _, version = folder.stem.partition("-")
     is_egg = folder.suffix == ".egg-info"
     metadata = folder / ("PKG-INFO" if is_egg else "METADATA")
@@ -314,7 +315,7 @@ def _read(path: Path) -> str:
 
 
 def _elsewhere(entry: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the distributions of a path entry that is not a folder."""
+    """Yield the distributions of an entry of `sys.path` that is not a folder."""
     from importlib_metadata import distributions  # 45 ms that only such an entry pays
 
     for found in distributions(path=[entry]):
@@ -327,7 +328,7 @@ def _normalised(name: str) -> str:
 
 
 def _parsed(text: str, group: str) -> Iterator[tuple[str, str]]:
-    """Yield the names and values of one section, without extras in brackets."""
+    """Yield the names and values of one section, without the extras in brackets."""
     if f"[{group}]" not in text:
         return
     inside = False
@@ -354,9 +355,9 @@ _COMPARED: Mapping[str, Callable[[_Release, _Release], bool]] = {
 
 
 def unmet(metadata: Path, version: str) -> str:
-    """Return the requirement on Pegboard that `version` does not meet, as `>=99`, or "".
+    """Return the requirement on Pegboard that `version` does not meet, such as `>=99`, or "".
 
-    It is in the headers of `METADATA` or `PKG-INFO`. Requirements of extras do not count, and
+    `metadata` is the file `METADATA` or `PKG-INFO`. Requirements of extras do not count, and
     letters after the numbers of a version are ignored.
     """
     for line in headers(metadata, "Requires-Dist"):

@@ -1,4 +1,4 @@
-"""Files of code that import one another, from their bytes alone."""
+"""The import of plugin files from their content, and of one file by another."""
 
 import builtins
 import os
@@ -13,11 +13,12 @@ _PACKAGE = "__init__.py"
 
 
 class Imports:
-    """The modules of one App's code files, each with a unique name.
+    """The modules of one App's plugin files, each with a unique name.
 
-    A file imports what is installed first, and then, as `helper` or `.helper`, what is beside it:
-    of files that are known here alone, as their bytes were read. No cached byte code is read or
-    written, and no folder is added to `sys.path`: a `json.py` among the tools hides nothing.
+    A file imports installed modules first. If there is none, it imports the file next to it, as
+    `helper` or `.helper`, but only known files and only their recorded content. No cached byte code
+    is read or written. No folder is added to `sys.path`, so a `json.py` next to a tool hides no
+    module.
     """
 
     def __init__(self) -> None:
@@ -25,12 +26,12 @@ class Imports:
         self._modules: dict[Path, ModuleType] = {}
 
     def add(self, files: Iterable[CodeFile]) -> None:
-        """Add these files; a path that is already known keeps its bytes."""
+        """Add files; a path that is already known keeps its recorded content."""
         for file in files:
             self._files.setdefault(file.path, file)
 
     def load(self, file: CodeFile) -> ModuleType:
-        """Return the module of a file, and run it at the first request."""
+        """Return the module of a file; the first call runs the file."""
         if (known := self._modules.get(file.path)) is not None:
             return known
         stem = file.path.parent.name if file.path.name == _PACKAGE else file.path.stem
@@ -49,32 +50,32 @@ class Imports:
         return module
 
     def below(self, folder: Path, name: str) -> ModuleType | None:
-        """Return the module or package with this name in a folder, None if no known file has it."""
+        """Return the module or package with this name in a folder, or None if it is unknown."""
         for path in (folder / f"{name}.py", folder / name / _PACKAGE):
             if path in self._files:
                 return self.load(self._files[path])
         return None
 
     def package(self, folder: Path) -> ModuleType:
-        """Return the package of a folder; without `__init__.py` it has only its modules."""
+        """Return the package of a folder; a folder without `__init__.py` gives an empty package."""
         file = self._files.get(folder / _PACKAGE)
         return self.load(file) if file is not None else ModuleType(folder.name)
 
     def contents_below(self, folder: Path) -> Iterator[bytes]:
-        """Yield the content of the known files below a folder."""
+        """Yield the content of all known files below a folder."""
         for path, file in self._files.items():
             if path.is_relative_to(folder):
                 yield file.content
 
     def forget(self, files: Iterable[CodeFile]) -> None:
-        """Remove these files, so that their next bytes count."""
+        """Remove files, so that `add` can record their new content."""
         for file in files:
             self._files.pop(file.path, None)
             if file.path in self._modules:
                 self._forget(file.path)
 
     def close(self) -> None:
-        """Release all modules, so that they can be freed."""
+        """Remove all modules from `sys.modules`, so that they can be freed."""
         for path in tuple(self._modules):
             self._forget(path)
 
@@ -83,7 +84,7 @@ class Imports:
 
 
 class _Importer:
-    """The `__import__` of one file."""
+    """The `__import__` function of one plugin file."""
 
     def __init__(self, imports: Imports, file: CodeFile) -> None:
         self._imports = imports
@@ -97,7 +98,7 @@ class _Importer:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
-        """Import like Python, else from the file's folder."""
+        """Import like Python, and if no such module is installed, from the file's own folder."""
         if level:
             return self._find(self._folder(level), name, fromlist or ())
         try:

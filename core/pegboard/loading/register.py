@@ -1,4 +1,4 @@
-"""The register of one App: its plugins in order, loaded, checked and reported."""
+"""The register of one App's plugins: it loads, orders, checks and lists them."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ from pegboard.trust.decisions import Decision
 
 
 class PluginChange(NamedTuple):
-    """The project's plugins before and after a reload, and the problems of the new ones."""
+    """The project's plugins before and after a reload, and the problems of the new plugins."""
 
     old: tuple[Registrant, ...]
     new: tuple[Registrant, ...]
@@ -34,13 +34,14 @@ class PluginChange(NamedTuple):
 
 
 class PluginInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """One plugin as a user sees it in lists.
+    """The facts about one plugin that lists show to users.
 
-    `table` is the name of its settings, `location` its file, or its import name, `distribution`
-    what has installed it. `blocked` ones were not imported: `error` says by whose word. `load_ms`
-    is what the import took, `quarantined` are its hooks that failed three times in a row and are
-    not called any more. `options` is the class of its options, if it declares one. `switch` has,
-    for each tool that is off until the user has a setting, the dotted key of that setting.
+    `table` is the name of the plugin's settings. `location` is its file or import name.
+    `distribution` is the package that installed it. A `blocked` plugin was not imported, and
+    `error` names the reason. `load_ms` is the duration of the import. `quarantined` are hooks that
+    are no longer called after three failures in a row. `options` is the class of the plugin's
+    options, None if it declares none. `switch` maps each tool that is off by default to the dotted
+    key of the setting that enables it.
     """
 
     name: str
@@ -65,7 +66,7 @@ RESERVED = frozenset({EDIT, READ, "external_directory", "doom_loop"})
 
 
 class Register:
-    """The plugins of one App: `load` imports them, `collect_tools` fills `tools`."""
+    """The plugins of one App: `load` imports them, and `collect_tools` sets `tools`."""
 
     def __init__(self, sources: Sources) -> None:
         self._sources = sources
@@ -80,14 +81,15 @@ class Register:
 
     @property
     def problems(self) -> tuple[PluginProblem, ...]:
-        """The faults of plugins and their tools, in the order of their discovery."""
+        """The problems with plugins and their tools, in the order of their discovery."""
         return tuple(self._problems)
 
     @property
     def secret_keys(self) -> frozenset[str]:
-        """The dotted keys of the configuration whose values must not be shown.
+        """The dotted keys of the configuration whose values are secret.
 
-        What a plugin that was not imported says of its options is not known: all of them.
+        For a plugin that was not imported, all options count as secret, because its options are
+        unknown.
         """
         return frozenset(
             ".".join(filter(None, ("plugins", each.table, "options", name)))
@@ -97,16 +99,16 @@ class Register:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The keys of the plugins, oldest first."""
+        """The keys of all plugins, oldest plugin first."""
         return tuple(each.key for each in self._plugins)
 
     @property
     def infos(self) -> tuple[PluginInfo, ...]:
-        """All plugins that were found, oldest first, with those that were not loaded."""
+        """The facts about all plugins that were found, oldest first, loaded or not."""
         return tuple(self._info(each) for each in self._plugins)
 
     def absent(self, spec: Callable[..., object]) -> str:
-        """List the plugins that are not loaded but whose module names the hook, with reasons."""
+        """Return the unloaded plugins whose module names the hook, as text with reasons."""
         from pegboard.loading.absent import names_hook  # nobody else pays for it
 
         return "".join(
@@ -118,9 +120,9 @@ class Register:
     async def load(self) -> None:
         """Load the plugins: built-in, installed, the user's, the project's, then the `extra` ones.
 
-        Called once, before all else. One that cannot be imported is told about in `problems` and
-        takes no other along. The project's code is run only if the decision says so, and then the
-        very bytes that it holds.
+        Call it once, before all other methods. A plugin that cannot be imported becomes an entry in
+        `problems` and does not affect other plugins. The project's code runs only if the decision
+        allows it, and from the content that the decision recorded.
         """
         imports = Imports()
         found = self._sources.candidates(imports)
@@ -130,19 +132,19 @@ class Register:
     def find(self) -> tuple[PluginInfo, ...]:
         """Return the plugins that `load` would import, oldest first, without importing any.
 
-        Their hooks, tools and options are not known.
+        The hooks, tools and options of these plugins are unknown.
         """
         found = self._sources.candidates(Imports())
         return tuple(replace(self._info(each), error=each.forbidden) for each in found)
 
     async def reload(self, decision: Decision, config: Config) -> PluginChange:
-        """Load the hooks and tools of the project's files that the decision allows.
+        """Load the hooks and tools of the project's files again, if the decision allows it.
 
-        Calls that are under way go on with what was there. Of a file that cannot be imported as it
-        is now, what was loaded before stays in force.
+        Running calls finish with the old plugins. If a file can no longer be imported, its old
+        plugin stays.
 
-        :raises RequiredHookError: when a hook that must not be left out cannot be called; then
-            everything stays as it is.
+        :raises RequiredHookError: when a required hook cannot be called; the register is then
+          unchanged.
         """
         imports = Imports()
         others = [each for each in self._plugins if each.origin != "project"]
@@ -169,7 +171,7 @@ class Register:
     ) -> None:
         """Import and register the found plugins, and keep the loaded `others`.
 
-        Those of `before` replace their successors that cannot be imported.
+        If a plugin cannot be imported, its predecessor in `before` stays loaded.
         """
         self._imports.append(imports)
         registry = Registry(self._sources.config)
@@ -200,14 +202,14 @@ class Register:
         self.hooks.replace(implementations)
 
     async def collect_tools(self, config: Config) -> Mapping[str, Tool]:
-        """Collect the tools of all plugins and tool files by id, and record problems with them."""
+        """Collect the tools of all plugins and tool files, by id, and record problems with them."""
         self._take(await self._offered(self.hooks, self._plugins, config))
         return self.tools
 
     async def _offered(
         self, hooks: Hooks, plugins: Sequence[Registrant], config: Config
     ) -> list[Offer]:
-        """Return the tools that these plugins register by these hooks, and those in their files."""
+        """Return the tools that the plugins register through `hooks`, and those in their files."""
         answers = await hooks.collect(apphooks.register_tools, config=config, hooks=self.hooks)
         known = {each.key: each for each in plugins}
         offers = [_offer(known[answer.key], answer.value) for answer in answers]
@@ -220,9 +222,9 @@ class Register:
         return offers
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Replace the plugin's tools from now on; return the problems, a line each.
+        """Replace the plugin's tools from now on, and return the problems, one line each.
 
-        They pass the checks of tools that a plugin registers.
+        The new tools pass the same checks as tools that a plugin registers.
 
         :raises NotFoundError: when no plugin of this name is loaded.
         """
@@ -233,7 +235,7 @@ class Register:
         return tuple(each.text for each in self._problems[before:])
 
     def loaded(self, plugin: str) -> Registrant:
-        """Return the plugin of this name.
+        """Return the loaded plugin with this name.
 
         :raises NotFoundError: when none is loaded.
         """
@@ -270,9 +272,9 @@ class Register:
             self._problems.append(problem)
 
     async def with_permissions(self, config: Config, written: Sequence[Rule]) -> Config:
-        """Put the plugins' rules before those that the user has `written`.
+        """Return the configuration with the plugins' rules before the user's `written` rules.
 
-        A rule that a plugin may not set is left out, with a problem.
+        A rule that a plugin may not set is left out and recorded as a problem.
         """
         spec = apphooks.register_permissions
         answers = [*await self.hooks.collect(spec), *self._cautions(self.hooks.failed(spec))]
@@ -291,7 +293,7 @@ class Register:
         return replace(config, permission=(*rules[:end], *fitting, *rules[end:]))
 
     def _cautions(self, failed: Sequence[str]) -> Iterator[Answer[Rule]]:
-        """Yield rules that ask for the tools of failed plugins, whose own rules are unknown."""
+        """Yield "ask" rules for the tools of failed plugins; their own rules are unknown."""
         for each in self._plugins:
             names = {self.tools[name].permission for name in each.tools if each.key in failed}
             for name in sorted(names - RESERVED):
@@ -299,7 +301,7 @@ class Register:
                 yield Answer(each.name, each.origin, rule, each.key)
 
     async def aclose(self) -> None:
-        """End the work of plugins and release the modules that were made from files."""
+        """End the work of plugins and remove the modules that were made from files."""
         await self.hooks.aclose()
         await self.belongings.aclose()
         for each in self._imports:
@@ -314,7 +316,7 @@ class Register:
 
 
 def _predecessor(each: Registrant, before: Sequence[Registrant]) -> Registrant | None:
-    """Return the loaded plugin that was made from the same file before, if any."""
+    """Return the loaded plugin from `before` that was made from the same file, or None."""
     same = (old for old in before if (old.name, old.location) == (each.name, each.location))
     return next((old for old in same if old.plugin is not None), None)
 
@@ -326,7 +328,7 @@ def _offer(by: Registrant, tool: Tool) -> Offer:
 def _enroll(
     plugins: Sequence[Registrant], registry: Registry, imports: Imports, hooks: Hooks
 ) -> None:
-    """Register the implementations of plugins, after the hooks that all of them specify."""
+    """Register the plugins' implementations, after the hooks that the plugins specify."""
     for each in plugins:
         if each.plugin is not None:
             with hooks.loading(each.name, f"hook {BRINGING}"):
@@ -340,7 +342,7 @@ def _enroll(
 
 
 def _stand_in(each: Registrant, registry: Registry, imports: Imports) -> None:
-    """Let the guard hooks of a plugin that could not be loaded refuse."""
+    """Refuse what the guard hooks of a plugin protect, because the plugin could not be loaded."""
     from pegboard.loading.absent import hooks_of_source  # nobody else pays for it
 
     if functions := dict(marked(each.unfit)):
@@ -351,7 +353,7 @@ def _stand_in(each: Registrant, registry: Registry, imports: Imports) -> None:
 
 
 def _flaw(answer: Answer[Rule], owner: str) -> str:
-    """Return why the plugin may not have this rule, "" if it may; `owner` registered the tool."""
+    """Return why a plugin may not set this rule, or ""; `owner` is the plugin of its tool."""
     name = answer.value.permission
     text = f"its rule about the permission {name} is left out"
     if set("*?") & set(name):

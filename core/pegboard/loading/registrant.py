@@ -1,6 +1,6 @@
 """A plugin of one App, from its discovery to its registration.
 
-That are folders, a log, secrets, and options, as it declares them.
+The module also contains the plugin's folders, log, secrets and options.
 """
 
 import dataclasses
@@ -34,14 +34,14 @@ _VARIABLE = "PEGBOARD_SECRET_"
 
 
 def variable_of(plugin: str, name: str) -> str:
-    """Return the environment variable of a plugin's secret."""
+    """Return the name of the environment variable that holds a plugin's secret."""
     return _VARIABLE + re.sub(r"\W", "_", f"{plugin}_{name}").upper()
 
 
 class Belongings:
-    """The shared resources of an App's plugins: the user's folders, secrets, an HTTP client.
+    """The resources that an App's plugins share: the user's folders, secrets and an HTTP client.
 
-    `store` has the secrets that are kept, once a plugin has brought one.
+    `store` holds the saved secrets; it is None until a plugin provides a store.
     """
 
     def __init__(self, places: UserFolders, env: Mapping[str, str]) -> None:
@@ -52,13 +52,13 @@ class Belongings:
         self._http: PluginHttp | None = None
 
     def values(self) -> tuple[str, ...]:
-        """All secrets of plugins, which no output may show."""
+        """Return all secrets of plugins, longest first; no output may contain them."""
         named = (value for name, value in self._env.items() if name.startswith(_VARIABLE))
         found = {*named, *(self.store.values() if self.store else ()), *self._hidden} - {""}
         return tuple(sorted(found, key=len, reverse=True))
 
     def secret(self, plugin: str, name: str) -> str | None:
-        """Return a secret from the environment, else the stored one."""
+        """Return a secret from the environment, else from the store, or None."""
         given = self._env.get(variable_of(plugin, name))
         return given or (self.store.secret(plugin, name) if self.store else None)
 
@@ -68,7 +68,7 @@ class Belongings:
 
     @property
     def http(self) -> "PluginHttp":
-        """Return the client, which the first call makes."""
+        """The HTTP client, created at the first use."""
         if self._http is None:
             from pegboard.kit.pluginhttp import PluginHttp
 
@@ -76,13 +76,13 @@ class Belongings:
         return self._http
 
     async def aclose(self) -> None:
-        """Close the client."""
+        """Close the HTTP client."""
         if self._http is not None:
             await self._http.aclose()
 
 
 class Handle:
-    """One plugin's folders, log and secrets; the plugin sees it as `Plugin`."""
+    """One plugin's folders, log and secrets; plugins receive it as their `plugin` argument."""
 
     def __init__(self, name: str, belongings: Belongings, options: object) -> None:
         self.name = name
@@ -91,17 +91,17 @@ class Handle:
 
     @property
     def data_dir(self) -> Path:
-        """Below the user's data."""
+        """The plugin's folder for data, below the user's data folder; created if missing."""
         return self._folder(self._belongings.places.data)
 
     @property
     def cache_dir(self) -> Path:
-        """Below the user's cache."""
+        """The plugin's folder for caches, below the user's cache folder; created if missing."""
         return self._folder(self._belongings.places.cache)
 
     @cached_property
     def logger(self) -> "LoggerAdapter[Logger]":
-        """The log `pegboard.plugins.NAME`."""
+        """The logger `pegboard.plugins.NAME`, which masks secrets."""
         import logging  # 2 ms that only who logs pays
 
         belongings, name = self._belongings, self.name
@@ -116,11 +116,11 @@ class Handle:
 
     @property
     def http(self) -> "PluginHttp":
-        """The App's."""
+        """The App's HTTP client for plugins."""
         return self._belongings.http
 
     def secret(self, name: str) -> str | None:
-        """Return a secret from the environment, else the stored one."""
+        """Return a secret from the environment, else from the store, or None."""
         return self._belongings.secret(self.name, name)
 
     def _folder(self, root: Path) -> Path:
@@ -130,17 +130,17 @@ class Handle:
 
 
 class Registrant(msgspec.Struct, kw_only=True, eq=False):
-    """A plugin; `file` is the file that it is made from, None for an installed one.
+    """A plugin from its discovery on; `file` is its source file, None for an installed plugin.
 
-    `table` is the name of its settings: its own name, or with its distribution or origin and a
-    slash before it where a built-in plugin has that name, or the user has written it so. `key`
-    distinguishes plugins of one name. A `forbidden` plugin is not imported; the text says who
-    forbids it.
+    `table` is the name of the plugin's settings: its own name, or its full name if a built-in
+    plugin has the same name or the user's settings do so. `key` distinguishes plugins with the same
+    name. A `forbidden` plugin is not imported; the string is the reason.
 
-    `plugin` is None where it is left out, because of `error`; `unfit` is what was imported and
-    cannot be used, `is_double` says that it is in use elsewhere. `options` is the class of its
-    options, `handle` what its functions get that ask for `plugin`. `switch` has, for each tool that
-    is off until the user has a setting, the dotted key of that setting.
+    `plugin` is None if the plugin was not loaded, and `error` is the reason. `unfit` is the
+    imported object if it cannot be used. `is_double` means that the same object is loaded under
+    another name. `options` is the class of its options. `handle` is the value that hook functions
+    receive as `plugin`. `switch` maps each tool that is off by default to the dotted key of the
+    setting that enables it.
     """
 
     name: str
@@ -167,11 +167,11 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def full_name(self) -> str:
-        """The name with the distribution, unique among plugins: `house-plugins/guard`."""
+        """The name with the distribution, unique among plugins, such as `house-plugins/guard`."""
         return f"{self.distribution or self.origin}/{self.name}"
 
     def enter(self, others: "Sequence[Registrant]") -> PluginProblem | None:
-        """Import the plugin if it is allowed; return the problem if that fails."""
+        """Import the plugin unless it is forbidden; return the problem if the import fails."""
         self.error = self.forbidden
         if self.forbidden:
             return None
@@ -204,7 +204,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
     ) -> list[PluginProblem]:
         """Check the plugin's options and store them; leave the plugin out if they are invalid.
 
-        `namesakes` are the names of settings of all plugins that are called like this one.
+        `namesakes` are the settings names of all plugins with the same name as this plugin.
         """
         table = config.plugins.get(self.table, PluginConfig()).options
         found = options_of(self.plugin, table)
@@ -226,20 +226,20 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
         return problems
 
     def _failed(self, problem: PluginProblem) -> PluginProblem:
-        """Leave the plugin out because of a problem, and return the problem with its name."""
+        """Leave the plugin out because of a problem, and return the problem with its name set."""
         self.unfit, self.plugin = self.plugin or self.unfit, None
         self.error = self.error or problem.text
         return replace(problem, plugin=self.name)
 
     def _twin(self, others: "Sequence[Registrant]") -> "Registrant | None":
-        """Return the plugin with this name from another installed distribution."""
+        """Return the loaded plugin with the same name from another distribution, or None."""
         if self.origin != "installed":
             return None
         same = (each for each in others if (each.origin, each.name) == (self.origin, self.name))
         return next((each for each in same if each.plugin), None)
 
     def _unheard(self, table: Mapping[str, object], namesakes: Sequence[str]) -> "tuple[Flaw, ...]":
-        """Return the options that the plugin does not declare, as flaws."""
+        """Return the options that the user set but the plugin does not declare, as flaws."""
         if self.origin != "builtin":
             return ()
         others = [f'[plugins."{each}"]' for each in namesakes if each != self.table]
@@ -248,7 +248,7 @@ class Registrant(msgspec.Struct, kw_only=True, eq=False):
 
 
 def quoted(name: str) -> str:
-    """Quote a name for a dotted key if need be."""
+    """Put a name in quotation marks if a dotted key requires it."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else f'"{name}"'
 
 
@@ -262,17 +262,17 @@ _EXAMPLES = {
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """The fault of an option: its dotted key in the options, and the reason, on one line."""
+    """An error in an option: the dotted key of the option, and the reason, on one line."""
 
     key: str
     text: str
 
 
 class Judged(NamedTuple):
-    """The options as the class that the plugin declares, and the flaws in them.
+    """The options of a plugin as an instance of the class that it declares, and their flaws.
 
-    `value` is unusable if something is wrong. `secrets` are the options that are masked; "" stands
-    for all of them.
+    `model` is the class. `value` is unusable if there are flaws. `secrets` are the options to mask;
+    "" stands for all options.
     """
 
     model: type | None
@@ -282,7 +282,7 @@ class Judged(NamedTuple):
 
 
 def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
-    """Parse the options of a plugin from its table; the plugin's own code may fail."""
+    """Parse a plugin's options from its settings; an error in the plugin's code becomes a flaw."""
     found = attempt(lambda: _judged(_declared(plugin), table))
     if isinstance(found, PluginProblem):
         return Judged(None, None, (Flaw("", found.text),), ("",))
@@ -290,7 +290,7 @@ def options_of(plugin: object, table: Mapping[str, Any]) -> Judged:
 
 
 def _declared(plugin: object) -> type | None:
-    """Return the class of the plugin's options, None if it declares none."""
+    """Return the class of the plugin's options, or None if it declares none."""
     model = getattr(plugin, "options", None)
     return model if isinstance(model, type) and _is_model(model) else None
 
@@ -325,7 +325,7 @@ def _names(model: Any) -> Mapping[str, str]:  # noqa: ANN401 - pydantic is not l
 
 
 def _secret_names(model: type, inside: frozenset[type] = frozenset()) -> tuple[str, ...]:
-    """Return the options that are, or contain, a secret; `inside` are the classes seen so far."""
+    """Return the options that are or contain a secret; `inside` are the classes visited so far."""
     inside |= {model}
     hints = get_type_hints(model, include_extras=True)
     marked = {
@@ -340,7 +340,7 @@ def _secret_names(model: type, inside: frozenset[type] = frozenset()) -> tuple[s
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Yield the strings in an option's value, at any depth."""
+    """Yield all strings in an option's value, at any depth."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -350,7 +350,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def _has_secret(hint: object, inside: frozenset[type]) -> bool:
-    """Return whether a type is for secrets, or contains such a type."""
+    """Return whether a type annotation marks a secret or contains one that does."""
     if isinstance(hint, type) and hint.__name__ in ("SecretStr", "SecretBytes"):
         return True
     if any(_is_mark(each) for each in getattr(hint, "__metadata__", ())):

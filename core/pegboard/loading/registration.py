@@ -1,9 +1,9 @@
-"""From a plugin object to the implementations that pluggy keeps, one hook at a time.
+"""The registration of plugins' hook implementations with pluggy.
 
-A hook that does not fit its specification is left out and told about; the others of the same
-plugin stay. One that guards something refuses in its place. What pluggy gets is a seat: an object
-with only the functions that fit, so that equal plugins stay apart and nothing else of a plugin is
-ever touched.
+A hook function that does not match its specification is left out and reported; the plugin's other
+hooks stay. If the hook guards an operation, the operation is refused. pluggy receives an empty
+module with only the valid functions. Thus equal plugin objects stay separate, and pluggy reads no
+other attribute of a plugin.
 """
 
 import inspect
@@ -54,14 +54,14 @@ _REFUSED = {_RULES: "calls of its tools are asked about"}
 
 
 def _seat(functions: Mapping[str, Callable[..., object]]) -> ModuleType:
-    """Return a module with only these functions, because pluggy reads every attribute."""
+    """Return a new module with only these functions, because pluggy reads every attribute."""
     seat = ModuleType("seat")
     vars(seat).update(functions)
     return seat
 
 
 def _stub(function: Callable[..., object]) -> Callable[..., object]:
-    """Return an adapter for an implementation, because pluggy accepts only the hook's arguments."""
+    """Return a placeholder for a function, because pluggy accepts only the hook's arguments."""
 
     def stub() -> None: ...
 
@@ -84,7 +84,7 @@ class Registry:
         self.problems: list[PluginProblem] = []
 
     def bring(self, registrant: Registrant) -> None:
-        """Take the hooks that the plugin brings; called for all plugins before any `add`."""
+        """Add the hooks that a plugin specifies; called for all plugins before any `add`."""
         if not is_marked(registrant.plugin, BRINGING):
             return
         function = getattr(registrant.plugin, BRINGING)
@@ -99,7 +99,7 @@ class Registry:
             self._specs |= specs
 
     def add(self, registrant: Registrant) -> tuple[str, ...]:
-        """Register a plugin after all others, and return the names of its hooks."""
+        """Register a plugin after all earlier plugins, and return the names of its hooks."""
         fitting: dict[str, Callable[..., object]] = {}
         functions = dict(marked(registrant.plugin))
         if providers := [each for _, each in owned(registrant.plugin, is_provider)]:
@@ -128,7 +128,7 @@ class Registry:
         return self._take(registrant, fitting)
 
     def _unmarked(self, registrant: Registrant) -> Iterator[str]:
-        """Yield the functions that have the name and arguments of a hook, but not the mark."""
+        """Yield functions that have the name and arguments of a hook but lack `@hookimpl`."""
         if registrant.origin == "builtin":
             return
         plugin = registrant.plugin
@@ -149,9 +149,10 @@ class Registry:
         *,
         known: bool = True,
     ) -> None:
-        """Make the guard hooks among `functions` refuse, because their plugin is not loaded.
+        """Refuse what the hooks in `functions` guard, because their plugin is missing.
 
-        Where what it has is not `known`, nothing runs without it, and one line says so.
+        If `known` is false, the plugin's hooks could not be determined. All guarded operations are
+        then refused, and only one problem is recorded.
         """
         guards = {hook: each for hook, each in functions.items() if self._guards(hook, each)}
         text = f"could not be loaded: {text}"
@@ -175,12 +176,12 @@ class Registry:
         return tuple(name for name in self._specs if name in functions)
 
     def _meant(self, hook: str) -> str:
-        """Return the hook with this name, else the one with the most similar name."""
+        """Return the hook with this name, else the hook with the most similar name."""
         nearest = nearest_names(hook, self._specs, limit=1)
         return hook if hook in self._specs else nearest[0] if nearest else hook
 
     def _guards(self, hook: str, function: Callable[..., object]) -> bool:
-        """Return whether the operation that calls the hook must stop without the function."""
+        """Return whether the operation that calls the hook must be refused without the function."""
         kind = mark_of(self._specs[hook]).kind if hook in self._specs else None
         is_required_fold = kind == "fold" and said_by(function).required
         return kind == "strictest" or is_required_fold or hook == _RULES
@@ -211,7 +212,12 @@ class Registry:
         return {hook: each for hook, each in found.items() if each}
 
     def _with_what_it_requires(self, each: Implementation) -> Implementation | None:
-        """Return the implementation; if a required plugin is missing, a refusing one or None."""
+        """Return the implementation, or None if a plugin that it requires is missing.
+
+        An implementation of a guard hook is replaced by one that refuses.
+
+        :raises RequiredHookError: when the implementation is required.
+        """
         names = {registrant.name for registrant in self._plugins.values()}
         missing = [name for name in said_by(each.function).requires if name not in names]
         if not missing or each.refusal:
@@ -282,18 +288,18 @@ class Registry:
 
 
 def _off(registrant: Registrant) -> str:
-    """Return the setting that disables a plugin."""
+    """Return the line of configuration that disables a plugin."""
     return f"[plugins.{quoted(registrant.table)}] enabled = false"
 
 
 def _known(function: Callable[..., object], spec: Callable[..., object]) -> tuple[str, ...]:
-    """Return the arguments that an implementation may take; a wrapper may take one more."""
+    """Return the argument names that an implementation may take, with `call` for a wrapper."""
     arguments = _arguments_of(spec)
     return (CALL, *arguments) if said_by(function).wrapper else arguments
 
 
 def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
-    """Return why an implementation cannot be called with these arguments, "" if it can."""
+    """Return why an implementation cannot be called with these arguments, or "" if it can."""
     options = getattr(function, MARK)
     if options.get("wrapper") or options.get("hookwrapper"):
         return "is a wrapper of pluggy's: use @hookimpl(wrapper=True) of Pegboard"
@@ -314,11 +320,11 @@ def _misfit(function: Callable[..., object], known: tuple[str, ...]) -> str:
 def brought_hooks(
     function: Callable[[], object], limit_s: float, known: Mapping[str, object]
 ) -> list[Specs]:
-    """Return the specifications of each module that the function returns, except `known` ones.
+    """Return the hook specifications of each module that the function returns.
 
-    :raises TypeError: when it does not return a sequence of modules.
-    :raises ValueError: for a name that exists, and for an invalid specification.
-    :raises TimeoutError: when it took longer than its limit; it blocked everything meanwhile.
+    :raises TypeError: when the function does not return a sequence of modules.
+    :raises ValueError: for a name in `known`, and for an invalid specification.
+    :raises TimeoutError: when the function took longer than `limit_s`; it runs on the event loop.
     """
     started = perf_counter()
     answer = function()
@@ -328,7 +334,7 @@ def brought_hooks(
 
 
 def specs_of(module: object) -> Specs:
-    """Return the specifications of a module, or a function that is one."""
+    """Return the hook specifications in a module; a function may be a specification itself."""
     if inspect.isfunction(module):
         return {module.__name__: module} if hasattr(module, _SPEC) else {}
     return {name: each for name, each in vars(module).items() if hasattr(each, _SPEC)}

@@ -1,4 +1,4 @@
-"""The tools of all plugins under the ids that the model sees: names, origins, replacements."""
+"""The choice of one tool for each id among the tools of all plugins."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ ORIGINS: tuple[Origin, ...] = ("builtin", "installed", "user", "project", "embed
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that a plugin offers; `place` is the file and function that it comes from."""
+    """A tool that a plugin offers; `place` names its source in messages."""
 
     by: Registrant
     tool: Tool
@@ -25,10 +25,10 @@ class Offer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def bare_tools(each: Registrant) -> Iterator[Offer | PluginProblem]:
-    """Yield the tools that a module defines itself, unless it has `register_tools`.
+    """Yield the tools that a module defines itself, unless the module has `register_tools`.
 
-    In `tool/NAME.py` NAME or `default` is NAME, any other NAME_other. A tool with its own `id`
-    keeps it, and so do all tools of other modules.
+    In a file `tool/NAME.py`, the tool NAME or `default` gets the id NAME, and a tool `other` gets
+    NAME_other. A tool with an explicit `id` keeps the id, as do all tools of other modules.
     """
     if is_marked(each.plugin, apphooks.register_tools.__name__):
         return
@@ -52,9 +52,9 @@ def is_tool(value: object) -> bool:
 
 
 def emptiness(each: Registrant) -> PluginProblem | None:
-    """Return the problem of a plugin without any hook, tool and provider.
+    """Return a problem if the plugin has no hook, no tool and no provider.
 
-    A file may be empty: others of its folder import it.
+    A file may be empty, because other files of its folder may import it.
     """
     plugin = each.plugin
     if (
@@ -71,10 +71,10 @@ def emptiness(each: Registrant) -> PluginProblem | None:
 
 
 def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[PluginProblem]]:
-    """Choose one tool per id, and return the problems with the others.
+    """Choose one tool for each id, and return the problems with the other tools.
 
-    Within an origin the first tool of an id counts, later ones clash. A tool that replaces one of
-    another origin takes over its service.
+    Within an origin, the first tool with an id is chosen, and later ones clash. A tool replaces a
+    tool of an earlier origin and takes over the service that the earlier tool provides.
     """
     chosen: dict[str, Offer] = {}
     problems: list[PluginProblem] = []
@@ -103,7 +103,7 @@ def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[Plug
 
 
 def _flaw(offer: Offer) -> PluginProblem | None:
-    """Return why the tool cannot be offered at all."""
+    """Return the problem that keeps the tool from being offered, or None."""
     try:
         checked_id(offer.tool.id)
     except InvalidInputError as error:

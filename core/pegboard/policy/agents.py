@@ -1,4 +1,4 @@
-"""Agents: those of plugins with the configuration's changes, and their rulesets."""
+"""The agents: plugins' agents with the changes of the configuration, and their rulesets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -25,12 +25,12 @@ _OF_THE_ENGINE = ("external_directory", "doom_loop")
 def agents_from(
     config: Config, registered: Iterable[Agent], tools: Iterable[Tool] = ()
 ) -> Mapping[str, Agent]:
-    """Return the agents by name: the registered ones with the user's changes, then the user's own.
+    """Return the agents by name: registered agents with the user's changes, then the user's.
 
-    Of two registered agents with one name the later counts, and takes over the earlier one's
-    role. A new agent has the mode `all`. It is denied tools that need the user, and so are
-    registered subagents without a rule about them. An agent with `effects` is denied the tools
-    that have other effects.
+    If two registered agents have the same name, the later one is used, in the role (`serves`) of
+    the earlier one. A new agent has the mode `all`. New agents are denied the tools that need the
+    user. Registered subagents are too, unless they have a rule about such a tool. An agent with
+    `effects` is denied tools with other effects.
 
     :raises ConfigError: for a model that is not `provider/model` and for steps below one.
     """
@@ -50,7 +50,7 @@ def agents_from(
 
 
 def _in_role(agent: Agent, config: Config) -> Agent:
-    """Give an agent without a model the configured model for its kind of work."""
+    """Set the configured model for the agent's kind of work, if the agent has no model."""
     if agent.model is not None:
         return agent
     match agent.serves:
@@ -77,7 +77,7 @@ def _new(name: str, closed: Iterable[str]) -> Agent:
 
 
 def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
-    """Deny a subagent the tools that need a user, unless its own rules name them."""
+    """Deny a subagent the tools that need a user, unless its own rules name these tools."""
     if agent.mode != "subagent":
         return agent
     rules = tuple(
@@ -89,9 +89,9 @@ def _by_itself(agent: Agent, closed: Iterable[str]) -> Agent:
 
 
 def _limited(agent: Agent, tools: Sequence[Tool]) -> Agent:
-    """Return the agent with leading rules that allow only the tools of its effects.
+    """Return the agent with leading rules that allow only tools with the agent's effects.
 
-    A permission is open if all tools that have it have one of the effects.
+    A permission is allowed only if all tools that use it have one of these effects.
     """
     if not agent.effects:
         return agent
@@ -130,7 +130,7 @@ def _choice(name: str, key: str) -> ModelChoice:
 def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
     """Return the agent with this name.
 
-    :raises NotFoundError: when there is none, with the nearest names.
+    :raises NotFoundError: when there is none; the error suggests similar names.
     """
     if name not in agents:
         raise NotFoundError("agent", name, suggestions=nearest_names(name, agents))
@@ -138,12 +138,13 @@ def find_agent(agents: Mapping[str, Agent], name: str) -> Agent:
 
 
 def default_agent(config: Config, agents: Mapping[str, Agent]) -> Agent:
-    """Return the agent for prompts that do not name one.
+    """Return the agent for prompts that name no agent.
 
-    It is the setting `default_agent`, else the first agent that is neither hidden nor a subagent.
+    This is the setting `default_agent`, else the first agent that is neither hidden nor a subagent.
 
     :raises NotFoundError: when the configured agent does not exist.
-    :raises ConfigError: when it is hidden or a subagent, or when no agent takes prompts.
+    :raises ConfigError: when the configured agent is hidden or a subagent, or when no agent takes
+      prompts.
     """
     if config.default_agent is not None:
         agent = find_agent(agents, config.default_agent)
@@ -171,14 +172,14 @@ def rulesets_for(
     session: Sequence[Rule] = (),
     parent: Sequence[Ruleset] = (),
 ) -> tuple[Ruleset, ...]:
-    """Collect the rules for an agent in a session, source by source; the strictest source wins.
+    """Collect the rulesets for an agent in a session, one per source; the strictest source decides.
 
-    `config` has the user's rules for all agents, then those for this one. `agent` has the rules
-    of the agent's author, then the user's for this agent: the author can deny what the user
-    allows to all agents and cannot allow what the user denies, and the user's rules for this
-    agent come last. `session` has the session's own rules, `parent` are the rulesets of the
-    session that a subagent works for. Plugins' rulesets of `config` are sources too. Relative
-    patterns of files that are read begin at `root`.
+    The source `config` has the user's rules for all agents, then the user's rules for this agent.
+    The source `agent` has the rules of the agent's author, then the user's rules for this agent.
+    Thus an author can deny what the user allows to all agents, but cannot allow what the user
+    denies. `session` are the session's own rules. `parent` are the rulesets of the session that a
+    subagent works for. Plugins' rulesets in `config` are sources too. Relative patterns of file
+    reads start at `root`.
     """
     settings = config.agent.get(agent.name, AgentConfig())
     sources = (
@@ -195,7 +196,7 @@ def rulesets_for(
 
 
 def exposure_of(tool: Tool, config: Config, agent: str) -> tuple[Exposure | None, str]:
-    """Return the exposure of a tool to models, and the key of its setting, or ""."""
+    """Return a tool's exposure to models, and the key of the setting that decides it, or ""."""
     own = config.agent.get(agent, AgentConfig()).exposure
     for said, key in ((own, f"agent.{agent}.exposure"), (config.exposure, "exposure")):
         if (pattern := last_fitting(said, tool)) is not None:
@@ -204,7 +205,7 @@ def exposure_of(tool: Tool, config: Config, agent: str) -> tuple[Exposure | None
 
 
 def last_fitting(patterns: Iterable[str], tool: Tool) -> str | None:
-    """Return the last pattern that matches a tool's id or permission, None if none does."""
+    """Return the last pattern that matches a tool's id or permission, or None."""
     fitting = None
     for pattern in patterns:
         if matches_pattern(pattern, tool.id) or matches_pattern(pattern, tool.permission):

@@ -1,8 +1,8 @@
-"""Clocks for time limits, which stop while a user is asked.
+"""Clocks for time limits that stop while a user is asked.
 
-Work that may have to ask a user has its time limit on a `Clock`: a tool call, a hook, a subagent, a
-budget. While somebody is asked, the clock of the asking work stops, and so do the clocks of all
-work that waits for it. For one event loop.
+Work that may ask a user is timed by a `Clock`: a tool call, a hook, a subagent or a budget. While a
+user is asked, the clock of this work stops, and so do the clocks of all work that waits for it. All
+clocks belong to one event loop.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ _CURRENT: ContextVar["Clock | None"] = ContextVar("pegboard_clock", default=None
 
 
 class Clock:
-    """The time that a piece of work takes, in seconds."""
+    """The time that a piece of work takes, in seconds, without the waits for a user."""
 
     def __init__(self) -> None:
         self._waiting: list[Clock] = []
@@ -26,29 +26,29 @@ class Clock:
 
     @classmethod
     def current(cls) -> "Clock":
-        """Return the clock of the work that the current task does, or a new one outside of work.
+        """Return the clock of the current tool call, hook or subagent, or else a new clock.
 
-        It is the clock of the tool call, hook or subagent that calls, and stops while the user is
-        asked, so `async with Clock.current().limit(30)` limits the work and not the user.
+        The clock stops while the user is asked. Thus `async with Clock.current().limit(30)` limits
+        the work and not the user.
         """
         return _CURRENT.get() or cls()
 
     def now(self) -> float:
-        """Return the reading of this clock in seconds; only differences have a meaning."""
+        """Return the reading of this clock in seconds; only differences are meaningful."""
         at = self._stopped_at if self._stops else asyncio.get_running_loop().time()
         return at - self._stood_s
 
     def timing(self) -> AbstractContextManager[None]:
-        """Return a block that this clock times, child tasks included; the outer clock stops."""
+        """Time a block and its child tasks by this clock; the outer work waits for the block."""
         return _Timing(self)
 
     def awaited(self) -> AbstractContextManager[None]:
-        """Return a block in which the caller's work waits for the work of this clock."""
+        """Mark the current work as waiting for this clock's work during a block."""
         return self.awaited_by(_CURRENT.get())
 
     @contextmanager
     def awaited_by(self, waiting: "Clock | None") -> Iterator[None]:
-        """Return a block in which another clock's work waits for this one's, if they differ."""
+        """Mark another clock's work as waiting for this clock's work during a block."""
         if waiting is None or waiting.leads_to(self):
             yield
             return
@@ -60,7 +60,7 @@ class Clock:
 
     @asynccontextmanager
     async def limit(self, limit_s: float) -> AsyncIterator[asyncio.Timeout]:
-        """Raise TimeoutError in the block after `limit_s` by this clock."""
+        """Raise TimeoutError in the block when this clock has advanced by `limit_s`."""
         async with asyncio.timeout(None) as limit:
             self._limits[limit] = self.now() + limit_s
             self._set(limit)
@@ -77,10 +77,10 @@ class Clock:
                 yield limit
 
     async def wait(self, task: "asyncio.Task[Any]", *, limit_s: float) -> None:
-        """Wait until the task has ended, or this time has passed by this clock.
+        """Wait until the task ends or this clock has advanced by `limit_s`.
 
-        Cheaper than `limit`, since each hook is waited for this way. A task that ends within one
-        turn of the loop, as most do, costs no timer.
+        This is cheaper than `limit`, because it runs for each hook. A task that ends within one
+        iteration of the loop needs no timer.
         """
         ends_at = self.now() + limit_s
         await asyncio.sleep(0)
@@ -91,13 +91,13 @@ class Clock:
                 await asyncio.wait({task}, timeout=left_s)
 
     def resumption(self) -> "asyncio.Future[Any] | None":
-        """Return a future that is done when this clock goes on, None while it does not stand."""
+        """Return a future that is done when this clock resumes, or None while the clock runs."""
         if self._stops and self._went_on is None:
             self._went_on = asyncio.get_running_loop().create_future()
         return self._went_on
 
     def leads_to(self, other: "Clock") -> bool:
-        """Return whether this clock is the other one, or the other one waits for it."""
+        """Return whether `other` is this clock or waits, directly or not, for this clock."""
         if self is other:
             return True
         for each in self._waiting:  # noqa: SIM110 - asked for each hook, and a generator costs more
@@ -106,19 +106,19 @@ class Clock:
         return False
 
     def add_waiting(self, waiting: "Clock") -> None:
-        """Let another clock wait for this one until `remove_waiting`."""
+        """Make another clock wait for this clock until `remove_waiting`."""
         self._waiting.append(waiting)
         if self._stops:
             waiting.stop()
 
     def remove_waiting(self, waiting: "Clock") -> None:
-        """Undo one `add_waiting`."""
+        """Undo one call of `add_waiting`."""
         self._waiting.remove(waiting)
         if self._stops:
             waiting.go_on()
 
     def stop(self) -> None:
-        """Stop, with all clocks that wait, until `go_on` was called as often."""
+        """Stop this clock and all clocks that wait for it; each `stop` needs one `go_on`."""
         self._stops += 1
         if self._stops == 1:
             self._stopped_at = asyncio.get_running_loop().time()
@@ -128,7 +128,7 @@ class Clock:
                 each.stop()
 
     def go_on(self) -> None:
-        """Undo one `stop`."""
+        """Undo one call of `stop`; the clock runs again when all are undone."""
         self._stops -= 1
         if not self._stops:
             self._stood_s += asyncio.get_running_loop().time() - self._stopped_at
@@ -146,7 +146,7 @@ class Clock:
 
 
 class _Timing:
-    """A block whose work a clock times."""
+    """The context manager that `Clock.timing` returns."""
 
     __slots__ = ("_around", "_before", "_clock")
 
@@ -172,10 +172,10 @@ class _Timing:
 
 
 class Slots:
-    """A semaphore whose waiters get a free slot in the order of their arrival.
+    """A semaphore that serves waiters in the order of their arrival.
 
-    The wait has no limit of its own. The clock of the waiting work stops while somebody is asked
-    about work that has a slot.
+    The wait has no time limit of its own. A waiter's clock stops while a user is asked about work
+    that holds a slot.
     """
 
     def __init__(self, count: int) -> None:
@@ -196,7 +196,7 @@ class Slots:
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """Stop the clock of the current work while the user is asked."""
+    """Stop the clock of the current work during the block, in which the user is asked."""
     current = Clock.current()
     current.stop()
     try:

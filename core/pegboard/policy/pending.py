@@ -41,11 +41,11 @@ _ASKING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermissionAnswer:
-    """The answer to a request; `message` has other instructions after a rejection.
+    """The answer to a permission request; `message` has the user's instructions after a rejection.
 
-    `scope` is how far an `always` goes, `agent_only` limits it to the agent that asked, `patterns`
-    are what it is for, if that is less than what the request offers. `by` is what answered: a
-    user, the answer to another request, or a program that nobody is at.
+    `scope` is how far an `always` applies, and `agent_only` limits it to the agent that asked.
+    `patterns` narrow what the request offers to approve. `by` is the source of the answer: a user,
+    the effect of an approval or rejection of another request, or nobody if no user is present.
     """
 
     reply: Reply
@@ -62,9 +62,9 @@ Note = Callable[[PermissionAnswer, Callable[[], None]], Coroutine[Any, Any, None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A waiting request; `allowed` says whether other answers allow it by now.
+    """A permission request that waits; `allowed` returns whether approvals allow it by now.
 
-    `kept` is done once the answer is: with why it could not be, or None.
+    `kept` completes when the answer is stored, with None or the error that prevented it.
     """
 
     request: PermissionRequest
@@ -73,7 +73,7 @@ class Waiting:
     allowed: Callable[[], Awaitable[bool]] | None
 
     async def settle(self, note: Note) -> None:
-        """Apply the answer."""
+        """Apply the answer by calling `note`, and report errors to the waiting caller."""
         try:
             await note(self.answer.result(), self._keep)
         except Exception as error:
@@ -87,10 +87,10 @@ class Waiting:
 
 
 class PendingRequests:
-    """The permission requests that wait for an answer; for one event loop.
+    """The permission requests that wait for an answer, on one event loop.
 
-    `interactive` says whether somebody can answer, `rechecks` counts the calls of `recheck`.
-    `allowed_lines` has for each session the call and the command line that a user allowed last.
+    `interactive` is whether a user can answer. `rechecks` counts the calls of `recheck`.
+    `allowed_lines` maps each session to the call and command line that a user allowed last.
     """
 
     def __init__(self, *, interactive: bool) -> None:
@@ -108,12 +108,12 @@ class PendingRequests:
     ) -> PermissionAnswer:
         """Wait for the answer to a request, without a time limit because a user gives it.
 
-        The clock of the current work is stopped meanwhile. `recheck` calls `allowed` to see
-        whether the request is allowed by now. Cancelling the wait removes the request, unless
-        it is answered already: the caller of the answer is then promised that it holds, so
-        `note` is called first.
+        The clock of the current work is stopped meanwhile. `recheck` calls `allowed` to test
+        whether the request is allowed by now. `note` applies the answer before this method returns.
+        Cancelling the wait removes the request. If it is already answered, `note` is still called,
+        because the user's answer must take effect.
 
-        :raises PermissionDeniedError: at once, when no user is there.
+        :raises PermissionDeniedError: at once, when no user is present.
         """
         if not self.interactive:
             raise PermissionDeniedError(nobody(request), advice=advice(request))
@@ -137,20 +137,20 @@ class PendingRequests:
     async def reply(
         self, request_id: str, reply: Reply, message: str | None = None
     ) -> PermissionRequest:
-        """Answer a request as `answer` does; the `message` says what to do instead."""
+        """Answer a request like `answer`; `message` tells the model what to do instead."""
         return await self.answer(request_id, PermissionAnswer(reply=reply, message=message))
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny one request because no user is there to answer; raise what `answer` raises."""
+        """Deny a request because no user is present; raise the same errors as `answer`."""
         await self.answer(request_id, PermissionAnswer(reply="reject", by="nobody"))
 
     async def answer(self, request_id: str, answer: PermissionAnswer) -> PermissionRequest:
-        """Answer a request; return it once the answer is stored, as far as it must be.
+        """Answer a request, and return the request when the answer is stored, if it must be.
 
-        A `reject` rejects all requests of its session, and its message goes to all of them.
+        A `reject` also rejects all other requests of the session, with the same message.
 
-        :raises NotFoundError: when no request of this id waits.
-        :raises PegboardError: when the answer could not be kept: it has no effect.
+        :raises NotFoundError: when no request with this id waits.
+        :raises PegboardError: when the answer could not be stored; it then has no effect.
         """
         waiting = self._open.get(request_id)
         if waiting is None or waiting.answer.done():
@@ -165,7 +165,7 @@ class PendingRequests:
         return request
 
     async def recheck(self) -> tuple[PermissionRequest, ...]:
-        """Answer the requests of any session that are allowed by now with `always`; return them."""
+        """Answer all requests that approvals allow by now with `always`; return these requests."""
         self.rechecks += 1
         settled = []
         for each in tuple(self._open.values()):
@@ -176,7 +176,7 @@ class PendingRequests:
         return tuple(settled)
 
     def pending(self, session_id: str | None = None) -> tuple[PermissionRequest, ...]:
-        """Return the waiting requests, oldest first, of one session or of all."""
+        """Return the waiting requests of one session or of all, oldest first."""
         requests = (waiting.request for waiting in self._open.values())
         return tuple(request for request in requests if session_id in (None, request.session_id))
 
@@ -192,7 +192,7 @@ class PendingRequests:
 
 
 def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """Return the text for a model whose request no user can answer."""
+    """Return the message for a model whose request no user can answer."""
     patterns = request.patterns or _ANYTHING
     wanted = json.dumps(", ".join(patterns)[:_SHOWN_CHARACTERS], ensure_ascii=False)
     why = f" ({because.reason})" if because and because.reason else ""
@@ -203,7 +203,7 @@ def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str
 
 
 def advice(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """Return how the user can allow the request, or that no rule of theirs does."""
+    """Return advice how the user can allow the request, or that no rule can allow it."""
     if because and (because.firm or because.source not in ("", "config")):
         return no_rule(because)
     rules = advised_rules(request)
@@ -223,7 +223,7 @@ def advised_rules(request: PermissionRequest) -> tuple[Rule, ...]:
 
 
 def no_rule(because: Verdict) -> str:
-    """Explain that no rule of the user can allow the request, and which source asks or denies."""
+    """Explain that no rule of the user can allow the request, and which source prevents it."""
     who = _ASKING.get(because.source) or f"{'the plugin ' * (not because.rule)}{because.decider}"
     if because.action == "deny":
         return f"no rule allows it: {who} denies it"
@@ -233,7 +233,7 @@ def no_rule(because: Verdict) -> str:
 
 
 def _key(text: str) -> str:
-    """Quote a string where a TOML key needs it."""
+    """Put a string in quotation marks if a TOML key requires it."""
     return text if re.fullmatch(r"[A-Za-z0-9_-]+", text) else json.dumps(text, ensure_ascii=False)
 
 
@@ -244,9 +244,9 @@ _NOBODY = (
 
 
 class Questions:
-    """The open questions of an App; for one event loop.
+    """The questions to the user that wait for an answer, on one event loop.
 
-    `interactive` says whether a user can answer.
+    `interactive` is whether a user can answer.
     """
 
     def __init__(self, *, interactive: bool) -> None:
@@ -256,10 +256,9 @@ class Questions:
     async def wait(self, request: QuestionRequest) -> Answers:
         """Wait for the answers, without a time limit because a user gives them.
 
-        The clock of the current work is stopped meanwhile. Cancelling the wait removes the
-        request.
+        The clock of the current work is stopped meanwhile. Cancelling the wait removes the request.
 
-        :raises ToolError: at once, when no user is there.
+        :raises ToolError: at once, when no user is present.
         :raises QuestionRejectedError: when the user dismisses the questions.
         """
         if not self.interactive:
@@ -273,10 +272,10 @@ class Questions:
             self._open.pop(request.id, None)
 
     def answer(self, request_id: str, answers: Answers) -> QuestionRequest:
-        """Answer a request, with any number of labels per question, and return it.
+        """Answer a request with any number of labels per question, and return the request.
 
-        :raises NotFoundError: when no request of this id waits.
-        :raises InvalidInputError: when there is not one answer for each question.
+        :raises NotFoundError: when no request with this id waits.
+        :raises InvalidInputError: when the number of answers and questions differs.
         """
         request, waiting = self._get(request_id)
         if len(answers) != len(request.questions):
@@ -289,9 +288,9 @@ class Questions:
         return request
 
     def reject(self, request_id: str) -> QuestionRequest:
-        """Reject a request, and return it.
+        """Reject a request, and return the request.
 
-        :raises NotFoundError: when no request of this id waits.
+        :raises NotFoundError: when no request with this id waits.
         """
         request, waiting = self._get(request_id)
         del self._open[request_id]
@@ -300,7 +299,7 @@ class Questions:
         return request
 
     def pending(self, session_id: str | None = None) -> tuple[QuestionRequest, ...]:
-        """Return the waiting requests, oldest first, of one session or of all."""
+        """Return the waiting requests of one session or of all, oldest first."""
         requests = (request for request, _ in self._open.values())
         return tuple(request for request in requests if session_id in (None, request.session_id))
 

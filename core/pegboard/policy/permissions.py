@@ -1,6 +1,7 @@
 """Permission rules and verdicts, as pure functions.
 
-Within one source the last matching rule counts; across sources deny beats ask beats allow.
+Within one source the last matching rule decides. Across sources, deny overrides ask, and ask
+overrides allow.
 """
 
 import json
@@ -36,10 +37,10 @@ _FROM_ROOT = re.compile(r"[^/*?~$]")
 
 @lru_cache(maxsize=4096)
 def _compiled(pattern: str, one: str = ".") -> re.Pattern[str]:
-    """Compile a pattern that matches in time bounded by pattern length times text length.
+    """Compile a pattern that matches in time bounded by pattern length times string length.
 
-    `one` is the expression for `?`. Each piece between two stars matches at its first place only
-    (an atomic group). That is enough for wildcards and prevents exponential backtracking.
+    `one` is the regular expression for `?`. Each part between two stars matches only at its first
+    position (an atomic group). This suffices for wildcards and prevents exponential backtracking.
     """
     first, *others = (
         "".join(one if character == "?" else re.escape(character) for character in piece)
@@ -52,11 +53,10 @@ def _compiled(pattern: str, one: str = ".") -> re.Pattern[str]:
 
 
 def matches_pattern(pattern: str, text: str) -> bool:
-    """Return whether the whole text matches.
+    """Return whether the whole string matches the pattern.
 
-    `*` is any characters, `?` is one, all else is literal.
-
-    A pattern that ends in a blank and `*` also matches without that tail: `ls *` matches `ls`.
+    `*` matches any characters, `?` matches one character, and all else is literal. A pattern that
+    ends in a space and `*` also matches without that ending: `ls *` matches `ls`.
     """
     if pattern == "*" or _compiled(pattern).fullmatch(text):
         return True
@@ -64,9 +64,9 @@ def matches_pattern(pattern: str, text: str) -> bool:
 
 
 def lies_within(pattern: str, wider: str) -> bool:
-    """Return whether the wider pattern matches all texts of the other, letter for letter.
+    """Return whether `wider` matches every string that `pattern` matches.
 
-    A star of the wider one takes wildcards, its `?` takes no star.
+    A `*` in `wider` covers wildcards of `pattern`; a `?` in `wider` does not cover a `*`.
     """
     texts = (pattern, pattern[:-2]) if pattern.endswith(" *") else (pattern,)
     forms = (wider, wider[:-2]) if wider.endswith(" *") else (wider,)
@@ -74,12 +74,12 @@ def lies_within(pattern: str, wider: str) -> bool:
 
 
 def is_unclear(pattern: str) -> bool:
-    """Return whether a pattern is unclear: no reader can say what the request would do."""
+    """Return whether a pattern is unclear, so that the effect of the request is unknown."""
     return pattern.startswith(UNCLEAR)
 
 
 def of_one_text(pattern: str) -> str:
-    """Replace the pattern for everything unclear by one for a single unclear string."""
+    """Replace the pattern for everything unclear by a pattern for one unclear string."""
     return f"{UNCLEAR} *" if pattern == _ALL_UNCLEAR else pattern
 
 
@@ -89,7 +89,7 @@ def literally(text: str) -> str:
 
 
 def _below_home(pattern: str) -> str | None:
-    """Return the rest of a pattern after `~` or `$HOME`, None for other patterns."""
+    """Return the rest of a pattern after `~` or `$HOME`, or None for other patterns."""
     for sign in ("~", "$HOME"):
         if pattern == sign or pattern.startswith(f"{sign}/"):
             return pattern.removeprefix(sign)
@@ -108,9 +108,9 @@ def _fits(rule: Rule, permission: str, text: str, home: str | None) -> bool:
 
 
 def rooted(rules: Iterable[Rule], root: Path) -> tuple[Rule, ...]:
-    """Return the rules, in which relative patterns of files that are read begin at the root.
+    """Return the rules with relative patterns of file reads made absolute, starting at `root`.
 
-    What reads a file names it by its absolute path.
+    Requests to read a file name the file by its absolute path.
     """
     return tuple(
         replace(rule, pattern=f"{root}/{rule.pattern.removeprefix('./')}")
@@ -123,10 +123,10 @@ def rooted(rules: Iterable[Rule], root: Path) -> tuple[Rule, ...]:
 def deciding_rule(
     ruleset: Ruleset, permission: str, text: str, *, home: Path | None = None
 ) -> Rule | None:
-    """Return the rule of one source that decides about a pattern: the last that matches.
+    """Return the rule of one source that decides about a string: the last matching rule.
 
-    An unclear pattern may match each rule that is narrower than `*`: a rule that denies or asks
-    becomes a rule that asks.
+    An unclear string may match any rule narrower than `*`. A rule that denies or asks then becomes
+    a rule that asks.
     """
     return _last(ruleset, permission, text, None if home is None else str(home))
 
@@ -151,7 +151,7 @@ def _spoken(ruleset: Ruleset, permission: str, text: str, home: str | None) -> V
 
 
 def strictest_verdict(verdicts: Iterable[Verdict | None]) -> Verdict | None:
-    """Return the first of the strictest verdicts, None when all are None."""
+    """Return the first of the strictest verdicts, or None when all are None."""
     opinions = [verdict for verdict in verdicts if verdict is not None]
     return max(
         opinions, key=lambda verdict: (_STRICTNESS[verdict.action], verdict.firm), default=None
@@ -167,8 +167,8 @@ def opinion(
 ) -> Verdict | None:
     """Judge a whole request by rules; return None when no rule covers a part of it.
 
-    A request without patterns is judged as the pattern `*`. `home` replaces `~` and `$HOME` at
-    the start of a rule's pattern; without it they are plain characters.
+    A request without patterns is judged as the pattern `*`. `home` replaces `~` and `$HOME` at the
+    start of a rule's pattern. Without `home` they are literal characters.
     """
     folder = None if home is None else str(home)
     verdicts = [
@@ -186,8 +186,7 @@ def unapproved(
 ) -> tuple[str, ...]:
     """Return the patterns of a request that no approval covers.
 
-    When the strictest verdict on a request is ask, its approved patterns are settled and only
-    these have to be judged again.
+    If the strictest verdict on a request is ask, only these patterns must be judged again.
     """
     folder = None if home is None else str(home)
     granted = [rule for rule in approvals if rule.action == "allow"]
@@ -206,10 +205,10 @@ def judge_rules(
     approvals: Sequence[Rule] = (),
     home: Path | None = None,
 ) -> Verdict:
-    """Judge a request: the strictest verdict of all sources over all patterns.
+    """Return the strictest verdict of all sources over all patterns of a request.
 
-    A pattern without a matching rule is asked. An approval answers an ask, pattern by pattern,
-    and never a deny. Patterns and `home` are as for `opinion`.
+    A pattern without a matching rule is asked. Approvals answer an ask, pattern by pattern, but
+    never a deny. `patterns` and `home` mean the same as in `opinion`.
     """
     unasked = Verdict(action="ask", reason=f"no rule speaks of {permission}")
     verdict = opinion(rulesets, permission, patterns, home=home) or unasked
@@ -224,9 +223,10 @@ def judge_rules(
 
 
 def hidden(tools: Mapping[str, str], rulesets: Sequence[Ruleset]) -> frozenset[str]:
-    """Return the tools (name to permission) that a source denies for every pattern.
+    """Return the names of tools that a source denies for every pattern.
 
-    That is so when the source's last rule for the permission denies the pattern `*`.
+    `tools` maps names to permissions. A source denies a tool if its last rule for the permission
+    denies the pattern `*`.
     """
     return frozenset(
         name
@@ -243,13 +243,13 @@ def _forbids(ruleset: Ruleset, permission: str) -> bool:
 
 
 def rules_from_config(value: object) -> tuple[Rule, ...]:
-    """Parse a `permission` of a config file into rules, in the file's order.
+    """Parse the `permission` setting of a config file into rules, in the file's order.
 
-    An action alone is for everything. A table maps a permission to an action, or to a table
-    from pattern to action. There the key `unclear` is about everything unclear, and its rules
-    come last.
+    A single action applies to everything. A table maps a permission to an action, or to a table
+    from pattern to action. In the inner table, the key `unclear` applies to everything unclear, and
+    its rules come last.
 
-    :raises ConfigError: for any other value; its key starts below `permission`.
+    :raises ConfigError: for any other value; the error's key is relative to `permission`.
     """
     if value is None:
         return ()

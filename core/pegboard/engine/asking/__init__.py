@@ -1,1 +1,1 @@
-"""Decisions whether a call may run: by rules, plugins and approvals, and at last by the user."""
+"""The decision whether a call may run: by rules, plugins and approvals, or else by the user."""

@@ -1,4 +1,4 @@
-"""Permanent approvals: which requests they cover, and what an answer would approve."""
+"""Permanent approvals: the requests that they cover, and what an answer would approve."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +31,11 @@ _NO_OPINION = Verdict(action="ask", reason="no rule and no plugin has an opinion
 async def approved(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """Return the verdict without the patterns that an approval covers, permanent or of this App."""
+    """Return the verdict after removing the request's patterns that approvals cover.
+
+    If approvals cover all patterns, the verdict is allow. Approvals of this App and stored ones
+    count.
+    """
     stored = await _approvals(engine, view)
     approvals = [("for this run", rule) for rule in engine.config.approvals]
     approvals += [(f"before, for the {each.scope}", each.rule) for each in stored]
@@ -48,7 +52,7 @@ async def approved(
 
 
 async def policies(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
-    """Return the strictest verdict of all policies; without any the user is asked."""
+    """Return the strictest verdict of all permission policies, or "ask" if there is none."""
     verdict = await engine.hooks.strictest(
         toolhooks.permission_ask, session=view, request=request, stash=engine.stash
     )
@@ -56,7 +60,7 @@ async def policies(engine: Engine, view: SessionView, request: PermissionRequest
 
 
 async def _approvals(engine: Engine, view: SessionView) -> list[Approval]:
-    """Return the approvals for all projects, this one, this session, and its ancestors."""
+    """Return the approvals for all projects, this project, this session and its ancestors."""
     keys = [USER_KEY, engine.workspace.project_id, view.id]
     parent = view.info.parent_id
     while parent is not None and parent not in keys:
@@ -75,7 +79,7 @@ def rules_for_good(request: PermissionRequest, patterns: Sequence[str] = ()) -> 
 
 
 def rules_of(request: PermissionRequest, answer: PermissionAnswer) -> tuple[Rule, ...]:
-    """Return the rules that the answer stores, including the rule for the exact command line."""
+    """Return the rules that an answer stores, including the rule for the exact command line."""
     if answer.reply != "always" or request.metadata.get(ONCE):
         return ()
     lines = [each for each in _of_line(request) if each.permission == request.permission]
@@ -83,7 +87,7 @@ def rules_of(request: PermissionRequest, answer: PermissionAnswer) -> tuple[Rule
 
 
 def _of_line(request: PermissionRequest) -> tuple[Rule, ...]:
-    """Return the rule for the exact line that the request is a part of; empty without one."""
+    """Return the rule for the exact command line that contains the request, if there is one."""
     permission, line = (request.metadata.get(key) for key in (PART_OF, "command"))
     return (Rule(permission, literally(line), "allow"),) if permission and line else ()
 
@@ -91,9 +95,10 @@ def _of_line(request: PermissionRequest) -> tuple[Rule, ...]:
 def check_narrowed(request: PermissionRequest, patterns: tuple[str, ...]) -> None:
     """Check that the patterns allow all that the request asks for, and no more than it offers.
 
-    Of what is unclear there is no less than the very text.
+    A pattern for something unclear must be equal to an offered pattern.
 
-    :raises InvalidInputError: when one of them may match more, or something stays uncovered.
+    :raises InvalidInputError: when a pattern may match more, or a part of the request is not
+      covered.
     """
     if not patterns:
         return
@@ -139,9 +144,9 @@ async def approve(
 
 
 def for_good(request: PermissionRequest) -> tuple[str, ...]:
-    """Return the patterns of a permanent approval; a `*` in a requested name is a plain letter.
+    """Return the patterns of a permanent approval; a `*` in a requested name becomes `?`.
 
-    The agent chooses names: a folder called `/srv/*` must not have all folders allowed.
+    The agent chooses names, so a folder called `/srv/*` must not allow all folders.
     """
     if any(map(is_unclear, request.patterns)):
         return tuple(each if is_unclear(each) else literally(each) for each in request.patterns)

@@ -1,4 +1,4 @@
-"""The decision about a permission request: rules and plugins, then approvals, then a user."""
+"""The decision about a permission request: by rules and plugins, then approvals, then a user."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -36,9 +36,9 @@ def make_request(  # noqa: PLR0913 - the fields of a request, all keyword-only
     always: Sequence[str] = (),
     tool: ToolReference | None = None,
 ) -> PermissionRequest:
-    """Return a request with an id of its own.
+    """Return a permission request with a new id.
 
-    :raises InvalidInputError: when its metadata have no JSON form.
+    :raises InvalidInputError: when the metadata have no JSON form.
     """
     check_json(metadata, f"the metadata of the request for {permission}")
     return PermissionRequest(
@@ -57,11 +57,12 @@ async def settle(
 ) -> None:
     """Wait until the request is allowed.
 
-    A user who has allowed the command line of a call is not asked again about what it does.
+    If the user has allowed the command line of a call, the user is not asked again about the call's
+    other requests.
 
-    :raises PermissionDeniedError: when it is denied, or nobody is there to be asked.
+    :raises PermissionDeniedError: when it is denied, or no user is present to be asked.
     :raises PermissionRejectedError: when the user rejects it.
-    :raises PermissionCorrectedError: when the user says what to do instead.
+    :raises PermissionCorrectedError: when the user rejects it with other instructions.
     """
     verdict = await _settled(engine, view, request)
     if verdict.action == "allow":
@@ -85,9 +86,9 @@ async def settle(
 
 
 async def refuse_denied(engine: Engine, view: SessionView, request: PermissionRequest) -> None:
-    """Judge a request that is made again later.
+    """Judge a request that the tool will make again later, and raise if it is denied.
 
-    :raises PermissionDeniedError: when it is denied, or would be asked and nobody is there.
+    :raises PermissionDeniedError: when it is denied, or would be asked and no user is present.
     """
     verdict = await judged(engine, view, request)
     if not engine.interactive:
@@ -105,9 +106,9 @@ def _denied(request: PermissionRequest, verdict: Verdict) -> PermissionDeniedErr
 
 
 async def _settled(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
-    """Return the recorded verdict, judged again while an approval is being stored.
+    """Return the recorded verdict, and judge again if approvals changed meanwhile.
 
-    An approval settles waiting requests; a request that is about to wait must not miss it.
+    A new approval settles waiting requests, and a request that is about to wait must not miss it.
     """
     while True:
         known = engine.requests.rechecks
@@ -122,7 +123,7 @@ async def _settled(engine: Engine, view: SessionView, request: PermissionRequest
 async def _advised(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """Return the verdict without a user, with advice on rules that were checked to help."""
+    """Return the verdict without a user, with advice that was checked to allow the request."""
     said = unattended(request, verdict)
     if said is not verdict and said.advice != no_rule(verdict):
         allowing = as_if(view, advised_rules(request))
@@ -133,7 +134,7 @@ async def _advised(
 
 
 def as_if(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
-    """Return the session as if the user's list of rules ended with these."""
+    """Return the session as if the user's list of rules ended with `rules`."""
     rulesets = tuple(
         replace(each, rules=each.rules + rules) if each.source == "config" else each
         for each in view.rulesets
@@ -142,10 +143,10 @@ def as_if(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
 
 
 def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
-    """Add the agent and the reason to a request, and limit its permanent choice.
+    """Add the agent and the reason to a request, and limit what a user can approve permanently.
 
-    There is none if a plugin wants the request asked every time, or if the tool says so. An unclear
-    request can be approved only exactly.
+    Nothing can be approved permanently if a plugin or the tool wants the request asked every time.
+    An unclear request can only be approved with its exact string.
     """
     metadata = {**request.metadata, "agent": view.agent.name, "reason": verdict.reason}
     if verdict.firm or request.metadata.get(ONCE):
@@ -154,7 +155,7 @@ def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) ->
 
 
 def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
-    """Return the verdict without a user: ask becomes deny."""
+    """Return the verdict that applies without a user: ask becomes deny."""
     if verdict.action != "ask":
         return verdict
     return replace(
@@ -167,7 +168,7 @@ def unattended(request: PermissionRequest, verdict: Verdict) -> Verdict:
 
 
 async def judged(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
-    """Judge a request by all rules and plugins, permanent approvals and `auto`."""
+    """Judge a request by rules, plugins, approvals, the sandbox and `auto_approve`."""
     verdict = await policies(engine, view, request)
     if verdict.action == "ask" and not verdict.firm and not request.metadata.get(ONCE):
         verdict = await approved(engine, view, request, verdict)
@@ -230,7 +231,7 @@ async def record(
 ) -> None:
     """Report the decision to plugins before it takes effect.
 
-    :raises PermissionDeniedError: when a plugin is against that, as if it cannot note it.
+    :raises PermissionDeniedError: when a plugin objects, for example because it cannot record it.
     """
     rule = verdict.rule
     facts = _facts(request, view.agent.name) | {

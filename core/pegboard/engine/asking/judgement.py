@@ -1,4 +1,4 @@
-"""Judgements: the requests of a call and their verdicts, without running the call."""
+"""The requests of a call and their verdicts, determined without running the call."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -33,10 +33,10 @@ from pegboard.storage.changes import DropApproval
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
-    """The foreseen decision about a request; `asked` is the request that a user would see.
+    """The expected decision about a request; `asked` is the request that a user would see.
 
-    `verdict` is that of all rules, plugins and approvals, `headless` what holds where nobody is
-    asked, and `opinions` are those of the single plugins.
+    `verdict` is the result of all rules, plugins and approvals. `headless` is the verdict if no
+    user is present. `opinions` are the verdicts of the individual plugins.
     """
 
     asked: PermissionRequest
@@ -46,20 +46,20 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForeseenCall(msgspec.Struct, frozen=True, kw_only=True):
-    """The requirements of a call, in a new session that plugins would see as `session`."""
+    """The requests of a call, in a new session that plugins would receive as `session`."""
 
     session: SessionView
     requests: tuple[PermissionRequest, ...]
 
 
 class Policy:
-    """The tools and permissions of one App, for its user to inspect without being asked."""
+    """The tools and permissions of one App, which a user can inspect without being asked."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     async def offered(self) -> tuple[ToolDefinition, ...]:
-        """Return the tools as the model of the default agent reads them in a new session."""
+        """Return the tool definitions for the default agent's model in a new session."""
         from pegboard.engine.request import offered_tools  # few look at them
 
         engine = self._engine
@@ -69,11 +69,11 @@ class Policy:
     async def foresee(
         self, tool_id: str, args: Mapping[str, Any], *, agent: str | None = None
     ) -> ForeseenCall:
-        """Return the requests of a call of this tool, without running it.
+        """Return the requests that a call of this tool would make, without running it.
 
-        :raises ToolError: when there is no such tool, or the arguments do not fit it, or its
-            `requires` refuses them or takes longer than a call may.
-        :raises PluginError: for all else that `requires` raises.
+        :raises ToolError: when there is no such tool, or the arguments do not match it, or its
+          `requires` refuses them or exceeds the time limit of a call.
+        :raises PluginError: for all other errors of `requires`.
         :raises NotFoundError: when there is no such agent.
         """
         engine = self._engine
@@ -104,7 +104,7 @@ class Policy:
     async def judge(
         self, session: SessionView, request: PermissionRequest, *, allowing: tuple[Rule, ...] = ()
     ) -> Judgement:
-        """Return how the request would be decided if the user's rules ended with these."""
+        """Return how the request would be decided if the user's rules ended with `allowing`."""
         view = as_if(session, allowing)
         verdict = await judged(self._engine, view, request)
         return Judgement(
@@ -125,7 +125,7 @@ class Policy:
         agent: str,
         metadata: Mapping[str, Any],
     ) -> Verdict:
-        """Judge a request of a session and publish the verdict; ask becomes deny.
+        """Judge a request of a session and report the verdict to plugins; ask becomes deny.
 
         :raises NotFoundError: when the session or agent is unknown.
         """
@@ -157,15 +157,15 @@ class Policy:
         agent_only: bool = False,
         patterns: Sequence[str] = (),
     ) -> None:
-        """Allow the waiting request, and similar ones from now on, as far as `scope` reaches.
+        """Allow the waiting request, and similar requests from now on, within `scope`.
 
-        `agent_only` limits that to the agent that asked, `patterns` to what they match: they may
-        only narrow what the request offers as `always`, and cover what it covers of the request.
+        `agent_only` limits the approval to the agent that asked. `patterns` may narrow what the
+        request offers as `always`, but must still cover the request. The method returns when the
+        approval is stored.
 
-        Returns once it is stored.
-
-        :raises NotFoundError: when no request of this id waits.
-        :raises InvalidInputError: for patterns that allow more, or less than the request; it waits.
+        :raises NotFoundError: when no request with this id waits.
+        :raises InvalidInputError: for patterns that allow more than offered, or do not cover the
+          request. The request then still waits.
         """
         requests = self._engine.requests
         answer = PermissionAnswer(
@@ -177,7 +177,7 @@ class Policy:
         await requests.answer(request_id, answer)
 
     async def revoke(self, approvals: Sequence[Approval]) -> None:
-        """Take approvals for good back, from all Apps at once."""
+        """Revoke permanent approvals, in all Apps at once."""
         await self._engine.storage.commit(DropApproval(tuple(each.id for each in approvals)))
         for each in approvals:
             rule, facts = each.rule, {"scope": each.scope, "agent": each.agent, "by": "user"}

@@ -1,4 +1,4 @@
-"""The requirements of a tool call: the same requests whether the call runs or is foreseen."""
+"""The permission requests of a tool call, the same whether the call runs or is only foreseen."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ Decide = Callable[[PermissionRequest, bool], Awaitable[None]]
 
 
 class CallFacts:
-    """The facts of a call of `tool` that both its `requires` and its body receive."""
+    """The facts about a call of `tool` that its `requires` and its body receive."""
 
     def __init__(self, engine: Engine, view: SessionView, tool: Tool) -> None:
         self._engine = engine
@@ -36,12 +36,12 @@ class CallFacts:
 
     @property
     def agent(self) -> str:
-        """The name of the agent that calls."""
+        """The name of the agent that calls the tool."""
         return self.session.agent.name
 
     @property
     def directory(self) -> Path:
-        """Where the session works."""
+        """The working directory of the session."""
         return self.session.directory
 
     @property
@@ -51,21 +51,24 @@ class CallFacts:
 
     @property
     def plugin(self) -> Plugin:
-        """The plugin that the tool is of."""
+        """The plugin that provides the tool."""
         return self._engine.hooks.owners[self._tool.id]
 
     @property
     def trusted(self) -> bool:
-        """Whether the project's own code may run; also true when it has none."""
+        """Whether the project's own code may run; also true if the project has none."""
         return self._engine.decision.trusted
 
     async def process_env(self) -> Mapping[str, str]:
-        """Return the environment of the call's processes."""
+        """Return the environment variables for the call's processes."""
         return {**await self._engine.tool_env(self.session), **self._engine.processes.variables()}
 
 
 class Requirements(CallFacts):
-    """The `PermissionContext` of one call of `tool`; `decide` gets each of its requests once."""
+    """The `PermissionContext` of one call of `tool`.
+
+    `decide` receives each request of the call once, and returns when it is allowed.
+    """
 
     def __init__(self, engine: Engine, view: SessionView, tool: Tool, decide: Decide) -> None:
         super().__init__(engine, view, tool)
@@ -85,7 +88,7 @@ class Requirements(CallFacts):
         metadata: Mapping[str, Any] | None = None,
         later: bool = False,
     ) -> Coroutine[Any, Any, None]:
-        """Wait until all patterns are allowed; with `later` only judge them."""
+        """Wait until all patterns are allowed; with `later`, only refuse denied ones now."""
         key = permission, tuple(patterns)
         if self._in_requires and key not in self._granted:
             self._open[key] = False  # from here on, so that one that is not awaited is found
@@ -111,9 +114,9 @@ class Requirements(CallFacts):
         return settled()
 
     async def require_path(self, path: Path, *, metadata: Mapping[str, Any] | None = None) -> Path:
-        """Return the path with links resolved, once it is in the worktree or allowed outside.
+        """Return the real path once it is allowed: in the worktree, or approved outside of it.
 
-        :raises ToolError: for what is no path.
+        :raises ToolError: when the string is not a valid path.
         """
         absolute = path if path.is_absolute() else self.directory / path
         if absolute == self.directory:
@@ -129,7 +132,7 @@ class Requirements(CallFacts):
     async def settle(self, args: Mapping[str, object]) -> None:
         """Make the requests of the tool's `requires`.
 
-        :raises ToolError: when it has lost a request: not awaited, or its denial caught.
+        :raises ToolError: when `requires` did not await a request or caught its denial.
         """
         self._in_requires, self._args = True, args
         try:
@@ -145,9 +148,9 @@ class Requirements(CallFacts):
         return self._answer  # type: ignore[return-value]  # what this very function answered
 
     def check(self) -> None:
-        """Check that no request is open.
+        """Check that every request of the call was made and allowed.
 
-        :raises ToolError: when one is.
+        :raises ToolError: when a request is still open.
         """
         self._refuse(self._open)
 
@@ -160,11 +163,11 @@ class Requirements(CallFacts):
 
 
 def _placed(workspace: Workspace, places: UserFolders, path: Path) -> tuple[Path, Path | None]:
-    """Return the path with links resolved, and the folder to request; None for a path within.
+    """Return the real path, and the folder to request; None for a path that needs no request.
 
-    Reads the disk.
+    This reads the disk.
 
-    :raises ToolError: for what is no path.
+    :raises ToolError: when the string is not a valid path.
     """
     try:
         with suppress(OSError):

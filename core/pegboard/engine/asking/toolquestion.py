@@ -1,4 +1,4 @@
-"""Questions of tools and of programs to the user, with their answers."""
+"""Questions to the user, asked by tools and by programs."""
 
 from collections.abc import Callable, Sequence
 
@@ -19,9 +19,9 @@ from pegboard.schema.wire import check_json
 
 
 async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference) -> Answers:
-    """Ask the user, and return the answers in the order of the questions.
+    """Ask the user a tool's questions, and return the answers in the order of the questions.
 
-    :raises ToolError: when no user is there.
+    :raises ToolError: when no user is present.
     :raises QuestionRejectedError: when the user dismisses the questions.
     """
     engine, session_id = run.engine, run.session.id
@@ -34,12 +34,12 @@ async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference)
 async def ask_person(
     engine: Engine, beside: Preparations, session_id: str, questions: Sequence[Question]
 ) -> Answers | None:
-    """Ask the user on behalf of a program; return None without a user or if the user dismisses it.
+    """Ask the user for a program; return None if no user is present or the user dismisses it.
 
-    It has no time limit because a user answers; an abort of the session ends the wait.
+    The wait has no time limit because a user answers. Aborting the session ends the wait.
 
     :raises NotFoundError: when the session is unknown.
-    :raises InvalidInputError: when there is no question.
+    :raises InvalidInputError: when `questions` is empty.
     """
     await engine.storage.session(session_id)
     request = _request(engine, session_id, questions, None)

@@ -1,1 +1,1 @@
-"""A history that outgrows the model's window becomes shorter."""
+"""Compaction, which shortens a history that outgrows the model's context window."""

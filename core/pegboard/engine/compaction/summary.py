@@ -1,4 +1,4 @@
-"""One compaction: call the compactor, then store its result or refuse it."""
+"""One compaction: it calls the compactor, then stores or refuses the result."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -67,12 +67,12 @@ _FALLBACK = Agent(
 
 
 def summariser(agents: Mapping[str, Agent]) -> Agent:
-    """Return the agent that writes summaries; a plain one if no plugin registers one."""
+    """Return the agent that writes summaries, or a default one if no plugin registers one."""
     return serving(agents.values(), "summaries") or _FALLBACK
 
 
 async def compact(run: Run, user: UserMessage) -> None:
-    """Answer a request for a compaction; a failure is in the summary's `error`.
+    """Run a compaction; a failure of the compactor is stored in the summary's `error`.
 
     :raises ModelNotFoundError: when no provider serves the model for summaries.
     """
@@ -89,7 +89,7 @@ async def compact(run: Run, user: UserMessage) -> None:
 
 
 def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
-    """Store an empty summary with the failure."""
+    """Store an empty summary with the failure, so that the request counts as answered."""
     now, name = run.engine.now(), summariser(run.engine.agents).name
     info = run.new_answer(
         user.id,
@@ -105,10 +105,10 @@ def _refuse(run: Run, user: UserMessage, error: BaseException) -> None:
 
 @dataclass(slots=True)
 class Compacting:
-    """A compaction in progress: its input, and its newest message.
+    """A running compaction: its input, and the id of the last message that it `made`.
 
-    `before` is the model's view that has to become shorter, with `tokens` by the provider's
-    count and `estimated` by ours. `answering` are the prompts that wait.
+    `before` are the turns to be shortened. `tokens` is their size by the provider's count and
+    `estimated` by Pegboard's. `answering` are the ids of prompts that still wait for an answer.
     """
 
     run: Run
@@ -123,7 +123,7 @@ class Compacting:
 
     @classmethod
     async def begun(cls, run: Run, user: UserMessage) -> "Compacting":
-        """Begin the compaction that this message requests.
+        """Start the compaction that the message `user` requests.
 
         :raises ModelNotFoundError: when no provider serves the model for summaries.
         """
@@ -146,7 +146,7 @@ class Compacting:
         )
 
     async def run_to_its_end(self) -> None:
-        """Call the compactor, which is foreign code, and store its result or its failure."""
+        """Call the plugin's compactor, and store its result or its failure."""
         outcome: object
         try:
             async with asyncio.timeout(LIMIT_S):
@@ -190,7 +190,10 @@ class Compacting:
             return await answers[-1].value.compact(request)
 
     def _room(self) -> int:
-        """Return the room for a text; half of the estimate if an unknown window overflowed."""
+        """Return the tokens that a text may have in a summary's request.
+
+        If the model's window is unknown and overflowed, this is half of the estimate.
+        """
         limit = usable(self.view.model)
         if limit is None:
             return max(self.estimated // 2 if self.auto else self.estimated * 2, OVERHEAD_TOKENS)
@@ -212,7 +215,7 @@ class Compacting:
         return _join_texts(turn)
 
     async def _settle(self, made: Compaction) -> None:
-        """Store the result if the next request then fits the model."""
+        """Store the result if it is enough shorter; otherwise store a failure."""
         if not made.summary.strip():
             await self._fail(_unknown("there is no text in the summary"))
             return
@@ -235,7 +238,7 @@ class Compacting:
         await self.run.writer.barrier()
 
     def _scaled(self, estimated: int) -> int:
-        """Scale an estimate of this view by the provider's last count."""
+        """Scale an estimate of tokens by the ratio of the provider's count to the estimate."""
         sent = self.run.sent
         fixed = fixed_tokens(sent) if sent is not None else 0
         ratio = self.tokens / max(self.estimated + fixed, 1)
@@ -251,7 +254,7 @@ class Compacting:
         return turn
 
     def _pinned(self, texts: tuple[str, ...]) -> Turn:
-        """Return the request for the summary, with the texts that stay unchanged."""
+        """Return the request for the summary, with the pinned texts added to its parts."""
         pinned = self._texts(self.request.info.id, *texts, synthetic=True)
         return replace(self.request, parts=(*self.request.parts, *pinned))
 
@@ -263,7 +266,7 @@ class Compacting:
         )
 
     async def _fail(self, failure: Failure) -> None:
-        """Store the failure on the message that the compactor made last."""
+        """Store a failure on the message that the compactor made last."""
         turn = Turn(info=self._message(), parts=())
         if self.made is not None:
             turn = self.run.history.get(self.made)
@@ -280,7 +283,7 @@ class Compacting:
         self._store(Turn(info=replace(turn.info, **changes), parts=turn.parts), turn.parts)
 
     def _store(self, turn: Turn, known: Sequence[Part] = ()) -> None:
-        """Store a turn's parts that are not stored yet, since clients count steps by events."""
+        """Store a turn and its parts, except the `known` parts, which are stored already."""
         self.run.put(turn)
         new = (PutPart(part) for part in turn.parts if part not in known)
         self.run.writer.change(PutMessage(turn.info), *new)
@@ -293,7 +296,7 @@ class Compacting:
 
 
 def _answering(turns: Sequence[Turn]) -> tuple[str, ...]:
-    """Return the newest prompt, and those directly before it."""
+    """Return the ids of the newest prompt and the prompts directly before it."""
     found: list[str] = []
     for turn in reversed(turns):
         if isinstance(turn.info, UserMessage) and not is_aside(turn):

@@ -1,8 +1,8 @@
-"""The trigger of compactions: how full the model's window is, and the action that follows.
+"""The trigger of compactions: when a history is too long, and the request that follows.
 
-A compaction is a user message with a compaction part, and the summary as its answer. The model's
-view then begins there; everything before stays in the database. Old output of tools is cleared
-from the view without one.
+A compaction is a user message with a compaction part, answered by the summary. The model then sees
+only the turns from there on; earlier turns stay in the database. Old tool output is cleared without
+a compaction.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -25,9 +25,9 @@ from pegboard.storage.changes import PutMessage, PutPart
 
 
 def usable(model: Model) -> int | None:
-    """Return the tokens that a request may have, None when the model's window is unknown.
+    """Return the tokens that a request may have, or None if the model's window is unknown.
 
-    Room for the answer is left free, but never more than half of the window.
+    Part of the window stays free for the answer, but never more than half.
     """
     limit = model.limit
     if limit.input:
@@ -41,8 +41,8 @@ def usable(model: Model) -> int | None:
 def next_request(history: History, model: Model, turns: Sequence[Turn]) -> int:
     """Estimate the tokens of the next request with these turns.
 
-    The base is the provider's count for the last answer, plus an estimate of what was added since;
-    without such a count everything is estimated.
+    The estimate is the provider's count for the last answer, plus an estimate for later additions.
+    Without such a count, everything is estimated.
     """
     summary = history.summary()
     old = kept_ids(summary.info) if summary is not None else ()
@@ -58,7 +58,7 @@ def next_request(history: History, model: Model, turns: Sequence[Turn]) -> int:
 
 
 def is_too_long(run: Run, model: Model) -> bool:
-    """Return whether the session has to be compacted before the next request."""
+    """Return whether the session must be compacted before the next request."""
     limit = usable(model)
     return limit is not None and next_request(run.history, model, run.history.view()) > limit
 
@@ -71,7 +71,7 @@ def request_compaction(run: Run, user: UserMessage) -> None:
 
 
 def requested_by_user(engine: Engine, session: Session, ids: SessionIds, model: str | None) -> Turn:
-    """Return the user message that requests a compaction; the caller stores it."""
+    """Return a new user message that requests a compaction; the caller stores it."""
     agent = session.agent or default_agent(engine.config, engine.agents).name
     return _requested(
         engine.now(), ids, agent, model_for(engine, session, model, agent), session.id, auto=False
@@ -100,7 +100,7 @@ PROTECTED_PROMPTS = 2
 
 
 def prune(run: Run) -> None:
-    """Clear old tool output from the next requests of this session."""
+    """Clear old tool output from future requests of this session, if the user allows it."""
     if not run.engine.config.compaction.prune:
         return
     lasting = {tool.id for tool in run.engine.tools.values() if tool.lasting}
@@ -115,9 +115,9 @@ def prune(run: Run) -> None:
 
 
 def prunable(turns: Sequence[Turn], lasting: Collection[str] = ()) -> tuple[str, ...]:
-    """Return the part ids of calls with old output: all but the newest, if it saves enough.
+    """Return the part ids of calls with old output, or () if clearing them saves too little.
 
-    `lasting` are the ids of tools whose output stays.
+    The newest output stays. `lasting` are the ids of tools whose output always stays.
     """
     seen, found, size = 0, list[str](), 0
     for part_id, output in _outputs(turns, lasting):
@@ -130,7 +130,7 @@ def prunable(turns: Sequence[Turn], lasting: Collection[str] = ()) -> tuple[str,
 
 
 def _outputs(turns: Sequence[Turn], lasting: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield calls with their output, newest first, until one that is cleared already."""
+    """Yield part id and output of calls, newest first, up to the first cleared output."""
     prompts = 0
     for turn in reversed(turns):
         prompts += isinstance(turn.info, UserMessage)

@@ -1,1 +1,1 @@
-"""The input of a user: prompts, mentions, slash commands, shell lines, subtasks."""
+"""The input of a user: prompts, mentions, slash commands, shell commands and subtasks."""

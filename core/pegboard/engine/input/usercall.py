@@ -1,8 +1,7 @@
-"""Tool calls that the user or a program makes: permitted, bounded and reported as any other.
+"""Tool calls by the user or a program, permitted, limited and reported like other calls.
 
-What a user orders is stored as an answer of its own. Neither the model nor the tool's own
-permission is asked for it; the session's rules still bind its subagents. What a program calls is
-stored nowhere.
+The result of a user's call is stored as an answer. The user is not asked for the tool's own
+permission, but the session's rules still bind its subagents. A program's call is not stored.
 """
 
 import json
@@ -32,10 +31,10 @@ SUM_UP = "Sum up for the user what the task above came to, and go on with what i
 async def call_tool(
     run: Run, *, tool: str, args: Mapping[str, Any], agent: str | None, model: str | None
 ) -> Completed:
-    """Make a program's tool call next to the session's own run, and return its end.
+    """Make a tool call for a program, outside of the session's own run, and return its result.
 
-    :raises PermissionDeniedError: when it may not run.
-    :raises ToolError: when it fails.
+    :raises PermissionDeniedError: when the call is denied.
+    :raises ToolError: when the tool fails.
     """
     view = await view_for(run, agent, model)
     engine, message = run.engine, run.new_answer(run.ids.message(), view.agent.name, view.model)
@@ -56,7 +55,7 @@ async def call_tool(
 
 
 async def view_for(run: Run, agent: str | None, model: str | None) -> SessionView:
-    """Return the session's view with this agent and model, or the session's own.
+    """Return the session's view for this agent and model; None means the session's own.
 
     :raises NotFoundError: for an unknown agent.
     :raises ModelNotFoundError: when no provider serves the model.
@@ -68,7 +67,7 @@ async def view_for(run: Run, agent: str | None, model: str | None) -> SessionVie
 
 
 async def carry_out(run: Run, order: UserCall) -> Turn:
-    """Make a user's call; store its result after a message that names the user as its author."""
+    """Make a user's call, and store its result after a message that names the user as author."""
     view = await view_for(run, order.agent, order.model)
     said = TextInput(text=order.said, synthetic=True)
     turn = await queue(run, Prompt(parts=(said,), agent=view.agent.name, model=order.model))
@@ -78,7 +77,7 @@ async def carry_out(run: Run, order: UserCall) -> Turn:
 
 
 async def run_subtask(run: Run, view: SessionView, user: UserMessage, part: SubtaskPart) -> None:
-    """Run the subagent; its answer becomes the result of a call, and the model continues."""
+    """Run a subtask's subagent; its answer becomes a call's result, and the turn goes on."""
     given = {"description": part.description, "prompt": part.prompt, "subagent_type": part.agent}
     tool = serving(run.engine.tools.values(), "subagents") or Tool.raw(
         "subagents", "", {"type": "object"}, _refuse
@@ -103,7 +102,7 @@ async def _stored(  # noqa: PLR0913 - the facts of a call
     agent: str,
     finish: str | None = None,
 ) -> Turn:
-    """Store an answer with the result of the call; a failure is the call's error."""
+    """Store an answer with the result of the call, or with the call's error."""
     message = run.new_answer(parent_id, agent, view.model)
     processor = run.begin(message)
     try:
@@ -122,7 +121,7 @@ async def _stored(  # noqa: PLR0913 - the facts of a call
 
 
 async def _ask_to_go_on(run: Run, user: UserMessage) -> None:
-    """Add a prompt of the engine: some models refuse to continue after a call without reasoning."""
+    """Add a prompt that asks the model to continue after the last subtask of a command."""
     prompt = Prompt(
         parts=(TextInput(text=SUM_UP, synthetic=True),),
         agent=user.agent,

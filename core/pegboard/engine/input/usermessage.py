@@ -1,8 +1,8 @@
 """User messages: stored as typed, expanded with the named files, and followed by reminders.
 
-A reminder is a note for the model, on a change of agent or a prompt during an answer. It is stored
-with the prompt, once. Every later request then repeats the same bytes, so that the provider's
-prompt cache still fits.
+A reminder is a note for the model about a change of agent, or about a prompt sent during an answer.
+It is stored once with the prompt. Later requests repeat it unchanged, so the provider's prompt
+cache stays valid.
 """
 
 import asyncio
@@ -53,10 +53,10 @@ _PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskP
 
 
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that a user makes: its arguments and its tool, which the App need not have.
+    """A tool call that a user makes, with its arguments and a tool that the App need not have.
 
-    `said` is the text that tells the model who made the call. The session goes on with this agent
-    and model.
+    `said` is the text that tells the model who made the call. `agent` and `model` also answer the
+    session's next prompts.
     """
 
     tool: Tool
@@ -69,9 +69,9 @@ class UserCall(msgspec.Struct, frozen=True, kw_only=True):
 async def send_prompt(
     prompt: str | Prompt, directory: Path, send: Callable[[Prompt], Awaitable[Turn]]
 ) -> Turn:
-    """Return the answer to a prompt whose files are relative to `directory`, with its value.
+    """Send a prompt with files relative to `directory`, and return the answer with its value.
 
-    :raises InvalidInputError: for a file that cannot be read, and an output without a schema.
+    :raises InvalidInputError: for a file that cannot be read, or an output without a schema.
     """
     if isinstance(prompt, str):
         return await send(Prompt(prompt))
@@ -87,9 +87,9 @@ async def send_prompt(
 def stored(
     engine: Engine, session: Session, prompt: Prompt, ids: SessionIds
 ) -> tuple[Turn, ChangeSession]:
-    """Build the typed message and its changes of the session; the caller stores both.
+    """Return the user message of a prompt and the change of its session; the caller stores both.
 
-    :raises InvalidInputError: for an id that is not the protocol's, or an empty prompt.
+    :raises InvalidInputError: for an id that is not valid in the protocol, or an empty prompt.
     """
     if not prompt.inputs:
         raise InvalidInputError("the prompt is empty; give it at least one part")
@@ -124,7 +124,7 @@ def stored(
 
 
 async def queue(run: Run, prompt: Prompt) -> Turn:
-    """Store a prompt of the engine's or a tool's, which is answered after the present step."""
+    """Store a prompt of the engine or a tool; it is answered after the current step."""
     turn, change = stored(run.engine, run.session, prompt, run.ids)
     run.writer.change(PutMessage(turn.info), *map(PutPart, turn.parts), change)
     await run.writer.barrier()
@@ -139,7 +139,7 @@ async def queue_again(
     *,
     output: Any = None,  # noqa: ANN401 - a type or None
 ) -> UserMessage:
-    """Store a prompt of the engine's for the same agent and model as an earlier prompt."""
+    """Store a prompt of the engine for the same agent and model as an earlier prompt."""
     prompt = Prompt(
         parts=(TextInput(text=text, synthetic=True),),
         agent=user.agent,
@@ -155,9 +155,9 @@ async def queue_again(
 
 
 async def refuse_known(storage: Storage, session_id: str, message_id: str) -> None:
-    """Check that the message id is new, since an answered message gets no second answer.
+    """Raise an error if the session already has this message.
 
-    :raises InvalidInputError: when the session has a message of this id.
+    :raises InvalidInputError: when the session has a message with this id.
     """
     with suppress(NotFoundError):
         await storage.turn(session_id, message_id)
@@ -165,7 +165,7 @@ async def refuse_known(storage: Storage, session_id: str, message_id: str) -> No
 
 
 def model_for(engine: Engine, session: Session, chosen: str | None, agent_name: str) -> ModelChoice:
-    """Return the answering model: the chosen, the agent's, the session's last, the default."""
+    """Return the model to use: the chosen one, else the agent's, the session's or the default."""
     if chosen is not None:
         return _choice(chosen)
     agent = engine.agents.get(agent_name)
@@ -184,7 +184,7 @@ def _choice(name: str) -> ModelChoice:
 
 
 def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
-    """Make a part from an input: the same fields, with ids."""
+    """Return a part with the fields of an input and with ids."""
     said = {name: getattr(given, name) for name in given.__struct_fields__}
     said["id"] = check_id("part", given.id) if given.id else ids.part()
     return _PARTS[type(given)](session_id=info.session_id, message_id=info.id, **said)
@@ -193,10 +193,11 @@ def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
 async def expanded(
     engine: Engine, session: Session, turn: Turn, ids: SessionIds, *, command: Command | None = None
 ) -> Turn:
-    """Return the message for the model, after `expand_file` for files and `chat_message`.
+    """Expand a stored message through the plugins' hooks, store the changes, and return it.
 
-    The parts of a slash command go through `command_execute_before` first. The result replaces
-    the stored message where it differs; a message that a plugin refuses gets a part that says so.
+    `expand_file` replaces files, and `chat_message` may change the message. The parts of a slash
+    command first go through `command_execute_before`. If a plugin refuses the message, it gets a
+    part with the reason.
     """
     try:
         changed = await _as_changed(engine, session, turn, ids, command)
@@ -220,7 +221,7 @@ async def expanded(
 async def _as_changed(
     engine: Engine, session: Session, turn: Turn, ids: SessionIds, command: Command | None
 ) -> Turn:
-    """Return the message after all plugins.
+    """Return the message after the hooks of all plugins.
 
     :raises PromptRefusedError: when a plugin refuses it.
     """
@@ -254,7 +255,7 @@ async def _with_files(engine: Engine, view: SessionView, turn: Turn, ids: Sessio
 
 
 async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | None:
-    """Return the view for hooks; None for an unknown agent or model, which the run reports."""
+    """Return the view for hooks, or None for an unknown agent or model."""
     assert isinstance(turn.info, UserMessage)
     agent = engine.agents.get(turn.info.agent)
     if agent is None:
@@ -268,7 +269,7 @@ async def _view(engine: Engine, session: Session, turn: Turn) -> SessionView | N
 
 
 def _stand_in(engine: Engine, session: Session, turn: Turn) -> SessionView:
-    """Return a view with stand-ins for an unknown agent or model, to read the prompt's files."""
+    """Return a view to read a prompt's files when its agent or model is unknown."""
     assert isinstance(turn.info, UserMessage)
     agent = engine.agents.get(turn.info.agent) or default_agent(engine.config, engine.agents)
     return make_view(engine, session, agent, unasked(turn.info.model))
@@ -319,14 +320,14 @@ def remind(run: Run) -> None:
 
 
 def reminder(session_id: str, text: str) -> str:
-    """Wrap a text in tags with the session's id, which other texts cannot imitate."""
+    """Wrap a text in tags with the session's id, so that other texts cannot imitate a reminder."""
     return f'<system-reminder session="{session_id}">\n{text}\n</system-reminder>'
 
 
 def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, str, str]]:
-    """Return the reminders that the newest prompts lack, each with its index, kind and text.
+    """Return the missing reminders of the newest prompts, each with turn index, kind and text.
 
-    The kind is the name of the agent that takes over, or `QUEUED`.
+    The kind is the name of the new agent, or `QUEUED`.
     """
     waiting, last = _waiting(turns)
     found: list[tuple[int, str, str]] = []
@@ -339,13 +340,13 @@ def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, s
 
 
 def _came_meanwhile(prompt: Turn, last: Turn) -> bool:
-    """Return whether a user, not a tool, sent the prompt while the model worked."""
+    """Return whether a user, and not a tool, sent the prompt during the answer `last`."""
     typed = any(not (isinstance(part, TextPart) and part.synthetic) for part in prompt.parts)
     return typed and goes_on(last)
 
 
 def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
-    """Return the indices of the prompts after the last answer, and that answer."""
+    """Return the indices of the prompts after the last answer, and the turn of that answer."""
     places: list[int] = []
     for place in range(len(turns) - 1, -1, -1):
         info = turns[place].info
@@ -357,7 +358,7 @@ def _waiting(turns: Sequence[Turn]) -> tuple[list[int], Turn | None]:
 
 
 def _switch(turns: Sequence[Turn], place: int, agents: Mapping[str, Agent]) -> str:
-    """Return the note for a prompt with another agent than the last answer's, "" for most."""
+    """Return the note for a prompt to a different agent than the last answer's, or ""."""
     before = next((turn.info.agent for turn in reversed(turns[:place]) if _is_answer(turn)), None)
     agent = turns[place].info.agent
     if before is None or before == agent:

@@ -18,9 +18,9 @@ LOOK_EVERY_S, LOOKS = 0.02, 500
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """Withdraws prompts of a session that no model has read.
+    """The withdrawal of unread prompts of one session.
 
-    `run` gives its run, if it has one, `prepares` says whether a prompt's files are being read.
+    `run` returns the session's run or None. `prepares` returns whether a prompt is being prepared.
     """
 
     storage: Storage
@@ -29,11 +29,11 @@ class Withdrawal:
     prepares: Callable[[], bool]
 
     async def of(self, session_id: str, message_id: str) -> bool:
-        """Withdraw the prompt; return whether no model has read it, or will.
+        """Withdraw the prompt, and return True; return False if a model has already read it.
 
         :raises NotFoundError: when the session has no such message.
-        :raises SessionBusyError: while another process runs the session, or when its prompts are
-            being prepared for long.
+        :raises SessionBusyError: while another process runs the session, or when a prompt is
+          prepared for longer than 10 seconds.
         """
         for _ in range(LOOKS):
             decided = await self._decided(session_id, message_id)
@@ -74,9 +74,9 @@ class Withdrawal:
 
 
 def is_unread(turns: Sequence[Turn], message_id: str) -> bool:
-    """Return whether the message is a prompt that no message of a model follows.
+    """Return whether the message is a prompt and no answer or compaction follows it.
 
-    A step puts its message there when it takes the history, and a compaction its request.
+    A step adds its message when it takes the history, and a compaction adds its request then.
 
     :raises NotFoundError: when no turn has this id.
     """
