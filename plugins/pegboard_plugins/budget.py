@@ -43,10 +43,10 @@ SHORTEST_ANSWER_TOKENS = 256
 """With less room than this an answer is not worth its request."""
 WARNED_SHARE = 0.8
 """The share of the steps at which the user is warned."""
-_KEYS = {
-    "this run": "budget.run.steps",
-    "this session": "budget.steps",
-    "this subagent": "budget.subagent.steps",
+_LIMITS = {
+    "this run": "`budget.run.steps` in the configuration, or `--max-steps`,",
+    "this session": "`budget.steps` in the configuration",
+    "this subagent": "`budget.subagent.steps` in the configuration",
 }
 
 
@@ -114,7 +114,7 @@ class Account(msgspec.Struct, kw_only=True):
 
     def _way_on(self) -> str:
         """Return how a user gets more steps."""
-        return f"`{_KEYS[self.purpose]}` in the configuration is the limit"
+        return f"{_LIMITS[self.purpose]} is the limit"
 
     def check_call(self) -> None:
         """Check that another tool may be called; a refusal ends the turn before its next step."""

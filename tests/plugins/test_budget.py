@@ -217,10 +217,10 @@ async def test_steps_are_limited_and_the_stop_is_an_outcome_of_the_message(
         events = await listening
         again = await app.prompt(session.id, HI)
 
-    key = "budget.run.steps" if scope == "run" else "budget.steps"
+    own = "`budget.run.steps` in the configuration, or `--max-steps`,"
+    limit = own if scope == "run" else "`budget.steps` in the configuration"
     assert failure(turn) == (
-        f"the budget allows no more steps than 3 for this {scope};"
-        f" `{key}` in the configuration is the limit"
+        f"the budget allows no more steps than 3 for this {scope}; {limit} is the limit"
     )
     assert [e for e in events if isinstance(e.properties, SessionFailed)]
     assert failure(again)

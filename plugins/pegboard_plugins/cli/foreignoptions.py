@@ -4,21 +4,27 @@ PRINT = frozenset({"-p", "--print"})
 """Options without an effect: a run always prints its answer and ends."""
 
 ALIASES = {
+    "-r": "--session",
+    **dict.fromkeys(("--no-session-persistence", "--ephemeral"), "--no-save"),
+    "--fork-session": "--fork",
+    "--schema": "--json-schema",
+    "--max-budget-usd": "--budget-usd",
+    "--max-turns": "--max-steps",
+    "--append-system-prompt": "--append-system",
+    "--config": "--set",
+    "--output-last-message": "--output",
     **dict.fromkeys(("--allowedTools", "--allowed-tools"), "--allow"),
     **dict.fromkeys(("--disallowedTools", "--disallowed-tools"), "--deny"),
 }
 """Options that `pegboard run` has under another name."""
 
 _AUTO = "`--auto` allows what would be asked; denied calls stay denied, and `--sandbox` stays"
-_FORMAT = "`--format json` prints one JSON record per line, the last one with the result"
+_FORMAT = "`--format json` prints one JSON record per line, `--format result` the last one alone"
 _RESUME = "`-c` continues the last session, `-s ID` another one"
-_PROMPT = "`agent.NAME.prompt` of the configuration, and `--agent NAME`"
+_PROMPT = "`--append-system TEXT`, or `agent.NAME.prompt` of the configuration with `--agent NAME`"
 _FOLDERS = "`-C DIRECTORY` before `run`; `permission.external_directory` allows other folders"
-_CONFIG = "`--profile NAME`, and `pegboard config set KEY VALUE`"
+_CONFIG = "`--set KEY=VALUE`, and `--profile NAME` for more settings"
 _SERVERS = "`mcp` of the configuration has the servers"
-_UNSAVED = "`--no-save` does not save the session"
-_STEPS = "`budget.run.steps` of the configuration"
-_OUTPUT = "standard output has the answer alone: `pegboard run MESSAGE > FILE`"
 FOREIGN: dict[str, str] = {
     "--permission-mode": (
         "`--mode` says what runs before you are asked; plan is `--agent plan` or `--mode plan`,"
@@ -39,24 +45,15 @@ FOREIGN: dict[str, str] = {
     **dict.fromkeys(("--ask-for-approval", "-a", "--approval-mode"), "`--mode`, or `--auto`"),
     **dict.fromkeys(("--output-format", "--input-format", "--json", "--verbose"), _FORMAT),
     **dict.fromkeys(("--include-partial-messages", "--replay-user-messages"), _FORMAT),
-    **dict.fromkeys(("--output-last-message", "-o", "--output"), _OUTPUT),
-    **dict.fromkeys(("-r", "--session-id", "--last", "--list-sessions"), _RESUME),
-    "--fork-session": "`--fork`, with `-c` or `-s ID`",
-    **dict.fromkeys(("--no-session-persistence", "--ephemeral"), _UNSAVED),
-    "--max-budget-usd": "`--budget-usd DOLLARS`",
-    **dict.fromkeys(("--max-turns", "--max-steps"), _STEPS),
-    **dict.fromkeys(
-        ("--append-system-prompt", "--system-prompt", "--append-system", "--prompt"), _PROMPT
-    ),
+    **dict.fromkeys(("--session-id", "--last", "--list-sessions"), _RESUME),
+    **dict.fromkeys(("--system-prompt", "--prompt"), _PROMPT),
     **dict.fromkeys(("--add-dir", "--include-directories", "--cd", "-C"), _FOLDERS),
-    **dict.fromkeys(("--settings", "--setting-sources", "--config", "--set"), _CONFIG),
+    **dict.fromkeys(("--settings", "--setting-sources"), _CONFIG),
     **dict.fromkeys(
         ("--mcp-config", "--strict-mcp-config", "--allowed-mcp-server-names"), _SERVERS
     ),
-    "--schema": "`--json-schema FILE|TEXT`",
     **dict.fromkeys(
-        ("--bare", "--enable", "--disable"),
-        "`plugins.NAME.enabled = false` of the configuration leaves a plugin out",
+        ("--enable", "--disable"), "`--set plugins.NAME.enabled=false` leaves a plugin out"
     ),
     "--disable-slash-commands": "`--` before the message sends it as text",
     "--prompt-interactive": "`pegboard MESSAGE`, without `run`, begins a chat with it",

@@ -157,6 +157,8 @@ class MessageCommand(click.Command):
 
 def _rename(word: str, names: Mapping[str, str]) -> str:
     name, equals, value = word.partition("=")
+    if not word.startswith("--") and word[:2] in names:
+        name, equals, value = word[:2], "=" if word[2:] else "", word[2:]
     return f"{names.get(name, name)}{equals}{value}"
 
 

@@ -144,6 +144,24 @@ class ValueView(TextView):
             self._out.write(f"{as_json(result.structured)}\n")
 
 
+class ResultView(TextView):
+    """For the `result` record alone on `out`, all else on stderr."""
+
+    def __init__(self, out: TextIO) -> None:
+        super().__init__(open_screen(io.StringIO(), sys.stderr, os.environ))
+        self._records = JsonView(out)
+
+    def begin(self, tally: Tally, directory: Path) -> None:
+        """Show and count from here on."""
+        super().begin(tally, directory)
+        self._records.begin(tally, directory)
+
+    def end(self, result: RunResult) -> None:
+        """Write the record, however the run ended."""
+        super().end(result)
+        self._records.end(result)
+
+
 def result_facts(result: RunResult, tally: Tally) -> Mapping[str, Any]:
     """Return the facts of a `result` record; `error` is among them when something failed."""
     facts: dict[str, Any] = {

@@ -24,7 +24,7 @@ from pegboard.schema.session import Session
 from pegboard.unstable import complain, exit_of, fault_of
 from pegboard_plugins.cli.message import Message, MessageCommand, PromptRequest, read_stdin
 from pegboard_plugins.cli.render import OutputScreen, open_screen
-from pegboard_plugins.cli.runoptions import Options, read_options, run_options
+from pegboard_plugins.cli.runoptions import Options, config_of, read_options, run_options
 from pegboard_plugins.cli.tally import Tally
 from pegboard_plugins.cli.turn import Ask, Refuser, take_turn
 from pegboard_plugins.cli.views import RunResult, TextView, View
@@ -88,6 +88,10 @@ async def _report(options: Options, out: TextIO) -> Exit:
     screen = open_screen(out, sys.stderr, os.environ)
     view = _view(options, screen, out)
     try:
+        if options.output:
+            from pegboard_plugins.cli.runsettings import empty_file  # few runs name one
+
+            empty_file(options.output)
         result = await _prompted(options, view, screen)
     except PegboardError as error:
         result = RunResult(exit=exit_of(error.exit_code), error=str(error))
@@ -96,6 +100,10 @@ async def _report(options: Options, out: TextIO) -> Exit:
         view.end(RunResult(exit=code, error=fault_of(error) or type(error).__name__))
         raise
     view.end(result)
+    if options.output:
+        from pegboard_plugins.cli.runsettings import write_answer  # see above
+
+        write_answer(options.output, result)
     is_seen = screen.is_terminal and view.has_shown(result.error)
     if result.error and not is_seen:  # a program looks for it in one place
         complain(result.error)
@@ -105,8 +113,10 @@ async def _report(options: Options, out: TextIO) -> Exit:
 def _view(options: Options, screen: OutputScreen, out: TextIO) -> View:
     if options.style == "text" and options.schema is None:
         return TextView(screen, thinking=options.thinking)
-    from pegboard_plugins.cli.records import JsonView, ValueView
+    from pegboard_plugins.cli.records import JsonView, ResultView, ValueView
 
+    if options.style == "result":
+        return ResultView(out)
     return JsonView(out) if options.style == "json" else ValueView(out)
 
 
@@ -249,8 +259,8 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator["Feed"]:
     with ExitStack() as leaving:
         settings = AppOptions(
             interactive=asks,
-            trust=True if options.trust else None,
-            config=_config(options),
+            trust=False if options.bare else options.trust or None,
+            config=config_of(options),
             profile=options.profile,
             plugins=tuple(_plugins(options)),
             env=_environment(options, leaving),
@@ -297,20 +307,6 @@ def _check(app: "pegboard.App", options: Options) -> None:
         RunRules(allow=options.allow, deny=options.deny).check(app)
 
 
-def _config(options: Options) -> dict[str, object]:
-    """Return the settings of the command line."""
-    said: dict[str, object] = {}
-    if options.budget_usd is not None:
-        said["budget"] = {"run": {"usd": options.budget_usd}}
-    if options.auto:
-        said["auto_approve"] = True
-    if options.sandbox is not None:
-        said["sandbox"] = options.sandbox
-    if options.tape:
-        said["plugins"] = {"cassette": {"options": options.tape}}
-    return said
-
-
 async def _warnings(facts: "Facts", options: Options) -> Sequence[str]:
     """Return the warnings: for a program all, for a user those that are new today.
 
@@ -346,6 +342,11 @@ async def _request(feed: "Feed", options: Options, parts: Sequence[PartInput]) -
     else:
         found = message.command(known, untrusted=bool(feed.facts.untrusted))
     command, arguments = found or (None, "")
+    system = options.append_system
+    if system is not None:
+        from pegboard_plugins.cli.runsettings import system_text  # few runs add to it
+
+        system = system_text(system)
     prompt = Prompt(
         arguments,
         parts=[part for part in parts if command is None or isinstance(part, FileInput)],
@@ -354,6 +355,7 @@ async def _request(feed: "Feed", options: Options, parts: Sequence[PartInput]) -
         variant=options.variant,
         tools=await _switches(feed, options, command),
         output=options.schema,
+        system=system,
     )
     return PromptRequest(
         prompt=prompt,

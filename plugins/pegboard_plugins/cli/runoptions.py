@@ -33,8 +33,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     unsaved: bool
     title: str | None
     command: str | None
-    style: Literal["text", "json"]
+    style: Literal["text", "json", "result"]
     schema: Mapping[str, Any] | None
+    output: Path | None
+    append_system: str | None
     thinking: bool
     files: Sequence[Path]
     tools: Sequence[str]
@@ -44,6 +46,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     auto: bool
     limit_s: float | None
     budget_usd: float | None
+    max_steps: int | None
+    settings: Sequence[str]
+    bare: bool
     sandbox: str | None
     profile: str | None
     worktree: bool
@@ -63,13 +68,16 @@ MODES = ("ask", "accept-edits", "plan", "everything")
 """The permission modes, which no other option needs."""
 LOCAL_ONLY = frozenset(
     {
-        *("trust", "budget_usd", "sandbox", "auto", "allow", "deny"),
-        *("record", "replay", "profile", "worktree"),
+        *("trust", "budget_usd", "max_steps", "sandbox", "auto", "allow", "deny"),
+        *("record", "replay", "profile", "worktree", "settings", "bare"),
     }
 )
 """What a server decides for itself."""
 OF_A_PROMPT = frozenset(
-    {"model", "variant", "agent", "forked", "title", "command", "schema", "files", "tools"}
+    {
+        *("model", "variant", "agent", "forked", "title", "command", "schema", "files", "tools"),
+        "append_system",
+    }
 )
 """What a prompt that is there already was sent with."""
 ATTACHED_ONLY = frozenset({"password_file", "wait_s"})
@@ -133,10 +141,10 @@ _OPTIONS = (
     click.option(
         "--format",
         "style",
-        type=click.Choice(["text", "json"]),
+        type=click.Choice(["text", "json", "result"]),
         default="text",
         show_default=True,
-        help="Text, or one JSON record per line.",
+        help="Text, one JSON record per line, or the last of these records alone.",
     ),
     click.option(
         "--json-schema",
@@ -144,6 +152,14 @@ _OPTIONS = (
         "schema",
         metavar="FILE|TEXT",
         help="Print only the answer, as JSON that matches this JSON Schema.",
+    ),
+    click.option(
+        "-o", "--output", type=_FILE, metavar="FILE", help="Write the last answer to FILE as well."
+    ),
+    click.option(
+        "--append-system",
+        metavar="TEXT|@FILE",
+        help="Add TEXT, or the text of FILE, to the system prompt.",
     ),
     click.option("--thinking", is_flag=True, help="Show the model's thinking."),
     click.option(
@@ -177,6 +193,24 @@ _OPTIONS = (
         type=click.FloatRange(min=0),
         metavar="DOLLARS",
         help="Stop before the turn, including subagents, costs more.",
+    ),
+    click.option(
+        "--max-steps",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Stop after N answers of the model, those of subagents included.",
+    ),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Set KEY of the configuration for this run; repeatable.",
+    ),
+    click.option(
+        "--bare",
+        is_flag=True,
+        help="Run without the project's code, instruction files, skills and foreign files.",
     ),
     click.option(
         "--sandbox",
@@ -227,6 +261,24 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def config_of(options: Options) -> Mapping[str, object]:
+    """Return the settings of the command line."""
+    limits = {"usd": options.budget_usd, "steps": options.max_steps}
+    limits = {name: limit for name, limit in limits.items() if limit is not None}
+    said: dict[str, object] = {"budget": {"run": limits}} if limits else {}
+    if options.auto:
+        said["auto_approve"] = True
+    if options.sandbox is not None:
+        said["sandbox"] = options.sandbox
+    if options.tape:
+        said["plugins"] = {"cassette": {"options": options.tape}}
+    if options.bare or options.settings:
+        from pegboard_plugins.cli.runsettings import laid_over  # few runs set anything
+
+        return laid_over(options, said)
+    return said
+
+
 def read_options(  # noqa: PLR0913 - click gives every option by keyword
     ctx: click.Context,
     message: Message,
@@ -241,13 +293,13 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
     """Read the options and check that they fit each other.
 
     :raises click.UsageError: for options that exclude each other.
-    :raises InvalidInputError: when the file has no password, or the schema is not JSON.
+    :raises InvalidInputError: for a file or a value of an option that cannot be used.
     """
     _check(ctx, message, said)
-    for option in filter(said.get, ("trust", "auto", "allow")):
+    for option in filter(said.get, ("trust", "auto", "allow", "bare", "settings")):
         from pegboard.unstable import refuse_within_tool  # only a decision needs it
 
-        refuse_within_tool(f"pegboard {ctx.command.name} --{option}")
+        refuse_within_tool(f"pegboard {ctx.command.name} --{option.replace('settings', 'set')}")
     if said["mode"] == "plan":
         said |= {"mode": "ask", "agent": said["agent"] or "plan"}
     return Options(
@@ -284,8 +336,11 @@ def _check(ctx: click.Context, message: Message, said: Mapping[str, Any]) -> Non
         _check_resumed(ctx, message)
     if said["command"] and message.is_slashed:
         raise click.UsageError("--command and a message that begins with / exclude each other")
-    if _is_said(ctx, "schema") and (said["command"] or message.is_slashed):
-        raise click.UsageError("--json-schema is for a message, and not for a slash command")
+    for name, shown in (("schema", "--json-schema"), ("append_system", "--append-system")):
+        if _is_said(ctx, name) and (said["command"] or message.is_slashed):
+            raise click.UsageError(f"{shown} is for a message, and not for a slash command")
+    if said["bare"] and said["trust"]:
+        raise click.UsageError("--bare and --trust exclude each other")
     if _is_said(ctx, "tools") and not any(map(str.strip, (ctx.params["tools"] or "").split(","))):
         raise click.UsageError("--tools names no tool; `pegboard tool list` shows them")
     attached = said["attach"] is not None

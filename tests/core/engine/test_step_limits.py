@@ -89,7 +89,7 @@ async def test_people_are_told_once_before_the_steps_are_over_and_then_how_to_ge
         turn, events = await prompted(app, session.id)
         again, _ = await prompted(app, session.id)
 
-    limit = "`budget.run.steps` in the configuration is the limit"
+    limit = "`budget.run.steps` in the configuration, or `--max-steps`, is the limit"
     assert warnings(events) == [f"8 of 10 steps for this run are taken; {limit}"]
     assert len(provider.requests) == 20, "the next run has its own"
     for each in (turn, again):

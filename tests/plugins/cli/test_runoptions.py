@@ -56,7 +56,8 @@ async def test_an_option_of_another_agent_is_answered_with_what_takes_its_place(
 def test_no_option_of_the_table_exists_and_all_that_take_their_place_do() -> None:
     known = {name for each in run_command.params for name in each.opts}
 
-    assert known.isdisjoint(FOREIGN)
+    assert known.isdisjoint({*FOREIGN, *ALIASES})
+    assert {*ALIASES.values()} <= known
     assert {name for text in FOREIGN.values() for name in OPTION.findall(text)} <= known | {"-C"}
     assert len({*FOREIGN, *ALIASES, *PRINT}) >= 60
 
@@ -114,6 +115,16 @@ async def sessions(pegboard: CommandLine) -> list[str]:
         (("--attach", "http://127.0.0.1:9", "--profile", "x", "hi"), "the server's to decide"),
         (("--attach", "http://127.0.0.1:9", "--worktree", "hi"), "the server's to decide"),
         (("--variannt", "x", "hi"), "Did you mean '--variant'"),
+        (("--bare", "--trust", "hi"), "--bare and --trust exclude each other"),
+        (("--attach", "http://127.0.0.1:9", "--bare", "hi"), "--bare is the server's to decide"),
+        (("--attach", "http://127.0.0.1:9", "--set", "a=1", "hi"), "--set is the server's"),
+        (("--max-steps", "0", "hi"), "0 is not in the range x>=1"),
+        (("--set", "model", "hi"), "--set: model has no value: write it as KEY=VALUE"),
+        (("--set", "a b=1", "hi"), "'a b' is not a key"),
+        (("--append-system", "@none", "hi"), "cannot read none: No such file or directory"),
+        (("--append-system", "x", "/init"), "--append-system is for a message"),
+        (("--resume", "--append-system", "x"), "--resume and --append-system exclude each other"),
+        (("-o", "none/answer", "hi"), "cannot write none/answer: No such file or directory"),
     ],
 )
 async def test_what_cannot_be_is_refused_with_the_way_out(

@@ -1,0 +1,103 @@
+"""The settings and files that few runs name: `--set`, `--bare`, `--append-system`, `--output`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from pegboard import InvalidInputError
+from pegboard_plugins.cli.configkeys import parts_of, value_of
+from pegboard_plugins.cli.jsontext import as_json
+
+if TYPE_CHECKING:
+    from pegboard_plugins.cli.runoptions import Options
+    from pegboard_plugins.cli.views import RunResult
+
+BARE = ("commandhooks", "foreignfiles", "instructions", "skill")
+"""The plugins that read files which people and other products have written for agents."""
+
+
+def laid_over(options: "Options", others: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the settings of `--bare`, over them those of `--set`, and over both the `others`."""
+    config: dict[str, Any] = {}
+    if options.bare:
+        _lay(config, {"plugins": {name: {"enabled": False} for name in BARE}})
+    _lay(config, settings_of(options.settings))
+    _lay(config, others)
+    return config
+
+
+def settings_of(given: Sequence[str]) -> Mapping[str, Any]:
+    """Read `KEY=VALUE` settings, as `pegboard config set` reads a key and a value.
+
+    :raises InvalidInputError: for a text without `=`, and for a key that is none.
+    """
+    config: dict[str, Any] = {}
+    for each in given:
+        key, equals, value = _split(each)
+        if not equals:
+            raise InvalidInputError(f"--set: {each} has no value: write it as KEY=VALUE")
+        found = value_of(value)
+        for name in reversed(parts_of(key)):
+            found = {name: found}
+        assert isinstance(found, dict)
+        _lay(config, found)
+    return config
+
+
+def system_text(given: str) -> str:
+    """Return the text, or what the file behind an `@` has.
+
+    :raises InvalidInputError: for a file that cannot be read.
+    """
+    if not given.startswith("@"):
+        return given
+    try:
+        return Path(given[1:]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        text = f"--append-system: cannot read {given[1:]}: {reason}; give a file of text, or a text"
+        raise InvalidInputError(text) from error
+
+
+def empty_file(file: Path) -> None:
+    """Make the file of the last answer, empty, before a model is asked.
+
+    :raises InvalidInputError: when it cannot be written.
+    """
+    try:
+        file.write_bytes(b"")
+    except OSError as error:
+        text = f"--output: cannot write {file}: {error.strerror or error}; give another file"
+        raise InvalidInputError(text) from error
+
+
+def write_answer(file: Path, result: "RunResult") -> None:
+    """Write the last answer, or its value if it has a schema."""
+    value = result.structured
+    text = result.text if value is UNSET else as_json(value)
+    if text:
+        file.write_text(f"{text}\n", "utf-8")
+
+
+def _split(setting: str) -> tuple[str, str, str]:
+    """Split at the first `=` that is not within quotes."""
+    quote = ""
+    for place, sign in enumerate(setting):
+        if sign == "=" and not quote:
+            return setting[:place], sign, setting[place + 1 :]
+        if sign in {'"', "'"} and quote in {"", sign}:
+            quote = "" if quote else sign
+    return setting, "", ""
+
+
+def _lay(config: dict[str, Any], over: Mapping[str, Any]) -> None:
+    """Lay settings over others; tables are merged."""
+    for name, value in over.items():
+        if isinstance(value, Mapping):
+            inner = config.setdefault(name, {})
+            if isinstance(inner, dict):
+                _lay(inner, value)
+                continue
+        config[name] = value
