@@ -275,7 +275,7 @@ def config_of(options: Options) -> Mapping[str, object]:
     if options.bare or options.settings:
         from pegboard_plugins.cli.runsettings import laid_over  # few runs set anything
 
-        return laid_over(options, said)
+        return laid_over(said, options.settings, bare=options.bare)
     return said
 
 

@@ -11,19 +11,18 @@ from pegboard_plugins.cli.configkeys import parts_of, value_of
 from pegboard_plugins.cli.jsontext import as_json
 
 if TYPE_CHECKING:
-    from pegboard_plugins.cli.runoptions import Options
     from pegboard_plugins.cli.views import RunResult
 
 BARE = ("commandhooks", "foreignfiles", "instructions", "skill")
 """The plugins that read files which people and other products have written for agents."""
 
 
-def laid_over(options: "Options", others: Mapping[str, Any]) -> Mapping[str, Any]:
+def laid_over(others: Mapping[str, Any], given: Sequence[str], *, bare: bool) -> Mapping[str, Any]:
     """Return the settings of `--bare`, over them those of `--set`, and over both the `others`."""
     config: dict[str, Any] = {}
-    if options.bare:
+    if bare:
         _lay(config, {"plugins": {name: {"enabled": False} for name in BARE}})
-    _lay(config, settings_of(options.settings))
+    _lay(config, settings_of(given))
     _lay(config, others)
     return config
 
