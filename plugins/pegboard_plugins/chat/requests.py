@@ -12,7 +12,7 @@ from pegboard.schema.session import PermissionRequest, Reply, Scope
 from pegboard.unstable import counted, exposed, one_line, shown_line
 from pegboard_plugins.chat.answerlist import STEPS, AnswerList, ListedAnswer
 from pegboard_plugins.chat.modes import SpanLine
-from pegboard_plugins.shared.terminal import permission_lines, row_sign, wrapped
+from pegboard_plugins.shared.terminal import CONFIRM, permission_lines, row_sign, wrapped
 
 MOST_ROWS = 5_000
 """Of what is asked, to scroll through; the page has all of it."""
@@ -30,11 +30,8 @@ _ALWAYS_ONCE = "asked every time"
 _INSTEAD = "Tell the agent what to do instead · Enter sends it · Esc goes back"
 _NARROWER = "Always allow in this project, one pattern per line · Enter saves · Esc goes back"
 _LASTING = {"2": "s", "s": "s", "3": "a", "a": "a"}
-"""The keys of the answers that last; Enter gives them, as what they allow is not asked again."""
-_CONFIRM = {
-    "s": "Enter allows it in this session",
-    "a": "Enter allows it always in this project",
-}
+"""The keys of the answers that last, and the letters of these answers."""
+_SCOPES: dict[str, Scope] = {"s": "session", "a": "project"}
 _VERY_TEXT = "`a` allows exactly this: there is no pattern to change"
 
 
@@ -201,7 +198,7 @@ class Permission:
             self._has_scrolled = True
             self._scroll += self._page if key == "pagedown" else -self._page
         elif key in _LASTING and not self._once:
-            self.unconfirmed, self.refusal = key, _CONFIRM[_LASTING[key]]
+            self.unconfirmed, self.refusal = key, CONFIRM[_SCOPES[_LASTING[key]]]
             self._answers.mark(_LASTING[key])
         else:
             return self._choose(self._answers.marked.key if key == "enter" else key)
@@ -239,10 +236,8 @@ class Permission:
     def _answer(self, key: str) -> Settled | None:
         if key in ("1", "y"):
             return Settled(reply="once")
-        if key == "s":
-            return Settled(reply="always", scope="session")
-        if key == "a":
-            return Settled(reply="always", scope="project")
+        if key in _SCOPES:
+            return Settled(reply="always", scope=_SCOPES[key])
         if key in ("4", "n"):
             return Settled(reply="reject")
         return None

@@ -14,7 +14,7 @@ from pegboard.errors import NotFoundError
 from pegboard.schema.session import PermissionRequest, Question, QuestionRequest, Reply, Scope
 from pegboard.unstable import exposed
 from pegboard_plugins.cli.render import Line, OutputScreen
-from pegboard_plugins.shared.terminal import HELD_S, QUIET_S, permission_lines
+from pegboard_plugins.shared.terminal import CONFIRM, HELD_S, QUIET_S, permission_lines
 
 if TYPE_CHECKING:
     from pegboard_plugins.shared.frontend import Feed
@@ -23,6 +23,7 @@ QUESTION = "Allow? One of these keys: "
 INSTEAD = "What to do instead: "
 WHY = "w"
 END_OF_INPUT = "\x04"
+ENTER = b"\n"
 ONE_NUMBER = "A number, or an answer of your own; - for none: "
 SEVERAL_NUMBERS = "Numbers with commas, or an answer of your own; - for none: "
 NO_ANSWER = "-"
@@ -110,25 +111,34 @@ class Asker:
             await self._feed.reply(request.id, typed.reply, typed.message)
 
     async def _read_reply(self, *, once: bool) -> Typed:
-        """Wait for a single key with a meaning, and return its reply."""
+        """Wait for a key with a meaning, and return its reply."""
         terminal = self._terminal.fileno()
-        typed, key = None, ""
         with _key_by_key(terminal):
             await _pause(terminal)
             self._screen.question(QUESTION)  # keys count from now on
-            while typed is None and key != WHY:
-                key = await _read_key(terminal)
-                typed = read_key(key, once=once)
-                if (typed is None and key != WHY) or await _goes_on(terminal):
-                    typed, key = None, ""
-                    await _pause(terminal)
-                    self._screen.question(f"\n{QUESTION}")
-        self._screen.question(f"{key if key.isprintable() else ''}\n")
-        if typed is None:
+            while (key := await self._read_choice(terminal, once=once)) is None:
+                await _pause(terminal)
+                self._screen.question(f"\n{QUESTION}")
+        self._screen.question("\n")
+        if (typed := read_key(key, once=once)) is None:
             self._screen.question(INSTEAD)
             message = await _read_line(terminal)
             typed = Typed(reply="reject", message=(message or "").strip() or None)
         return typed
+
+    async def _read_choice(self, terminal: int, *, once: bool) -> str | None:
+        """Read a key that comes alone, and Enter if its answer lasts; None for all else."""
+        key, rest = await _read_key(terminal)
+        typed = read_key(key, once=once)
+        if rest.strip() or (typed is None and key != WHY):
+            return None
+        self._screen.question(key if key.isprintable() else "")
+        if typed is not None and typed.reply == "always" and not rest:
+            alone = ", for this agent alone" if typed.agent_only else ""
+            self._screen.question(f"  {CONFIRM[typed.scope]}{alone} ")
+            if await _read(terminal, _KEY_BYTES) != ENTER:
+                return None
+        return key
 
     async def _questions(self, request: QuestionRequest) -> None:
         answers = []
@@ -173,19 +183,15 @@ async def _pause(terminal: int) -> None:
                 typed = await _read(terminal, _LINE_BYTES)
 
 
-async def _goes_on(terminal: int) -> bool:
-    """Return whether more than Enter follows a key so soon that it begins a text."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(HELD_S):
-            return bool((await _read(terminal, _LINE_BYTES)).strip())
-    return False
-
-
-async def _read_key(terminal: int) -> str:
-    """Read the next key; "" for other input, such as a pasted text or an arrow."""
+async def _read_key(terminal: int) -> tuple[str, bytes]:
+    """Read the next key, and the input that follows so soon that the key begins a text."""
     typed = await _read(terminal, _KEY_BYTES)
-    key = typed.decode(errors="replace").removesuffix("\n") if typed else END_OF_INPUT
-    return key if len(key) == 1 else ""
+    key, rest = typed[:1].decode(errors="replace") or END_OF_INPUT, typed[1:]
+    if not rest:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(HELD_S):
+                rest = await _read(terminal, _LINE_BYTES)
+    return key, rest
 
 
 async def _read_line(terminal: int) -> str | None:

@@ -6,7 +6,9 @@ import signal
 
 import pytest
 
+from pegboard.schema.session import Scope
 from pegboard_plugins.cli.dialogs import INSTEAD
+from pegboard_plugins.shared.terminal import CONFIRM
 from plugins.cli.commands import CommandLine
 from support.models.model_server import ModelServer, Pause, by_step, call, say, text
 
@@ -135,6 +137,31 @@ async def test_a_sentence_over_the_question_answers_nothing(
     assert not (pegboard.project / "new.txt").exists()
 
 
+@pytest.mark.parametrize(
+    ("key", "scope", "other"), [("s", "session", "s"), ("a", "project", "x"), ("u", "user", "y")]
+)
+async def test_an_answer_that_lasts_needs_enter(
+    pegboard: CommandLine, key: str, scope: Scope, other: str
+) -> None:
+    async with ModelServer(by_step(WRITE, say("Done."))) as server:
+        pegboard.use_model(server.url, permission={"edit": "ask"})
+        async with pegboard.terminal("run", "hi") as terminal:
+            await terminal.see(QUESTION)
+            terminal.type(key)
+            await terminal.see(CONFIRM[scope])
+            await terminal.press(other)
+            await terminal.see_again(QUESTION, 2)
+            assert not (pegboard.project / "new.txt").exists()
+            await terminal.press(key)
+            await terminal.see_again(CONFIRM[scope], 2)
+            terminal.type("\n")
+            assert await terminal.end() == 0
+
+    assert (pegboard.project / "new.txt").exists()
+    left = await pegboard("permission", "list", "--format", "json")
+    assert [each["scope"] for each in json.loads(left.out)] == [scope]
+
+
 async def test_what_wraps_an_interpreter_has_no_answer_for_good(pegboard: CommandLine) -> None:
     bash = call("bash", {"command": "env A=1 bash -c 'echo hi'", "description": "Say"})
     async with ModelServer(by_step(bash, say("Done."))) as server:
@@ -160,6 +187,8 @@ async def test_an_approval_can_be_for_the_agent_alone(pegboard: CommandLine) -> 
             await terminal.see(QUESTION)
             assert "the same for the agent build alone" in terminal.shown
             terminal.type("U")
+            await terminal.see("in all of your projects, for this agent alone")
+            terminal.type("\n")
             await terminal.end()
 
     left = await pegboard("permission", "list", "--format", "json")

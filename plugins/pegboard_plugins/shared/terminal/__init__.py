@@ -30,6 +30,7 @@ __getattr__, __dir__ = late_names(
             "wrapped",
         ),
         "pegboard_plugins.shared.terminal.permissionlines": (
+            "CONFIRM",
             "HELD_S",
             "QUIET_S",
             "permission_lines",

@@ -21,6 +21,7 @@ from pegboard_plugins.shared.terminal.passwordfile import password_of as passwor
 from pegboard_plugins.shared.terminal.pen import Pen as Pen
 from pegboard_plugins.shared.terminal.pen import colours_of as colours_of
 from pegboard_plugins.shared.terminal.pen import wrapped as wrapped
+from pegboard_plugins.shared.terminal.permissionlines import CONFIRM as CONFIRM
 from pegboard_plugins.shared.terminal.permissionlines import HELD_S as HELD_S
 from pegboard_plugins.shared.terminal.permissionlines import QUIET_S as QUIET_S
 from pegboard_plugins.shared.terminal.permissionlines import permission_lines as permission_lines

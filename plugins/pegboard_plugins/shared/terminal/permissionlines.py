@@ -2,17 +2,23 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 
 from pegboard.display import Block, Span, SpanLine
-from pegboard.schema.session import PermissionRequest
+from pegboard.schema.session import PermissionRequest, Scope
 from pegboard.unstable import block_lines, counted, exposed
 
 HELD_S = 0.25
 """A key answers a request only if no other key follows within this time: it begins a text."""
 QUIET_S = 1.0
 """A pause of this length ends typing that began before a question appeared."""
+CONFIRM: Mapping[Scope, str] = {
+    "session": "Enter allows it in this session",
+    "project": "Enter allows it always in this project",
+    "user": "Enter allows it always in all of your projects",
+}
+"""The line behind the key of an answer that lasts: Enter gives it, as it is not asked again."""
 SEEN_AT_ONCE = 100
 """Letters of one line; how long another text is stands below it."""
 _OPERATORS = re.compile(r" *(?:&&|\|\|?|;) *")
