@@ -1,1 +1,1 @@
-"""Batches: one agent, many jobs, one money budget, and results that say whose failure it was."""
+"""Batches: one agent, many jobs, one money budget, and the cause of each failed result."""

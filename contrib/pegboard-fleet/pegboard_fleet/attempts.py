@@ -1,4 +1,4 @@
-"""One attempt at a job: its folder, its session, its check, and whose failure it was."""
+"""An attempt at a job: its folder, its session, its check command, and the cause of its failure."""
 
 import asyncio
 import os
@@ -69,7 +69,7 @@ class Sharing:
 
 
 class Attempts:
-    """The maker of attempts, each in an App of its own whose sessions are in the batch's folder."""
+    """The runner of attempts, each with its own App; all store their sessions in `root`."""
 
     def __init__(
         self, root: Path, ledger: Ledger, *, folders: Folders, sharing: Sharing | None = None
@@ -80,11 +80,11 @@ class Attempts:
         self._sharing = sharing
 
     async def make(self, attempt: Attempt) -> JobResult:
-        """Make or go on with an attempt, and return its result.
+        """Run or continue an attempt, and return its result.
 
-        A cancellation ends the session's turn, and the attempt goes on the next time.
+        If the caller is cancelled, the session's turn ends; the next call continues the attempt.
 
-        :raises SessionBusyError: when another worker has the session; it can be made again later.
+        :raises SessionBusyError: when another worker runs the session; a later call may succeed.
         """
         started = time.time()
         try:
@@ -145,9 +145,9 @@ class Attempts:
         )
 
     async def forget(self, attempt: Attempt) -> None:
-        """Delete the folder and the checkpoints of an attempt that has ended.
+        """Delete the folder and the checkpoints of a finished attempt.
 
-        :raises SetupError: when git cannot.
+        :raises SetupError: when git fails.
         """
         if self._sharing is not None and attempt.begun:
             session_id = self._ledger.state.session_id(attempt)
@@ -157,7 +157,7 @@ class Attempts:
         await asyncio.to_thread(Path(f"{folder}.index").unlink, missing_ok=True)
 
     async def _answered(self, app: App, session: Session, attempt: Attempt) -> Turn | None:
-        """Return the last answer, None when the time limit came first."""
+        """Return the last turn of the session, or None if the time limit ended the attempt."""
         settings = self._ledger.state.settings
         limit_s = attempt.job.time_limit_s or settings.time_limit_s
         turns = await app.list_turns(session.id)
@@ -181,7 +181,7 @@ class Attempts:
                 raise SetupError(f"setup ended with {done.exit}: {command}\n{done.output_tail}")
 
     async def _command(self, app: App, attempt: Attempt, command: str) -> Check:
-        """Run a command of the job, its output and errors in the order in which it prints them."""
+        """Run a command of the job; merge its standard output and standard error in order."""
         done = await run_program(
             ("bash", "-c", f"exec 2>&1\n{command}"),
             cwd=self._folders.of(attempt),
@@ -236,7 +236,7 @@ class Attempts:
 
 
 async def _session(app: App, session_id: str, title: str) -> Session:
-    """Return the session, which may be one of another folder."""
+    """Return the attempt's session; create the session if its id is not stored yet."""
     try:
         return await app.session(session_id)
     except NotFoundError:
@@ -244,7 +244,7 @@ async def _session(app: App, session_id: str, title: str) -> Session:
 
 
 def _is_complete(turn: Turn) -> bool:
-    """Return whether the model has ended its answer."""
+    """Return whether the model finished its answer without an error or a pending tool call."""
     info = turn.info
     return (
         isinstance(info, AssistantMessage)
@@ -254,17 +254,17 @@ def _is_complete(turn: Turn) -> bool:
 
 
 def is_throttled(result: JobResult) -> bool:
-    """Return whether the provider refused a request because it gets too many."""
+    """Return whether the provider refused a request because of too many requests or an overload."""
     return result.status == "error_infra" and result.refused in _THROTTLES
 
 
 def total_of(session: Session) -> int:
-    """Return the tokens of a session, cached ones included."""
+    """Return the number of tokens that a session used, cached tokens included."""
     return 0 if session.tokens is None else session.tokens.total or 0
 
 
 def _outcome(turn: Turn | None) -> tuple[Status, str]:
-    """Return how an attempt ended, and why."""
+    """Return the status of an attempt that ended with this turn, and the reason for a failure."""
     if turn is None:
         return "timed_out", "the time limit is over"
     failure: Failure | None = turn.info.error if isinstance(turn.info, AssistantMessage) else None
@@ -283,7 +283,7 @@ def _outcome(turn: Turn | None) -> tuple[Status, str]:
 
 
 def _status_of(turn: Turn | None) -> int:
-    """Return the status with which a provider refused the last request, 0 for none."""
+    """Return the HTTP status with which the provider refused the last request, or 0."""
     match turn:
         case Turn(info=AssistantMessage(error=APIFailure(data=data))):
             return data.status_code or 0

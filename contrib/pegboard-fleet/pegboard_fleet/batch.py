@@ -1,4 +1,4 @@
-"""A batch: its attempts side by side, until all have ended or a signal stops it."""
+"""The run of a batch: parallel attempts until all have ended or a signal stops the batch."""
 
 import asyncio
 import secrets
@@ -33,7 +33,7 @@ async def begin(
 ) -> BatchState:
     """Run a new batch to its end, and return its state.
 
-    :raises InvalidInputError: when the folder has a batch.
+    :raises InvalidInputError: when the folder contains a batch already.
     """
     opened = Opened(id=secrets.token_hex(8), settings=settings, jobs=jobs)
     with Journal.create(folder) as journal:
@@ -44,9 +44,10 @@ async def begin(
 async def resume(
     folder: Path, progress: Progress, *, budget_usd: float | None = None, retry: frozenset[Status]
 ) -> BatchState:
-    """Go on with a batch; attempts that have ended in one of these ways are made once more.
+    """Continue a batch, and repeat attempts that ended with a status in `retry`; return the state.
 
-    :raises InvalidInputError: when there is none, when it runs, or for a lower budget.
+    :raises InvalidInputError: when there is no batch, when it runs, or if `budget_usd` is already
+        spent.
     """
     with Journal.open(folder) as journal:
         state = await asyncio.to_thread(BatchState.of, folder)
@@ -65,7 +66,7 @@ async def resume(
 
 
 class _Batch:
-    """The workers of a batch."""
+    """The parallel workers of one batch, with their queue of attempts."""
 
     def __init__(self, ledger: JournalLedger, attempts: Attempts, progress: Progress) -> None:
         self._ledger = ledger
@@ -75,7 +76,7 @@ class _Batch:
         self._begins_at = 0.0
 
     async def work(self) -> None:
-        """Make attempts until none waits."""
+        """Run attempts until the queue is empty."""
         while self._waiting:
             await asyncio.sleep(max(0.0, self._begins_at - time.monotonic()))
             if not self._waiting:
@@ -90,7 +91,7 @@ class _Batch:
                 self._progress.end(self._ledger.state, result)
 
     async def _again(self, attempt: Attempt) -> None:
-        """Let no attempt begin for a while; then make this one again, in a new session."""
+        """Pause the start of attempts, then repeat this attempt in a new session."""
         state = self._ledger.state
         pause_s = state.settings.pause_s
         self._progress.throttle(attempt, pause_s)

@@ -1,7 +1,8 @@
-"""The folders of sessions as commits of a bare repository, from which another worker goes on.
+"""Checkpoints of session folders: git commits from which another worker can continue a session.
 
-Before each request to the model the folder is pushed as `refs/pegboard/SESSION/BEGIN/STEP`. A
-worker that goes on has a greater BEGIN, so one that was taken for dead cannot change its folder.
+Before each request to the model, the folder is pushed as `refs/pegboard/SESSION/BEGIN/STEP`. A
+worker that continues a session uses a greater BEGIN. A previous worker that was declared dead
+therefore cannot overwrite the newer checkpoints.
 """
 
 import asyncio
@@ -16,9 +17,9 @@ _PAUSES_S = (0.2, 1.0, 3.0)
 
 
 class Checkpoints:
-    """The checkpoints of one attempt's folder, in `remote`, a bare repository for git.
+    """The checkpoints of one attempt's folder in `remote`, a bare git repository.
 
-    They follow the commit `base` if there is one, so that git sends what has changed since.
+    Each checkpoint is a child of the commit `base`, if there is one; git then sends only changes.
     """
 
     def __init__(
@@ -34,9 +35,9 @@ class Checkpoints:
         self._saving = asyncio.Lock()
 
     async def save(self) -> None:
-        """Push the folder, if it has changed since the last time.
+        """Push the folder if its content has changed since the last checkpoint.
 
-        :raises SetupError: when git cannot.
+        :raises SetupError: when git fails.
         """
         async with self._saving:
             await self._git("add", "-A")
@@ -58,9 +59,9 @@ class Checkpoints:
     async def restore(self) -> None:
         """Restore the folder from the newest checkpoint, if there is one.
 
-        Files that git ignores stay as they are.
+        Files that git ignores stay unchanged.
 
-        :raises SetupError: when git cannot.
+        :raises SetupError: when git fails.
         """
         if not (found := await self._list()):
             return
@@ -72,7 +73,7 @@ class Checkpoints:
     async def drop(self) -> None:
         """Delete all checkpoints of the session.
 
-        :raises SetupError: when git cannot.
+        :raises SetupError: when git fails.
         """
         if found := await self._list():
             await self._push(*(f":{ref}" for ref in found))
@@ -82,7 +83,7 @@ class Checkpoints:
         return f"{self._refs}/{len(self._attempt.begun)}/{self._step}"
 
     async def _push(self, *refs: str) -> None:
-        """Push; try again where that fails, since many push at once."""
+        """Push these refspecs; retry a failed push, because concurrent pushes can collide."""
         for pause_s in _PAUSES_S:
             try:
                 await self._git("push", "--quiet", self._remote, *refs)
@@ -108,7 +109,9 @@ class Checkpoints:
 
 
 async def check_remote(remote: str, folder: Path) -> str:
-    """Return why nothing can be pushed to a repository, "" where it can; `folder` is any.
+    """Return the reason why git cannot push to `remote`, or "" if it can.
+
+    `folder` is an existing, empty folder for the test repository.
 
     :raises OSError: when git cannot be started.
     """

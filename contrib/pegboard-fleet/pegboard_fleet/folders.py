@@ -1,4 +1,4 @@
-"""The folders that jobs work in: worktrees of bare copies of their repositories."""
+"""The folders that jobs work in: git worktrees of local bare copies of the jobs' repositories."""
 
 import asyncio
 import hashlib
@@ -21,11 +21,11 @@ _SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "protocol.ext.allow=never", "-c
 
 
 class SetupError(PegboardError):
-    """A failure to make or set up the folder of a job; the model is not to blame."""
+    """The folder of a job could not be created or set up; the model did not cause the failure."""
 
 
 def ending(result: ProgramResult, limit_s: float) -> str:
-    """Return why Pegboard ended a program, "" for one that ended by itself."""
+    """Return the limit for which Pegboard killed a program, or "" if Pegboard did not."""
     if result.timed_out:
         return f"it took longer than {limit_s:g} s"
     if result.flooded:
@@ -34,18 +34,18 @@ def ending(result: ProgramResult, limit_s: float) -> str:
 
 
 class Folders:
-    """The folders below a batch's own: `repos` has bare copies, `work` a folder an attempt."""
+    """The folders of a batch: `repos` has the bare copies, `work` has one folder per attempt."""
 
     def __init__(self, root: Path) -> None:
         self._root = root.absolute()
         self._locks: dict[str, asyncio.Lock] = {}
 
     def of(self, attempt: Attempt) -> Path:
-        """Return the folder of an attempt."""
+        """Return the path of the attempt's folder."""
         return self._root / "work" / attempt.name
 
     async def make(self, attempt: Attempt) -> str:
-        """Make the folder again; return the commit it begins at, "" without a repository.
+        """Create the attempt's folder anew; return its commit, or "" if the job has no repository.
 
         :raises SetupError: when git cannot clone the repository or check out the commit.
         """
@@ -61,11 +61,11 @@ class Folders:
         return (await git(folder, "rev-parse", "HEAD")).decode().strip()
 
     async def patch(self, attempt: Attempt, base: str) -> str:
-        """Return the changes of an attempt as git's patch; "" without a repository.
+        """Return the attempt's changes since the commit `base` as a git patch; "" if `base` is "".
 
-        Where a text is not UTF-8 the patch is a binary one, from which git makes the same bytes.
+        If the patch is not valid UTF-8, git writes all files as binary patches.
 
-        :raises SetupError: when git fails, or an attribute of the repository forbids that.
+        :raises SetupError: when git fails, or the repository's attributes prevent a binary patch.
         """
         if not base:
             return ""
@@ -84,7 +84,7 @@ class Folders:
             raise SetupError(f"the patch has a text that is not UTF-8: {error}") from error
 
     async def _copy(self, repo: str) -> Path:
-        """Return the bare copy of a repository, which is made once."""
+        """Return the bare copy of a repository; clone the repository on the first call."""
         place = self._root / "repos" / f"{hashlib.sha256(repo.encode()).hexdigest()[:16]}.git"
         async with self._changing(repo):
             if not (place / "complete").exists():
@@ -96,11 +96,11 @@ class Folders:
         return place
 
     def _changing(self, repo: str) -> asyncio.Lock:
-        """Return the lock for changes of a repository's copy."""
+        """Return the lock that serializes changes to the copy of `repo`."""
         return self._locks.setdefault(repo, asyncio.Lock())
 
     async def store(self, attempt: Attempt) -> Path:
-        """Return a bare repository of this machine for what is made of an attempt's folder."""
+        """Return the local bare repository that stores git objects for the attempt's folder."""
         if attempt.job.repo:
             return await self._copy(attempt.job.repo)
         place = self._root / "repos" / "empty.git"
@@ -114,9 +114,11 @@ class Folders:
 async def git(
     folder: Path, *words: str, env: Mapping[str, str] | None = None, limit_s: float = GIT_LIMIT_S
 ) -> bytes:
-    """Return the output of git in a folder; of the variables of git only those of `env` count.
+    """Run git in a folder, and return its standard output.
 
-    :raises SetupError: when it fails.
+    Git sees no `GIT_*` variables except those in `env`.
+
+    :raises SetupError: when git fails or exceeds a limit.
     """
     without = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     done = await run_program(

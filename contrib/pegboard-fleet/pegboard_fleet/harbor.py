@@ -1,7 +1,7 @@
-"""The agent of Pegboard for Harbor, which installs it in the container of a task and runs it there.
+"""The Harbor agent that installs Pegboard in the container of a task and runs Pegboard there.
 
-`harbor run --agent pegboard_fleet.harbor:PegboardAgent` names it. Harbor asks for
-Python 3.12, and this module for Harbor.
+Select it with `harbor run --agent pegboard_fleet.harbor:PegboardAgent`. Harbor needs
+Python 3.12 or later, and only this module needs Harbor.
 """
 
 import json
@@ -40,7 +40,7 @@ WEB_TOOLS = ("webfetch", "websearch")
 
 
 class PegboardOptions(InstalledAgentOptions):  # type: ignore[misc] # Harbor may be absent
-    """The options of the agent: `--ak NAME=VALUE` of `harbor run`."""
+    """The options of the agent, set with `--ak NAME=VALUE` of `harbor run`."""
 
     package: str = Field(
         default="pegboard",
@@ -77,19 +77,19 @@ class PegboardAgent(BaseInstalledAgent):  # type: ignore[misc] # likewise
 
     @staticmethod
     def name() -> str:
-        """Return the name of the agent."""
+        """Return the name by which Harbor knows the agent."""
         return "pegboard"
 
     def get_version_command(self) -> str:
-        """Return the command that prints the version."""
+        """Return the shell command that prints Pegboard's version."""
         return f"{ON_PATH}; pegboard --version"
 
     def parse_version(self, stdout: str) -> str:
-        """Return the version in the output of that command."""
+        """Return the version in the output of `get_version_command`."""
         return stdout.rsplit(maxsplit=1)[-1]
 
     async def install(self, environment: BaseEnvironment) -> None:
-        """Install Pegboard with uv, apart from the Python of the task."""
+        """Install Pegboard with uv, with a Python of its own instead of the task's Python."""
         if await self.is_requested_version_installed(environment):
             return
         await self.ensure_system_dependencies(environment, ("curl", "bash", "git"))
@@ -114,7 +114,7 @@ class PegboardAgent(BaseInstalledAgent):  # type: ignore[misc] # likewise
         environment: BaseEnvironment,
         context: AgentContext,  # noqa: ARG002 - filled in by `populate_context_post_run`
     ) -> None:
-        """Run one prompt, and write its trajectory also when it fails."""
+        """Run one prompt; write the trajectory even if the run fails."""
         if not self.model_name:
             raise ValueError("pegboard needs a model: --model PROVIDER/MODEL")
         logs = self.environment_logs_dir
@@ -146,9 +146,9 @@ class PegboardAgent(BaseInstalledAgent):  # type: ignore[misc] # likewise
         )
 
     def populate_context_post_run(self, context: AgentContext) -> None:
-        """Fill in the tokens and the cost of the trajectory.
+        """Copy the token counts and the cost from the trajectory to Harbor's context.
 
-        When Harbor's time limit has ended the run, the trajectory is made from the database.
+        If Harbor's time limit ended the run, the trajectory comes from the stored session.
         """
         file = self.logs_dir / TRAJECTORY
         if not file.is_file() and not self._export(file):
@@ -161,7 +161,7 @@ class PegboardAgent(BaseInstalledAgent):  # type: ignore[misc] # likewise
             context.cost_usd = metrics.total_cost_usd
 
     def _export(self, file: Path) -> bool:
-        """Write the trajectory of the newest session of the logs; return whether there is one."""
+        """Export the newest stored session as a trajectory to `file`; return False on failure."""
         stored = self.logs_dir / STORED
         if not (stored / "data").is_dir():
             return False
@@ -193,7 +193,7 @@ class PegboardAgent(BaseInstalledAgent):  # type: ignore[misc] # likewise
         return f'mkdir -p "$HOME/.agents/skills"; cp -R {folder}/. "$HOME/.agents/skills/"; '
 
     def _settings(self) -> dict[str, Any]:
-        """Return the configuration: the user's, with what Harbor adds to it."""
+        """Return the user's configuration with the MCP servers and settings of Harbor."""
         source = self.config_source
         settings = json.loads(source.read_text()) if isinstance(source, Path) else source or {}
         if self.mcp_servers:

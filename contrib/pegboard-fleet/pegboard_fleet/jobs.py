@@ -1,4 +1,4 @@
-"""Job lines: the work of a batch, each line checked before the first job begins."""
+"""Job lines: the jobs of a batch, all of which are checked before the first job starts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -16,10 +16,11 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One line of a job file.
 
-    `prompt` is the text, or `template` with `vars`, of which each `$name` is replaced. `repo` is a
-    folder or an address that git can clone, `commit` what of it is checked out; without a `repo`
-    the job works in an empty folder. `setup` is a command before the prompt and `check` one behind
-    it, both run by bash in the folder. `labels` and `meta` are copied into the result.
+    `prompt` is the prompt; alternatively, `template` is a prompt in which each `$name` is replaced
+    from `vars`. `repo` is a folder or a URL that git can clone, and `commit` is the revision to
+    check out; without `repo` the job works in an empty folder. Bash runs `setup` before the prompt
+    and `check` after the prompt, both in the job's folder. `labels` and `meta` are copied into the
+    result.
     """
 
     id: str
@@ -36,7 +37,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     @property
     def text(self) -> str:
-        """The prompt."""
+        """The prompt of the job, with the template's variables replaced."""
         return self.prompt or Template(self.template).substitute(self.vars)
 
 

@@ -1,7 +1,8 @@
-"""The journal of a batch: an append-only file of what began, was paid, and has ended.
+"""The journal of a batch: an append-only file of starts, payments and results.
 
-Each line is on the disk before what it announces happens, so that a batch whose process is killed
-at any moment goes on from its journal. One process at a time has it.
+Each line is on disk before the step that it announces. A batch can therefore continue from its
+journal after its process was killed at any moment. Only one process at a time may open the
+journal.
 """
 
 import fcntl
@@ -25,7 +26,7 @@ Status = Literal["done", "failed", "error_infra", "stopped_budget", "timed_out",
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a batch; `repeat` is the number of attempts at each job.
 
-    `ask`: permission requests and questions wait for a client of the fleet's servers.
+    `ask` makes permission requests and questions wait for a client of the fleet's servers.
     """
 
     model: str | None = None
@@ -44,17 +45,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a check command: its exit code and the end of its output."""
+    """The result of a job's check command: its exit code and the last part of its output."""
 
     exit: int
     output_tail: str
 
 
 class JobResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A line of the results; times are seconds since 1970.
+    """The result of one attempt, one line of the results file; times are seconds since 1970.
 
-    `refused` is the HTTP status with which the provider refused the last request, 0 for none.
-    `worker` is the machine and the process that ended the attempt.
+    `refused` is the HTTP status with which the provider refused the last request, or 0.
+    `worker` is `HOST:PID`, the machine and process that ended the attempt.
     """
 
     id: str
@@ -79,7 +80,7 @@ class JobResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
-    """The first line: the batch's id, its settings and its jobs."""
+    """The first line of a journal: the batch's id, its settings and its jobs."""
 
     id: str
     settings: Settings
@@ -87,13 +88,13 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="batch"):
 
 
 class Raised(msgspec.Struct, frozen=True, kw_only=True, tag="budget"):
-    """A new limit on the money of the batch."""
+    """The journal line for a new money limit of the batch."""
 
     budget_usd: float
 
 
 class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
-    """An attempt begins, or goes on; `steps` are those that its session had then."""
+    """The journal line for a start or continuation; `steps` counts the session's steps so far."""
 
     id: str
     attempt: int
@@ -102,7 +103,7 @@ class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """The folder of an attempt is set up; `base` is its commit."""
+    """The journal line for the completed setup of an attempt; `base` is its commit."""
 
     id: str
     attempt: int
@@ -111,27 +112,27 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
 
 
 class Held(msgspec.Struct, frozen=True, kw_only=True, tag="held"):
-    """A request is about to be sent that can cost so much."""
+    """The journal line for a request about to be sent; `usd` is the request's highest cost."""
 
     number: int
     usd: float
 
 
 class Paid(msgspec.Struct, frozen=True, kw_only=True, tag="paid"):
-    """A request has cost so much."""
+    """The journal line for a completed request; `usd` is the request's cost."""
 
     number: int
     usd: float
 
 
 class AttemptEnded(msgspec.Struct, frozen=True, kw_only=True, tag="ended"):
-    """An attempt has ended."""
+    """The journal line for the end of an attempt."""
 
     result: JobResult
 
 
 class Again(msgspec.Struct, frozen=True, kw_only=True, tag="again"):
-    """An ended attempt is to be made once more, in a new session."""
+    """The journal line for the decision to repeat an ended attempt in a new session."""
 
     id: str
     attempt: int
@@ -141,7 +142,7 @@ Entry = Opened | Raised | Began | Ready | Held | Paid | AttemptEnded | Again
 
 
 class Journal:
-    """The journal of one batch, which this process alone may write."""
+    """The journal of one batch, open and locked for this process."""
 
     def __init__(self, folder: Path, file: int) -> None:
         self.folder = folder
@@ -150,9 +151,9 @@ class Journal:
 
     @classmethod
     def create(cls, folder: Path) -> Self:
-        """Return the empty journal of a new folder.
+        """Create the journal of a new batch in `folder`.
 
-        :raises InvalidInputError: when the folder has one, or cannot be made.
+        :raises InvalidInputError: when the folder has a journal already, or cannot be created.
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -168,9 +169,9 @@ class Journal:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Return the journal of a batch, without a line that a kill has cut off.
+        """Open the journal of a batch; remove a last line that a killed process left incomplete.
 
-        :raises InvalidInputError: when there is none, or another process runs it.
+        :raises InvalidInputError: when there is no journal, or another process has locked it.
         """
         try:
             file = os.open(folder / JOURNAL, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
@@ -199,9 +200,9 @@ class Journal:
         os.close(self._file)
 
     def write(self, *entries: Entry) -> None:
-        """Append lines, and return once the disk has them; it blocks.
+        """Append entries, and return when they are on disk; blocks the thread.
 
-        :raises OSError: when they cannot be written.
+        :raises OSError: when the file cannot be written.
         """
         whole = b"".join(msgspec.json.encode(each) + b"\n" for each in entries)
         while whole:
@@ -210,9 +211,9 @@ class Journal:
 
 
 def entries_of(folder: Path) -> Iterator[Entry]:
-    """Return the whole lines of a journal; it blocks.
+    """Yield the complete entries of a journal; blocks the thread.
 
-    :raises InvalidInputError: when there is none, or a line is damaged.
+    :raises InvalidInputError: when there is no journal, or a line is damaged.
     """
     file = folder / JOURNAL
     try:

@@ -1,4 +1,4 @@
-"""The money of a batch: held before each request, and counted when its answer has come."""
+"""The money of a batch: the highest cost is held before a request, its cost is paid after."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -19,27 +19,27 @@ Before = Callable[[], Awaitable[None]]
 
 
 class Ledger(Protocol):
-    """The money of a batch, and the record of its attempts."""
+    """The money account of a batch, which also records the progress of attempts."""
 
     @property
     def state(self) -> BatchState:
-        """The batch, with its settings."""
+        """The state of the batch, its settings included."""
 
     async def note(self, *entries: Entry) -> None:
-        """Record what happens, before it does."""
+        """Record entries before the steps that they announce."""
 
     async def hold(self, usd: float) -> int:
-        """Hold money for a request, and return its number.
+        """Hold `usd` for a request, and return the number of the request.
 
-        :raises BudgetError: when there is not enough.
+        :raises BudgetError: when the rest of the budget is too small.
         """
 
     async def pay(self, number: int, usd: float) -> None:
-        """Count the cost of a request."""
+        """Replace the held amount of a request with the request's cost."""
 
 
 class JournalLedger:
-    """The money of a batch, and the only writer of its journal."""
+    """A ledger that stores each entry in the batch's journal; its only writer."""
 
     def __init__(self, journal: Journal, state: BatchState) -> None:
         self._state = state
@@ -52,16 +52,16 @@ class JournalLedger:
 
     @property
     def state(self) -> BatchState:
-        """The batch, as recorded in the journal."""
+        """The state of the batch, as the journal records it."""
         return self._state
 
     @property
     def spent_usd(self) -> float:
-        """The money that is paid, and held for requests that run or that a kill has cut off."""
+        """The money paid, plus the money held for running or interrupted requests."""
         return self.state.paid_usd + self._lost_usd + sum(self._running.values())
 
     async def note(self, *entries: Entry) -> None:
-        """Write lines to the journal and apply them, also when the caller is cancelled."""
+        """Write entries to the journal and apply them, even if the caller is cancelled."""
         await asyncio.shield(self._note(entries))
 
     async def _note(self, entries: tuple[Entry, ...]) -> None:
@@ -70,9 +70,9 @@ class JournalLedger:
             self.state.take(entries)
 
     async def hold(self, usd: float) -> int:
-        """Hold money for a request, as soon as those that run leave enough; return its number.
+        """Wait until the budget has `usd` left, hold that amount, and return the request's number.
 
-        :raises BudgetError: when there is not enough although nothing runs.
+        :raises BudgetError: when the rest of the budget is too small although no request runs.
         """
         limit = self.state.settings.budget_usd
         async with self._freed:
@@ -88,7 +88,7 @@ class JournalLedger:
         return number
 
     async def pay(self, number: int, usd: float) -> None:
-        """Count the cost of a request."""
+        """Replace the held amount of a request with its cost; wake requests that wait for money."""
         await self.note(Paid(number=number, usd=usd))
         async with self._freed:
             del self._running[number]
@@ -96,7 +96,7 @@ class JournalLedger:
 
 
 class Metered:
-    """A provider whose requests are paid from a ledger."""
+    """A provider that charges each request to a ledger."""
 
     def __init__(self, inner: Provider, ledger: Ledger, before: Before | None) -> None:
         self._inner = inner
@@ -105,33 +105,33 @@ class Metered:
 
     @property
     def id(self) -> str:
-        """The provider's."""
+        """The id of the inner provider."""
         return self._inner.id
 
     @property
     def name(self) -> str:
-        """The provider's."""
+        """The name of the inner provider."""
         return self._inner.name
 
     @property
     def env(self) -> Sequence[str]:
-        """The provider's."""
+        """The environment variables of the inner provider."""
         return self._inner.env
 
     def models(self) -> Sequence[Model]:
-        """Return the provider's models."""
+        """Return the models of the inner provider."""
         return self._inner.models()
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the provider's model of this id."""
+        """Return the inner provider's model with this id, or None."""
         return self._inner.resolve(model_id)
 
     async def aclose(self) -> None:
-        """Close the provider."""
+        """Close the inner provider."""
         await self._inner.aclose()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Yield the answer, once there is money for it.
+        """Stream the answer after money for the request is held.
 
         :raises BudgetError: when there is not.
         """
@@ -163,7 +163,7 @@ class Metered:
 
 
 class Meter:
-    """The plugin of a job's App that has its requests paid from the batch's ledger.
+    """The plugin of a job's App that charges each request to the batch's ledger.
 
     `before` runs before each request.
     """
@@ -174,11 +174,11 @@ class Meter:
 
     @hookimpl
     async def wrap_providers(self, providers: Mapping[str, Provider]) -> Mapping[str, Provider]:
-        """Return the providers, each with a meter."""
+        """Wrap each provider so that its requests are charged to the ledger."""
         return {name: Metered(each, self._ledger, self._before) for name, each in providers.items()}
 
 
 def _usd(request: ModelRequest, usage: Usage | None) -> float | None:
-    """Return the cost of an answer, None for one that is not known."""
+    """Return the cost of an answer in US dollars, or None if the cost or the usage is unknown."""
     tokens = tokens_of(usage)
     return None if tokens == Tokens() else cost_of(tokens, request.model.cost)

@@ -1,4 +1,4 @@
-"""The results of a batch as a Parquet table, for which pyarrow has to be installed."""
+"""The results of a batch as a Parquet table; needs the package pyarrow."""
 
 from collections.abc import Iterable
 from typing import Any

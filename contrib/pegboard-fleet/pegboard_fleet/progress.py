@@ -1,4 +1,4 @@
-"""The progress of a batch: a line that changes on a terminal, a line for each attempt elsewhere."""
+"""The progress display of a batch: one updated line on a terminal, else one line per attempt."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ _REASON_LETTERS = 160
 
 
 class Progress:
-    """A display of what a batch does; on a terminal it is one line, drawn again each second."""
+    """The progress display of a batch; on a terminal, one line that is redrawn every second."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -29,17 +29,17 @@ class Progress:
         self._ended = 0
 
     async def follow(self, state: BatchState) -> None:
-        """Draw the line again and again, until cancelled."""
+        """Redraw the progress line until the task is cancelled."""
         while self._is_live:
             self._draw(state)
             await asyncio.sleep(TICK_S)
 
     def begin(self) -> None:
-        """Count an attempt that begins or goes on."""
+        """Count an attempt that starts or continues."""
         self._running += 1
 
     def end(self, state: BatchState, result: JobResult) -> None:
-        """Count an attempt that has ended, and name it."""
+        """Count an attempt that has ended, and print its name and result."""
         self._running -= 1
         self._ended += 1
         reason = escape_controls(result.error.partition("\n")[0][:_REASON_LETTERS])
@@ -51,7 +51,7 @@ class Progress:
         self._draw(state)
 
     def throttle(self, attempt: Attempt, pause_s: float) -> None:
-        """Count an attempt that the provider has refused as one too many, and name it."""
+        """Report an attempt that the provider refused because of too many requests."""
         self._running -= 1
         clear = _CLEAR if self._is_live else ""
         line = f"{attempt.job.id} #{attempt.number}: the provider gets too many requests"
@@ -59,7 +59,7 @@ class Progress:
         self._out.flush()
 
     def close(self) -> None:
-        """Remove the line."""
+        """Clear the progress line."""
         if self._is_live:
             self._out.write(_CLEAR)
             self._out.flush()
@@ -78,7 +78,7 @@ class Progress:
             return WIDTH
 
     def _rate(self, state: BatchState) -> tuple[str, ...]:
-        """Return the rate and the time left, nothing before an attempt has ended."""
+        """Return the rate and the remaining time; nothing before the first attempt has ended."""
         if not self._ended:
             return ()
         seconds = time.monotonic() - self._began
@@ -87,7 +87,7 @@ class Progress:
 
 
 def summary(state: BatchState) -> str:
-    """Return one line: how many attempts have ended in which way, and their cost."""
+    """Return one line with the number of attempts by status, and their total cost."""
     lost = f", {format_usd(state.lost_usd)} held or not known" if state.lost_usd else ""
     text = ": ".join(filter(None, (_ended(state), _ways(state))))
     return f"{text} · {_money(state)}{lost}"

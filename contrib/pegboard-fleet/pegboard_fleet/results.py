@@ -1,4 +1,4 @@
-"""The results of a batch as files: JSON lines, predictions, a Parquet table, or trajectories."""
+"""The results of a batch as JSON lines, SWE-bench predictions, a Parquet table or trajectories."""
 
 import asyncio
 import os
@@ -27,12 +27,11 @@ DATA = "data"
 
 
 async def write_results(folder: Path, state: BatchState, form: Form) -> Path:
-    """Write the results in place of older ones, and return the file or the folder.
+    """Write the results in the format `form`, replace older ones, and return the file or folder.
 
-    `preds` is an object by the jobs' ids, as SWE-bench takes it; of several attempts at a job the
-    last one counts. `atif` is a folder with a trajectory for each attempt that has a session.
-
-    :raises InvalidInputError: for `parquet` without pyarrow.
+    `preds` is the SWE-bench format, a JSON object with a prediction per job id. If a job has
+    several attempts, the last one counts. `atif` is a folder with a trajectory for each attempt
+    that has a session.
     """
     place = folder / NAMES[form]
     results = tuple(state.results)

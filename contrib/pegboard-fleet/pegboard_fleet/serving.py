@@ -1,4 +1,4 @@
-"""Servers of one database: `pegboard serve --fleet` joins them."""
+"""Servers that share one database, joined with `pegboard serve --fleet`."""
 
 import os
 from contextlib import AsyncExitStack
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @hookimpl(optionalhook=True)
 async def join_fleet(server: "FleetServer") -> "FleetMembership | None":
-    """Join the servers of the database that PEGBOARD_DATABASE names.
+    """Join the servers that share the database in PEGBOARD_DATABASE.
 
     :raises ConfigError: when it names none, or the driver is not installed.
     :raises StorageError: when the database cannot be used.

@@ -1,4 +1,4 @@
-"""The settings of a batch as options of a command, and its state as an exit code."""
+"""The command-line options for the settings of a batch, and the exit code for its state."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, get_args
@@ -47,7 +47,7 @@ _OPTIONS = (
 
 
 class _Statuses(click.ParamType[frozenset[Status]]):
-    """The ways in which attempts ended, with commas between them."""
+    """The click type of a comma-separated list of attempt statuses."""
 
     name = "statuses"
 
@@ -57,7 +57,7 @@ class _Statuses(click.ParamType[frozenset[Status]]):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> frozenset[Status]:
-        """Return the statuses, if all of them can be repeated."""
+        """Parse the statuses; fail for a status whose attempts cannot be repeated."""
         if isinstance(value, frozenset):
             return value
         known: dict[str, Status] = {each: each for each in get_args(Status) if each != "done"}
@@ -82,23 +82,23 @@ _RESUME_OPTIONS = (
 
 
 def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options for going on with a batch."""
+    """Add the options for continuing a batch to a command."""
     for option in reversed(_RESUME_OPTIONS):
         command = option(command)
     return command
 
 
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options of a batch's settings, those of its place left out."""
+    """Add the options for a batch's settings to a command, except those for its place."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def read_settings(command: str, given: Mapping[str, Any]) -> Settings:
-    """Return the settings that the options of a command give.
+    """Return the batch settings from the options of a command.
 
-    :raises InvalidInputError: for a rule that is none, or within a call of a tool.
+    :raises InvalidInputError: for an invalid permission rule, or inside a tool call.
     """
     for option in filter(given.get, ("auto", "allow")):
         refuse_within_tool(f"{command} --{option}")
@@ -107,7 +107,7 @@ def read_settings(command: str, given: Mapping[str, Any]) -> Settings:
 
 
 def exit_of(state: BatchState) -> int:
-    """Return the exit code for a batch that has ended."""
+    """Return the exit code of a command for a batch that has ended."""
     counts = state.counts
     if counts["stopped_budget"]:
         return BUDGET

@@ -1,4 +1,4 @@
-"""The state of a batch, read from its journal."""
+"""The state of a batch, computed from the entries of its journal."""
 
 import hashlib
 from collections import Counter
@@ -31,8 +31,8 @@ PARKED_AFTER = 4
 class Attempt(msgspec.Struct, kw_only=True):
     """One attempt at a job.
 
-    `begun` are the steps of its session at each begin, `round` counts the sessions that it had,
-    `base` is the commit of its folder, None before that is set up.
+    `begun` lists how many steps the session had at each start or continuation. `round` counts
+    earlier sessions of the attempt. `base` is the commit of its folder, None before the setup.
     """
 
     job: Job
@@ -44,21 +44,20 @@ class Attempt(msgspec.Struct, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The attempt's name, for its folder."""
+        """The name of the attempt, which is also the name of its folder."""
         return f"{self.job.id}-{self.number}" + (f"-{self.round}" if self.round else "")
 
     @property
     def is_stuck(self) -> bool:
-        """Whether it was begun again and again, and never came further."""
+        """Whether the last `PARKED_AFTER` starts all found the same number of steps."""
         last = self.begun[-PARKED_AFTER:]
         return len(last) == PARKED_AFTER and len(set(last)) == 1
 
 
 class BatchState(msgspec.Struct, kw_only=True):
-    """A batch: its attempts in order, and its money in US dollars.
+    """The state of a batch: its attempts in order, and its money in US dollars.
 
-    `lost_usd` is held for requests whose cost is not known, since the process was killed
-    meanwhile; it counts as spent.
+    `held` is money for requests without a known end, by their number.
     """
 
     id: str
@@ -70,9 +69,9 @@ class BatchState(msgspec.Struct, kw_only=True):
 
     @classmethod
     def of(cls, folder: Path) -> "BatchState":
-        """Return the state of a folder's batch; it blocks.
+        """Read the state of the batch in `folder`; blocks the thread.
 
-        :raises InvalidInputError: when there is none, or its journal is damaged.
+        :raises InvalidInputError: when there is no batch, or its journal is damaged.
         """
         entries = entries_of(folder)
         first = next(entries, None)
@@ -84,7 +83,7 @@ class BatchState(msgspec.Struct, kw_only=True):
 
     @classmethod
     def new(cls, opened: Opened) -> "BatchState":
-        """Return the state of a batch that begins."""
+        """Return the state of a new batch."""
         numbers = range(1, opened.settings.repeat + 1)
         attempts = {
             (job.id, number): Attempt(job=job, number=number)
@@ -95,7 +94,7 @@ class BatchState(msgspec.Struct, kw_only=True):
 
     @property
     def lost_usd(self) -> float:
-        """The money held for requests whose end the journal does not have."""
+        """The money held for requests that have no end in the journal; it counts as spent."""
         return sum(self.held.values())
 
     @property
@@ -105,21 +104,21 @@ class BatchState(msgspec.Struct, kw_only=True):
 
     @property
     def results(self) -> Iterator[JobResult]:
-        """The results, in the order of the jobs."""
+        """The results so far, in the order of the jobs."""
         return (each.result for each in self.attempts.values() if each.result is not None)
 
     @property
     def counts(self) -> Counter[str]:
-        """The number of attempts by the way in which they ended."""
+        """The number of ended attempts by status."""
         return Counter(result.status for result in self.results)
 
     def session_id(self, attempt: Attempt) -> str:
-        """Return the id of an attempt's session, which is the same after a kill."""
+        """Return the session id of an attempt, which is the same after a restart."""
         text = f"{self.id}/{attempt.job.id}/{attempt.number}/{attempt.round}"
         return f"ses_{hashlib.sha256(text.encode()).hexdigest()[:26]}"
 
     def take(self, entries: Iterable[Entry]) -> None:
-        """Apply lines of the journal."""
+        """Apply entries of the journal to the state."""
         for entry in entries:
             match entry:
                 case Raised(budget_usd=usd):

@@ -1,4 +1,4 @@
-"""Pages of the web view: the batches in the project's folder, and the fleet of the database."""
+"""Pages of the web interface: the project's batches, and the fleet of the database."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ _HEAD = ("job", "attempt", "outcome", "cost", "steps", "seconds", "error")
 
 @hookimpl(optionalhook=True)
 def web_pages() -> "tuple[WebPage, ...]":
-    """Return the page of batches and, where sessions are in PostgreSQL, that of the fleet."""
+    """Return the page of batches and, if sessions are in PostgreSQL, the page of the fleet."""
     from pegboard_plugins.web import WebPage  # only who asks for pages has the web view
 
     pages = (WebPage(name="batches", title="Batches", draw=batches),)

@@ -1,4 +1,4 @@
-"""PostgreSQL: sessions in a database that processes of several machines share."""
+"""Session storage in PostgreSQL, shared by processes on several machines."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,19 +10,19 @@ from pegboard.storage import OnCommit, OpenStorage, Storage
 
 @hookimpl
 async def register_storage() -> Mapping[str, OpenStorage]:
-    """Return what opens the schemes `postgresql` and `postgres`."""
+    """Register this storage for the URL schemes `postgresql` and `postgres`."""
     return {"postgresql": open_postgres, "postgres": open_postgres}
 
 
 async def open_postgres(
     url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
 ) -> Storage:
-    """Open the database at a connection URI of PostgreSQL; see `OpenStorage`.
+    """Open the database at a PostgreSQL connection URI; see `OpenStorage`.
 
-    The tables are made, or brought up to date, if the role may do that.
+    Creates the tables or brings them up to date, if the role has the rights.
 
     :raises ConfigError: when the URI has a password.
-    :raises StorageError: when it cannot be opened.
+    :raises StorageError: when the database cannot be opened.
     """
     # The driver loads only where such a database is opened.
     from pegboard_postgres.storage import PostgresStorage

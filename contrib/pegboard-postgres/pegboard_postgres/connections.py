@@ -1,4 +1,4 @@
-"""Connections to the server, and the meaning of their errors."""
+"""Database connections, and the translation of psycopg errors into Pegboard's errors."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ _Value = TypeVar("_Value")
 
 
 class Address:
-    """The address of a database, without a password; `place` is its name in messages."""
+    """The address of a database, without a password; `place` is the address in error messages."""
 
     def __init__(self, url: str) -> None:
         try:
@@ -59,17 +59,17 @@ class Address:
         self._info = make_conninfo(make_conninfo(url, **absent), options=options)
 
     async def connect(self) -> Connection:
-        """Return a new connection, which commits each statement by itself."""
+        """Open a connection in autocommit mode."""
         found = await AsyncConnection.connect(self._info, autocommit=True)
         found.prepare_threshold = 1
         return found
 
     def connect_blocking(self) -> psycopg.Connection[TupleRow]:
-        """Return a new connection for a thread, which commits each statement by itself."""
+        """Open a blocking connection in autocommit mode, for use in a thread."""
         return psycopg.connect(self._info, autocommit=True)
 
     def failure(self, error: Error, doing: str = "use") -> StorageError:
-        """Return the error of the storage for one of the driver."""
+        """Translate a psycopg error into a StorageError; `doing` is the verb in the message."""
         reason = " ".join(str(error).split())
         return StorageError(
             f"cannot {doing} the database {self.place}: {reason}; see whether the server runs and "
@@ -78,9 +78,9 @@ class Address:
 
 
 async def until_reached(attempt: Callable[[], Awaitable[_Value]], *, within_s: float) -> _Value:
-    """Return the result of an attempt that is repeated while the server is not there.
+    """Call `attempt` until the server is reachable, and return the attempt's result.
 
-    :raises psycopg.Error: of the last attempt, when the time is over.
+    :raises psycopg.Error: from the last attempt after `within_s`, or for any other database error.
     """
     clock = asyncio.get_running_loop().time
     end = clock() + within_s
@@ -96,7 +96,7 @@ async def until_reached(attempt: Callable[[], Awaitable[_Value]], *, within_s: f
 
 
 class Readers:
-    """The connections that read: as many as are needed at once, up to a limit."""
+    """A pool of connections for queries; it opens a connection when none is idle, up to a limit."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -105,7 +105,7 @@ class Readers:
 
     @asynccontextmanager
     async def one(self) -> AsyncIterator[Connection]:
-        """Lend a connection."""
+        """Borrow a connection from the pool; close it if the block raises."""
         async with self._free:
             db = self._idle.pop() if self._idle else await self._address.connect()
             try:
@@ -122,7 +122,7 @@ class Readers:
 
 
 def refusal_of(error: Error) -> NotFoundError | InvalidInputError | None:
-    """Return what is wrong with a change that the database refused, None for other errors."""
+    """Translate the error of a refused change; None for errors with another cause."""
     detail = error.diag.message_detail or ""
     message = error.diag.message_primary or ""
     if error.sqlstate == _NOT_FOUND:

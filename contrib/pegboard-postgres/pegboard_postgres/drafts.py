@@ -1,4 +1,4 @@
-"""The content of a transaction: changes as the columns of `write_changes`, and their events."""
+"""The content of a transaction: changes as arguments of the SQL function `write_changes`."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ _NO_NUL = str.maketrans({"\x00": "\ufffd"})
 
 
 class HeldSession(msgspec.Struct, frozen=True):
-    """A session that the transaction has locked."""
+    """A session that the transaction has locked, with its owner's id and its fencing epoch."""
 
     session: Session
     owner: str | None = None
@@ -49,7 +49,7 @@ class HeldSession(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A row of the call of `write_changes`, and the event that it may have."""
+    """An argument row of the SQL function `write_changes`; `properties` is its event."""
 
     kind: str
     session_id: str | None = None
@@ -62,7 +62,7 @@ class Written(msgspec.Struct, frozen=True):
     properties: Properties | None = None
 
     def columns(self) -> tuple[object, ...]:
-        """Return the values in the order of the function's arguments."""
+        """Return the values of the row in the order of the SQL function's arguments."""
         event = None if self.properties is None else Event(properties=self.properties).type
         return (
             self.kind,
@@ -78,7 +78,7 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def sessions_of(changes: Iterable[Change]) -> Iterator[str]:
-    """Yield the ids of the sessions that changes need, or make."""
+    """Yield the ids of the sessions that the changes use or create."""
     for change in changes:
         match change:
             case CreateSession(session=session):
@@ -90,10 +90,10 @@ def sessions_of(changes: Iterable[Change]) -> Iterator[str]:
 
 
 class RowDraft:
-    """The changes of a transaction, whose sessions are locked.
+    """The rows that a transaction will write, built from changes to locked sessions.
 
-    `held` has those that exist; `families` the descendants of those that are deleted, deepest
-    first, themselves included.
+    `held` contains the locked sessions by id. For each session to delete, `families` lists the
+    session and its descendants, the deepest first.
     """
 
     def __init__(
@@ -104,10 +104,10 @@ class RowDraft:
         self.written: list[Written | Tell] = []
 
     def add(self, changes: Sequence[Change], fence: Fence | None) -> None:
-        """Add the changes of a commit; when one is refused, the draft stays as it was.
+        """Add the changes of a commit; if one change is refused, the draft stays unchanged.
 
-        :raises SessionBusyError: when the fence is no longer the session's.
-        :raises NotFoundError: when a session is not there.
+        :raises SessionBusyError: when another owner has claimed the session since.
+        :raises NotFoundError: when a session does not exist.
         :raises InvalidInputError: when a value cannot be stored.
         """
         held, length = dict(self._held), len(self.written)
@@ -198,7 +198,7 @@ class RowDraft:
 
 
 def _of_session(change: Change) -> Iterator[Written]:
-    """Yield the rows of a change whose session is there."""
+    """Yield the rows for a change to an existing session."""
     match change:
         case PutPart(part=part):
             yield Written(
@@ -237,7 +237,7 @@ def _of_session(change: Change) -> Iterator[Written]:
 
 
 def _of_any(change: Change) -> Iterator[Written]:
-    """Yield the rows of a change that needs no session."""
+    """Yield the rows for a change that is valid even if no session exists."""
     match change:
         case PutProject(project=project):
             data = encode_checked(project)
@@ -263,6 +263,6 @@ def _event(
     properties: Properties,
     parent: str | None = None,
 ) -> Written:
-    """Return a row whose event has data of its own."""
+    """Return a row whose event has properties that no other table stores."""
     data = encode_checked(Event(properties=properties).payload())
     return Written(kind, session_id, id_, parent, data=data, properties=properties)

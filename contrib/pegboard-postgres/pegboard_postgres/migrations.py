@@ -1,4 +1,4 @@
-"""The tables, as numbered files of SQL that lead from an empty database to them."""
+"""The migrations: numbered SQL files that create the tables and bring them up to date."""
 
 from importlib.resources import files
 
@@ -20,9 +20,11 @@ _BASE = "SELECT value FROM meta WHERE key = 'seq_base'"
 
 
 async def migrate(db: Connection) -> int:
-    """Bring the tables up to date; return the number that transactions are counted from.
+    """Bring the tables up to date; return the offset for transaction numbers.
 
-    :raises StorageError: when a later Pegboard has made the tables, or the role may not make them.
+    An event's number starts with the transaction number plus this offset.
+
+    :raises StorageError: when a later Pegboard made the tables, or the role may not change them.
     """
     version = await _version(db)
     if version < len(_FILES):

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - columns and conditions are our own words
-"""Queries: plain functions of a connection."""
+"""The queries of the storage, as plain functions of a connection."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -101,15 +101,15 @@ _PROBLEMS_LISTED = 100
 
 
 async def fetch(db: Connection, query: str, *values: object) -> list[tuple[Any, ...]]:
-    """Return the rows of a query."""
+    """Run a query, and return its rows."""
     cursor = await db.execute(query.encode(), values, binary=True)
     return await cursor.fetchall()
 
 
 async def session(db: Connection, session_id: str) -> Session:
-    """Return the session.
+    """Return the session with this id.
 
-    :raises NotFoundError: when nothing has this id.
+    :raises NotFoundError: when it does not exist.
     """
     for row in await fetch(db, f"{_SESSION} WHERE id = %s", session_id):
         return read_session(*row)
@@ -117,21 +117,21 @@ async def session(db: Connection, session_id: str) -> Session:
 
 
 async def owner(db: Connection, session_id: str) -> tuple[str | None, bool]:
-    """Return the owner of the session, None without one, and whether the owner lives."""
+    """Return the id of the session's owner, or None, and whether the owner is alive."""
     for holder, alive in await fetch(db, _OWNER, session_id):
         return holder, alive
     return None, False
 
 
 async def abandoned_sessions(db: Connection) -> list[str]:
-    """Return the sessions with unfinished work that no living process does."""
+    """Return the ids of sessions with unfinished work that no living process runs."""
     return [id_ for (id_,) in await fetch(db, _ABANDONED)]
 
 
 async def _session_rows(
     db: Connection, project_id: str | None, filters: SessionFilters
 ) -> list[SessionRow]:
-    """Return the rows of the sessions that pass the filters, those updated last first."""
+    """Return the rows of the matching sessions, the most recently updated first."""
     search = filters.get("search")
     conditions: dict[str, object] = {
         "project_id = %s": project_id,
@@ -150,23 +150,23 @@ async def _session_rows(
 async def sessions(
     db: Connection, project_id: str | None, filters: SessionFilters
 ) -> tuple[Session, ...]:
-    """Return the sessions that pass the filters."""
+    """Return the sessions of a project, or of all projects, that match the filters."""
     return tuple(read_session(*row) for row in await _session_rows(db, project_id, filters))
 
 
 async def sessions_json(db: Connection, project_id: str | None, filters: SessionFilters) -> bytes:
-    """Return the result of `sessions` as a JSON array, joined from the rows."""
+    """Return the matching sessions as a JSON array, built without decoding the rows."""
     return join_sessions(await _session_rows(db, project_id, filters))
 
 
 async def children(db: Connection, session_id: str) -> tuple[Session, ...]:
-    """Return the sessions whose parent this is, in the order of their creation."""
+    """Return the child sessions of a session, in the order of creation."""
     found = await fetch(db, f"{_SESSION} WHERE parent_id = %s ORDER BY ordinal", session_id)
     return tuple(read_session(*row) for row in found)
 
 
 async def projects(db: Connection) -> tuple[Project, ...]:
-    """Return all projects that can be read, in the order of their creation."""
+    """Return all readable projects, in the order of creation."""
     found = await fetch(db, "SELECT data FROM project ORDER BY ordinal")
     return tuple(project for (data,) in found if (project := read_json(data, Project)))
 
@@ -174,7 +174,7 @@ async def projects(db: Connection) -> tuple[Project, ...]:
 async def turns(
     db: Connection, session_id: str, *, limit: int | None = None, before: str | None = None
 ) -> TurnRows:
-    """Return the last messages, of those before one if it is given, with their parts."""
+    """Return the last `limit` messages, or those before message `before`, with their parts."""
     async with db.transaction():
         await db.execute(_ONE_MOMENT)
         key = (session_id, before, session_id, before, limit)
@@ -201,7 +201,7 @@ async def turn(db: Connection, session_id: str, message_id: str) -> Turn:
 async def _with_parts(
     db: Connection, session_id: str, messages: list[tuple[Any, ...]], some: list[str] | None
 ) -> TurnRows:
-    """Return messages with their parts, and those with their added text; `some` are all ids."""
+    """Return the messages with their parts; `some` limits the parts to these message ids."""
     found = await fetch(db, _PARTS, session_id, some, some)
     added = dict(await fetch(db, _TEXTS, session_id))
     parts: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
@@ -214,14 +214,14 @@ async def _with_parts(
 
 
 async def todos(db: Connection, session_id: str) -> tuple[Todo, ...]:
-    """Return the session's list."""
+    """Return the todo list of the session."""
     for (data,) in await fetch(db, "SELECT data FROM todos WHERE session_id = %s", session_id):
         return read_todos(data)
     return ()
 
 
 async def state(db: Connection, session_id: str, key: str) -> object:
-    """Return what a tool has stored, None when there is nothing."""
+    """Return the state that a tool stored under `key`, or None."""
     query = "SELECT data FROM state WHERE session_id = %s AND key = %s"
     for (data,) in await fetch(db, query, session_id, key):
         return read_json(data, object)
@@ -229,20 +229,20 @@ async def state(db: Connection, session_id: str, key: str) -> object:
 
 
 async def approvals(db: Connection, keys: Sequence[str]) -> tuple[Approval, ...]:
-    """Return what the user approved for these keys, in the order of approval."""
+    """Return the user's approvals with these keys, in the order of approval."""
     found = await fetch(db, f"{_APPROVAL} WHERE key = ANY(%s) ORDER BY ordinal", list(keys))
     return tuple(map(read_approval, found))
 
 
 async def session_approvals(db: Connection, project_id: str) -> tuple[Approval, ...]:
-    """Return what the user approved for single sessions of a project."""
+    """Return the user's approvals that apply to single sessions of the project."""
     own = "(SELECT id FROM session WHERE project_id = %s)"
     found = await fetch(db, f"{_APPROVAL} WHERE key IN {own} ORDER BY ordinal", project_id)
     return tuple(map(read_approval, found))
 
 
 async def events(db: Connection, after: int, limit: int, base: int) -> tuple[Event, ...]:
-    """Return stored events with a greater number, in order."""
+    """Return stored events with a number greater than `after`, in order."""
     found = await fetch(db, _EVENTS, after, base, limit)
     return tuple(
         Event(properties=properties, seq=seq)
@@ -259,7 +259,7 @@ def _properties(
     at: float,
     *row: Any,  # noqa: ANN401
 ) -> Properties | None:
-    """Return the properties of an event; None for the update of a row that is gone."""
+    """Return the properties of an event, or None if the updated row no longer exists."""
     session, project_id, directory, updated, message, role, part, message_id, *others = row
     project, listed = others
     match name:
@@ -283,12 +283,12 @@ def _properties(
 
 
 async def forget_events(db: Connection) -> None:
-    """Delete the events that are older than a day."""
+    """Delete events that are older than a day."""
     await db.execute("DELETE FROM event WHERE at < clock_timestamp() - interval '1 day'")
 
 
 async def last_ids(db: Connection, session_id: str) -> LastIds:
-    """Return the greatest ids that the session has."""
+    """Return the greatest message id and the greatest part id of the session."""
     query = (
         "SELECT (SELECT max(id) FROM message WHERE session_id = %s), "
         "(SELECT max(id) FROM part WHERE session_id = %s)"
@@ -298,15 +298,15 @@ async def last_ids(db: Connection, session_id: str) -> LastIds:
 
 
 async def sizes(db: Connection) -> tuple[SessionSize, ...]:
-    """Return the sessions of all projects with their sizes, the largest first."""
+    """Return all sessions of all projects with their sizes, the largest first."""
     return tuple(SessionSize(*row) for row in await fetch(db, _SIZES))
 
 
 async def search(db: Connection, project_id: str, text: str, limit: int) -> tuple[SearchHit, ...]:
-    """Return the project's sessions that contain the text, matches in titles first.
+    """Return the project's sessions that contain `text`, matches in titles first.
 
-    The rows have text as JSON, so the query looks for the text as JSON has it; a hit is what has
-    the text itself.
+    The query searches the JSON data for the JSON form of `text`. Each row is then decoded, and only
+    a match in the message's text counts.
     """
     written = _escape(encode(text).decode()[1:-1])
     titled = await sessions(db, project_id, {"search": text, "limit": limit})
@@ -325,12 +325,12 @@ async def search(db: Connection, project_id: str, text: str, limit: int) -> tupl
 
 
 def _escape(text: str) -> str:
-    """Return the text as a part of a LIKE pattern."""
+    """Escape the text for use in a LIKE pattern."""
     return text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 async def problems(db: Connection) -> tuple[str, ...]:
-    """Return the rows that cannot be read, in sentences."""
+    """Return a sentence about each row that cannot be read, up to a limit."""
     found = [
         damage_of(kind, id_, data)
         for kind in ("session", "message", "part")

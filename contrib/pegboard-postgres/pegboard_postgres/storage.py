@@ -1,4 +1,4 @@
-"""The database in PostgreSQL: one connection that writes, one for the lease, some that read."""
+"""The PostgreSQL storage: connections for writes and for the lease, and a pool for reads."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -41,9 +41,9 @@ _Value = TypeVar("_Value")
 
 
 class PostgresStorage:
-    """`Storage` in a database of PostgreSQL, which many processes may use; has one event loop.
+    """A `Storage` in a PostgreSQL database that many processes may share; bound to one event loop.
 
-    `own` is the id of this process among those that use the database.
+    `own` is the id of this process in the database.
     """
 
     warnings: tuple[str, ...] = ()
@@ -67,8 +67,8 @@ class PostgresStorage:
     async def open(cls, url: str, *, ids: IdSource, on_commit: OnCommit | None = None) -> Self:
         """Open the database at a URI; see `OpenStorage`.
 
-        :raises ConfigError: when it is not a URI, or has a password.
-        :raises StorageError: when it cannot be opened.
+        :raises ConfigError: when the URI is not valid, or contains a password.
+        :raises StorageError: when the database cannot be opened.
         """
         address = Address(url)
         lease, db = Lease(address), None
@@ -97,7 +97,7 @@ class PostgresStorage:
         return await self._writer.commit(changes, fence)
 
     async def claim(self, session_id: str) -> Fence:
-        """See `Storage.claim`; when the wait is cancelled, the right is given back."""
+        """See `Storage.claim`; a cancelled claim is released again."""
         if (unreleased := self._unreleased.get(session_id)) is not None:
             await self._release(unreleased)
 
@@ -147,7 +147,7 @@ class PostgresStorage:
                 return
 
     async def _prune(self) -> None:
-        """Forget old events, now and then."""
+        """Delete old events at regular intervals."""
         while True:  # until it is cancelled
             await asyncio.sleep(_PRUNE_S)
             with suppress(StorageError):
@@ -219,7 +219,7 @@ class PostgresStorage:
         return await self._read(reads.session_approvals, project_id)
 
     async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
-        """See `Storage.events`; an event shows once no older transaction of the server is open."""
+        """See `Storage.events`; an event becomes visible when no older transaction is open."""
         return await self._read(reads.events, after, limit, self._base)
 
     async def last_ids(self, session_id: str) -> LastIds:
@@ -235,11 +235,11 @@ class PostgresStorage:
         return await self._read(reads.problems)
 
     async def vacuum(self) -> int:
-        """Return 0: the server reclaims space by itself."""
+        """Do nothing and return 0, since the server reclaims space by itself."""
         return 0
 
     async def aclose(self) -> None:
-        """See `Storage.aclose`; nothing the second time."""
+        """See `Storage.aclose`; a second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -255,7 +255,7 @@ class PostgresStorage:
             await self._lease.aclose()
 
     async def _bury_dead(self, session_id: str) -> None:
-        """Mark the unfinished work of processes that have died since the opening."""
+        """Mark the session's work as interrupted if the process that ran it has died."""
         owner, alive = await self._read(reads.owner, session_id)
         if owner is not None and not alive:
             await self._bury(session_id)
@@ -269,7 +269,7 @@ class PostgresStorage:
         *arguments: _Arguments.args,
         **names: _Arguments.kwargs,
     ) -> _Value:
-        """Return the result of a read, which waits while the server restarts."""
+        """Run a query, and return its result; retry while the server restarts."""
         if self._closed:
             raise StorageError(f"the database {self._address.place} is closed")
 

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - columns and conditions are our own words
-"""One transaction that writes: it locks sessions, and gives its events their numbers."""
+"""A write transaction: it locks sessions and assigns numbers to events."""
 
 from collections.abc import Iterable, Sequence
 
@@ -40,7 +40,7 @@ _NUMBER_BITS = 16
 
 
 class Transaction:
-    """An open transaction of a connection; `number` is that of the server."""
+    """An open transaction of a connection; `number` is PostgreSQL's transaction id."""
 
     def __init__(self, db: Connection, base: int) -> None:
         self._db = db
@@ -48,7 +48,7 @@ class Transaction:
         self.number = 0
 
     async def begin(self, session_ids: Iterable[str]) -> dict[str, HeldSession]:
-        """Begin, and lock the sessions; those that exist are returned."""
+        """Begin the transaction, lock the sessions, and return those that exist."""
         ids = sorted(set(session_ids))
         async with self._db.pipeline():
             await self._db.execute("BEGIN")
@@ -62,7 +62,7 @@ class Transaction:
         }
 
     async def draft(self, changes: Sequence[Change], held: dict[str, HeldSession]) -> RowDraft:
-        """Return an empty draft for a transaction that has these changes."""
+        """Return an empty draft that knows the descendants of sessions that the changes delete."""
         families: dict[str, tuple[Session, ...]] = {}
         for each in changes:
             if isinstance(each, DropSession):
@@ -72,7 +72,7 @@ class Transaction:
         return RowDraft(held, families)
 
     async def write(self, written: Sequence[Written | Tell]) -> list[Event | None]:
-        """Write the rows of a draft; the event of each, None where there is none."""
+        """Write the rows of a draft; return an event or None for each row."""
         stored = [each for each in written if isinstance(each, Written)]
         numbers: list[int | None] = []
         if stored:
@@ -93,21 +93,22 @@ class Transaction:
     async def apply(
         self, changes: Sequence[Change], held: dict[str, HeldSession]
     ) -> tuple[Event, ...]:
-        """Write changes without a fence; return their events."""
+        """Write changes without checking a fence; return their events."""
         draft = await self.draft(changes, held)
         draft.add(changes, None)
         return tuple(filter(None, await self.write(draft.written)))
 
     async def commit(self, receipt: tuple[str, int]) -> None:
-        """Commit, with a number by which the process finds out whether it did.
+        """Commit, and store `receipt`, by which the process can later look up the outcome.
 
-        The number of the transaction would not do: after a crash another one may have it.
+        The receipt is a worker id and a number. PostgreSQL's transaction id is not enough: after a
+        crash, another transaction may have the same id.
         """
         async with self._db.pipeline():
             await self._db.execute(_RECEIVED, receipt)
             await self._db.execute("COMMIT")
 
     async def run(self, statement: str, *values: object) -> list[TupleRow]:
-        """Return the rows of a statement."""
+        """Run a statement, and return its rows."""
         cursor = await self._db.execute(statement.encode(), values, binary=True)
         return await cursor.fetchall() if cursor.description else []

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - columns and conditions are our own words
-"""The processes that use a database: their leases, and how the work of a dead one ends."""
+"""The processes that use a database: their leases, and the end of the work of dead processes."""
 
 import asyncio
 import os
@@ -56,10 +56,11 @@ _REQUESTS = "SELECT id FROM permission_request WHERE session_id = %s ORDER BY or
 
 
 class Lease:
-    """The sign of life of this process: a row that a thread renews on a connection of its own.
+    """The lease of this process: a row that shows that the process is alive.
 
-    A thread renews it also while the event loop is busy. It stops when the loop stands still for
-    longer than `stuck_s`, so that sessions of a process that hangs go on elsewhere.
+    A thread renews the row on its own connection, even while the event loop is busy. If the event
+    loop is stuck for longer than `stuck_s`, the thread pauses. The lease then expires, and other
+    processes may take over the sessions.
     """
 
     def __init__(self, address: Address, *, stuck_s: float = STUCK_S) -> None:
@@ -74,7 +75,7 @@ class Lease:
         )
 
     async def begin(self) -> None:
-        """Register this process, and renew its lease from now on.
+        """Register this process, and start to renew its lease.
 
         :raises psycopg.Error: when the database cannot be reached.
         """
@@ -83,7 +84,7 @@ class Lease:
         self._turning = asyncio.create_task(self._turns(), name="pegboard-postgres-turns")
 
     async def aclose(self) -> None:
-        """Take the sign of life back; where the server is away, the lease ends by itself."""
+        """Delete the lease; if the server is unreachable, the lease expires by itself."""
         if self._turning is not None:
             self._turning.cancel()
             await asyncio.wait({self._turning})
@@ -129,10 +130,10 @@ class Lease:
 async def claim(
     transaction: Transaction, held: dict[str, HeldSession], session_id: str, own: str
 ) -> tuple[Fence, tuple[Event, ...]]:
-    """Return the session's fence for `own`, and the events of a take-over.
+    """Claim a session for the process `own`; return the fence, and the events of a takeover.
 
-    :raises SessionBusyError: while a living owner has it.
-    :raises NotFoundError: when nothing has this id.
+    :raises SessionBusyError: while another living process owns the session.
+    :raises NotFoundError: when no session has this id.
     """
     if session_id not in held:
         raise NotFoundError("session", session_id)
@@ -152,7 +153,7 @@ async def claim(
 async def bury(
     transaction: Transaction, held: dict[str, HeldSession], session_id: str
 ) -> tuple[None, tuple[Event, ...]]:
-    """End what is unfinished in a session that no living process runs."""
+    """End the unfinished work of a session, unless a living process runs the session."""
     if session_id not in held:
         return None, ()
     owner = held[session_id].owner
@@ -166,9 +167,9 @@ async def bury(
 async def release(
     transaction: Transaction, held: dict[str, HeldSession], fence: Fence
 ) -> tuple[None, tuple[Event, ...]]:
-    """Give a session back, and end what a failed write has left unfinished.
+    """Release a session, and end work that a failed write left unfinished.
 
-    Nothing happens when another owner has the session.
+    Nothing happens if the session has another owner by now.
     """
     session_id, found = fence.session_id, held.get(fence.session_id)
     if found is None or (found.owner, found.epoch) != (fence.owner, fence.epoch):
@@ -182,7 +183,7 @@ async def release(
 async def release_all(
     transaction: Transaction, _: dict[str, HeldSession], owner: str
 ) -> tuple[None, tuple[Event, ...]]:
-    """Give all sessions of an owner back."""
+    """Release all sessions of an owner."""
     await transaction.run("UPDATE session SET owner = NULL WHERE owner = %s", owner)
     return None, ()
 
@@ -190,9 +191,9 @@ async def release_all(
 async def interrupt(
     transaction: Transaction, held: dict[str, HeldSession], session_id: str, *, died: bool = True
 ) -> tuple[Event, ...]:
-    """End everything unfinished in a session, and take it from its owner.
+    """End all unfinished work of a session, and release the session.
 
-    `died` is as in `end_unfinished`.
+    `died` has the meaning that it has in `end_unfinished`.
     """
     parts = await transaction.run(_PARTS, session_id)
     messages = await transaction.run(_MESSAGES, session_id)

@@ -1,4 +1,4 @@
-"""The connection that writes: commits that wait share one transaction (group commit)."""
+"""The writing connection; commits that wait share one transaction (group commit)."""
 
 import asyncio
 from collections import deque
@@ -34,27 +34,27 @@ Work = Callable[[Transaction, dict[str, HeldSession]], Awaitable[tuple[_Value, t
 
 
 class _Commit(msgspec.Struct, eq=False):
-    """Changes that are written together, in a transaction that they may share with others."""
+    """Queued changes that may share a transaction with other commits."""
 
     changes: Sequence[Change]
     fence: Fence | None
     done: asyncio.Future[tuple[Event, ...]]
 
     def ids(self) -> Sequence[str]:
-        """Return the ids of the sessions that the changes need."""
+        """Return the ids of the sessions to lock for the changes."""
         fenced = [] if self.fence is None else [self.fence.session_id]
         return [*fenced, *sessions_of(self.changes)]
 
 
 class _QueuedWrite(msgspec.Struct, eq=False):
-    """Work that reads before it writes."""
+    """A queued job that reads and then writes, in its own transaction."""
 
     work: Work[Any]
     session_ids: Sequence[str]
     done: asyncio.Future[Any]
 
     def ids(self) -> Sequence[str]:
-        """Return the ids of the sessions that are locked."""
+        """Return the ids of the sessions to lock for the work."""
         return self.session_ids
 
 
@@ -65,7 +65,7 @@ class _WriteOutcome(msgspec.Struct):
 
 
 class PostgresWriter:
-    """The writing connection and its task, for one event loop; the task ends with `aclose`."""
+    """The writing connection and its task, bound to one event loop; `aclose` ends the task."""
 
     def __init__(
         self, db: Connection, address: Address, worker: str, base: int, on_commit: OnCommit | None
@@ -84,7 +84,9 @@ class PostgresWriter:
     def commit(
         self, changes: Sequence[Change], fence: Fence | None
     ) -> "asyncio.Future[tuple[Event, ...]]":
-        """Return the events as a future; the changes are written even if no task waits.
+        """Queue changes, and return a future of their events.
+
+        The changes are written even if no task awaits the future.
 
         :raises StorageError: when the database is closed.
         :raises InvalidInputError: when there are too many changes for one transaction.
@@ -98,7 +100,9 @@ class PostgresWriter:
         return done
 
     def run(self, work: Work[_Value], *session_ids: str) -> "asyncio.Future[_Value]":
-        """Return the answer of work as a future; it may be repeated when the server goes away.
+        """Queue work, and return a future of its result.
+
+        The writer repeats the work if the connection is lost.
 
         :raises StorageError: when the database is closed.
         """
@@ -107,7 +111,7 @@ class PostgresWriter:
         return done
 
     async def aclose(self) -> None:
-        """Write what waits, and close the connection."""
+        """Write all queued jobs, and close the connection."""
         self._closed = True
         self._wake.set()
         await asyncio.wait({self._task})  # each write has a time limit
@@ -132,7 +136,7 @@ class PostgresWriter:
                 self._settle(jobs, outcomes)
 
     def _group(self) -> list[_Commit | _QueuedWrite]:
-        """Return the next jobs for one transaction."""
+        """Remove the jobs for the next transaction from the queue, and return them."""
         jobs = [self._waiting.popleft()]
         size = _size(jobs[0])
         while self._waiting and len(jobs) < _GROUP_LIMIT:
@@ -143,7 +147,7 @@ class PostgresWriter:
         return jobs
 
     async def _write(self, jobs: Sequence[_Commit | _QueuedWrite]) -> list[_WriteOutcome]:
-        """Return the outcomes of jobs that share a transaction, or are written one by one."""
+        """Write jobs in one transaction, or one by one if that fails; return their outcomes."""
         try:
             return await self._attempt(jobs)
         except Error as error:
@@ -154,7 +158,7 @@ class PostgresWriter:
             return [_WriteOutcome(error=failure)]
 
     async def _attempt(self, jobs: Sequence[_Commit | _QueuedWrite]) -> list[_WriteOutcome]:
-        """Write the jobs in one transaction, again when the server was away or asks for it.
+        """Write the jobs in one transaction; retry after a lost connection or a conflict.
 
         :raises psycopg.Error: when the transaction cannot be committed.
         """
@@ -185,14 +189,14 @@ class PostgresWriter:
         raise AssertionError("the last try returns or raises")
 
     async def _was_committed(self) -> bool:
-        """Return whether the last transaction was committed whose answer was lost."""
+        """Return whether the last transaction was committed although the connection was lost."""
         cursor = await self._db.execute(_RECEIPT, (self._worker,))
         return await cursor.fetchone() == (self._number,)
 
     def _settle(
         self, jobs: Sequence[_Commit | _QueuedWrite], outcomes: Sequence[_WriteOutcome]
     ) -> None:
-        """Publish events, then settle jobs: listeners get a commit before its caller."""
+        """Publish events, then resolve futures: listeners learn of a commit before its caller."""
         try:
             if self._on_commit is not None:
                 for outcome in outcomes:
@@ -211,7 +215,7 @@ class PostgresWriter:
 async def _outcomes(
     transaction: Transaction, jobs: Sequence[_Commit | _QueuedWrite]
 ) -> list[_WriteOutcome]:
-    """Begin the transaction and write the jobs; a commit that is refused before fails alone."""
+    """Begin the transaction and write the jobs; a refused commit does not affect the others."""
     held = await transaction.begin(id_ for job in jobs for id_ in job.ids())
     if isinstance(jobs[0], _QueuedWrite):
         try:
@@ -236,7 +240,7 @@ async def _outcomes(
 
 
 def _size(job: _Commit | _QueuedWrite) -> int:
-    """Return the size of a job in changes; more than fits where it is for itself."""
+    """Return a job's number of changes; the maximum if it needs its own transaction."""
     if isinstance(job, _QueuedWrite) or any(isinstance(each, DropSession) for each in job.changes):
         return MOST_CHANGES
     return len(job.changes)

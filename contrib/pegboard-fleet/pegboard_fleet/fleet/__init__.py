@@ -1,1 +1,1 @@
-"""Fleets: workers on many machines that take the jobs of batches from one database."""
+"""Fleets: workers on many machines that run the jobs of batches from one database."""

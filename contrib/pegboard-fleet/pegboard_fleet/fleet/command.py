@@ -1,4 +1,4 @@
-"""`pegboard fleet`: workers on many machines that take the jobs of batches from one database."""
+"""`pegboard fleet`: workers on many machines that run the jobs of batches from one database."""
 
 import asyncio
 import os
@@ -34,12 +34,12 @@ _WAY = "pip install 'pegboard-fleet[postgres]' installs it"
 
 
 class _Name(click.ParamType[str]):
-    """The name of a pool or a batch."""
+    """The click type for the name of a pool or a batch."""
 
     name = "name"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name, if it is one."""
+        """Return the name; fail if it is not valid."""
         if not _NAME.fullmatch(value):
             self.fail(f"{value!r} is not 1 to 64 letters, digits, dots, - or _", param, ctx)
         return value
@@ -61,8 +61,8 @@ _REMOTE = click.option(
 def fleet(ctx: click.Context) -> None:
     """Run batches on workers of many machines, with one PostgreSQL database.
 
-    PEGBOARD_DATABASE is its address, or the file of the setting `database_file`. See
-    `pegboard batch` for batches on this machine alone.
+    PEGBOARD_DATABASE is the database's address; alternatively, the setting `database_file` names
+    a file with the address. `pegboard batch` runs batches on this machine alone.
     """
     options = run_async(read_options(os.environ))
     if VARIABLE not in os.environ and (url := options.url()):
@@ -73,7 +73,7 @@ def fleet(ctx: click.Context) -> None:
 @fleet.command()
 @click.option("--role", metavar="ROLE", help="The role of the workers, if it is not this one.")
 def init(role: str | None) -> None:
-    """Make the tables of a fleet, or bring them up to date.
+    """Create the tables of a fleet, or bring them up to date.
 
     Run it as the role that owns the tables, once for each role of workers.
     """
@@ -105,10 +105,10 @@ async def _init(role: str | None) -> None:
     help="Let permission requests wait for clients of the fleet's servers; see `worker --secret`.",
 )
 def submit(jobs: Path, name: str | None, pool: str, **settings: Any) -> None:  # noqa: ANN401 - click's own types
-    """Let a pool of workers run the jobs of the file JOBS, and print the batch's name.
+    """Queue the jobs of the file JOBS for a pool of workers, and print the batch's name.
 
-    The file is that of `pegboard batch run`. Repeated with the name of a batch, the command queues
-    the jobs that an interrupted first call has left.
+    The file is that of `pegboard batch run`. If the command was interrupted, repeat it with the
+    name of the batch: it queues the jobs that are missing.
     """
     chosen = read_settings("pegboard fleet submit", settings)
     found = read_jobs(jobs)
@@ -161,10 +161,10 @@ async def _submit(jobs: tuple[Job, ...], name: str, pool: str, settings: Setting
 def worker(  # noqa: PLR0913 - the options of a command
     *, pool: str, concurrency: int, remote: str, work: Path, secret: Path | None, hostname: str
 ) -> None:
-    """Take jobs from a pool, until it is drained or stopped; others go on with what it leaves.
+    """Run jobs of a pool, until the worker is drained or stopped; others continue its jobs.
 
-    Exit codes: 0 drained or stopped, 1 the database stayed away, 75 it was taken for dead and must
-    be started again.
+    Exit codes: 0 drained or stopped, 1 the database was unreachable, 75 the fleet declared the
+    worker dead, so start it again.
     """
     place = None if secret is None else (secret, hostname)
     run_async(_worker(pool, concurrency, remote, work.absolute(), place))
@@ -221,10 +221,10 @@ def status(style: str) -> None:
 @fleet.command()
 @click.argument("worker_id", metavar="WORKER")
 def drain(worker_id: str) -> None:
-    """Let a worker take no more jobs, and end after those that run.
+    """Let a worker finish its running jobs, take no more, and end.
 
-    `pegboard fleet status` shows the names of workers. To have others go on with what runs, send
-    the process SIGTERM.
+    `pegboard fleet status` shows the names of workers. To let other workers continue the running
+    jobs instead, send the process SIGTERM.
     """
 
     async def ask() -> None:
@@ -242,10 +242,10 @@ def drain(worker_id: str) -> None:
 @click.argument("name", metavar="BATCH")
 @click.argument("jobs", metavar="[JOB]...", nargs=-1)
 def stop(name: str, jobs: tuple[str, ...]) -> None:
-    """Stop a batch or some of its jobs, on whatever machine they run.
+    """Stop a batch, or some of its jobs, on all machines.
 
-    Jobs that wait do not begin, and the workers end the sessions of those that run.
-    `pegboard fleet resume` goes on with them.
+    Queued jobs do not start, and the workers end the sessions of running jobs.
+    `pegboard fleet resume` continues the stopped jobs.
     """
 
     async def stopped() -> int:
@@ -261,10 +261,9 @@ def stop(name: str, jobs: tuple[str, ...]) -> None:
 @click.argument("name", metavar="BATCH")
 @resume_options
 def resume(name: str, budget_usd: float | None, retry: frozenset[Status]) -> None:
-    """Go on with the stopped jobs of a batch, and repeat jobs that ended in some way.
+    """Continue the stopped jobs of a batch, and repeat jobs that ended with a status in --retry.
 
-    A job that is repeated has a new session. A higher budget repeats the jobs that the old one
-    ended.
+    A repeated job has a new session. A higher budget repeats the jobs that the old budget ended.
     """
 
     async def ask() -> int:
@@ -291,7 +290,7 @@ def resume(name: str, budget_usd: float | None, retry: frozenset[Status]) -> Non
 def wait(ctx: click.Context, name: str) -> None:
     """Wait for the end of a batch, with a line for each attempt.
 
-    The exit codes are those of `pegboard batch`: 130 is that of a batch that was stopped.
+    The exit codes are those of `pegboard batch`; 130 means that the batch was stopped.
     """
 
     async def ended() -> int:
@@ -346,9 +345,9 @@ def results(name: str, out: Path, form: Form) -> None:
 @_REMOTE
 @click.pass_context
 def doctor(ctx: click.Context, remote: str) -> None:
-    """Name each thing that is wrong with the fleet, and the way out.
+    """Report each problem of the fleet, with its fix.
 
-    Run it where a worker runs, as its user. The exit code is 1 when something is wrong.
+    Run it where a worker runs, as the worker's user. The exit code is 1 if there is a problem.
     """
 
     async def found() -> list[str]:

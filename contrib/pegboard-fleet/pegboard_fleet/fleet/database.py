@@ -1,4 +1,4 @@
-"""The database of a fleet: its address, its tables and its statements."""
+"""The database of a fleet: its address, its tables and its queries."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -47,21 +47,21 @@ def database_url(env: Mapping[str, str]) -> str:
 
 
 class SweepLock:
-    """The lock of a pool's sweeps, which the server takes back from a holder that rests."""
+    """The lock that lets one worker sweep a pool; PostgreSQL releases it if the worker is idle."""
 
     def __init__(self, db: Connection) -> None:
         self._db = db
 
     async def renew(self) -> None:
-        """Hold the lock for longer.
+        """Keep the lock by resetting PostgreSQL's idle timeout.
 
-        :raises psycopg.Error: when the server has taken it back.
+        :raises psycopg.Error: when the server has released the lock.
         """
         await self._db.execute("SELECT 1")
 
 
 class FleetDatabase:
-    """The statements of a fleet; each waits while the server restarts, and is then repeated."""
+    """The PostgreSQL database of a fleet; statements are retried while the server restarts."""
 
     def __init__(self, url: str) -> None:
         self.address = Address(url)
@@ -76,9 +76,9 @@ class FleetDatabase:
     async def run(
         self, statement: str, *values: object, within_s: float = REACHED_WITHIN_S
     ) -> list[TupleRow]:
-        """Return the rows of a statement, which must be harmless when it is repeated.
+        """Run a statement, which must be safe to repeat, and return its rows.
 
-        :raises StorageError: when it fails, or the server is away for longer.
+        :raises StorageError: when the statement fails, or the server is unreachable for `within_s`.
         """
 
         async def work() -> list[TupleRow]:
@@ -92,23 +92,23 @@ class FleetDatabase:
             raise self.address.failure(error) from error
 
     async def schema(self) -> tuple[str, str]:
-        """Return the current schema and the role."""
+        """Return the names of the current schema and the role."""
         ((schema, role),) = await self.run("SELECT current_schema(), current_user")
         return schema, role
 
     async def version(self) -> int:
-        """Return the version of the tables, 0 where there are none."""
+        """Return the version of the tables, or 0 if there are no tables."""
         if not await self.run(_HAS_TABLES):
             return 0
         return next((int(value) for (value,) in await self.run(_VERSION, _KEY)), 0)
 
     @asynccontextmanager
     async def alone(self, pool: str) -> AsyncIterator[SweepLock | None]:
-        """Hold the lock of a pool's sweeps; None while another worker has it.
+        """Hold the lock that lets one worker sweep a pool; yield None if another worker holds it.
 
-        A worker that is stopped loses it after its lease.
+        A worker that is stopped loses the lock after its lease time.
 
-        :raises psycopg.Error: when the server is away, or has taken the lock back.
+        :raises psycopg.Error: when the server is unreachable, or has released the lock.
         """
         async with self._connections.one() as db, db.transaction():
             await db.execute(_SHORT)
@@ -116,9 +116,9 @@ class FleetDatabase:
             yield SweepLock(db) if row == (True,) else None
 
     async def require_tables(self) -> None:
-        """Return if the tables are those of this version.
+        """Check that the tables have the version that this Pegboard needs.
 
-        :raises StorageError: when they are not.
+        :raises StorageError: when they have another version.
         """
         if (version := await self.version()) != len(_FILES):
             way = "run `pegboard fleet init` as the role that owns the tables"
@@ -130,9 +130,9 @@ class FleetDatabase:
             )
 
     async def migrate(self) -> None:
-        """Make the tables of sessions and of the fleet, or bring them up to date.
+        """Create the tables of sessions and of the fleet, or bring them up to date.
 
-        :raises StorageError: when the role may not, or a later version made them.
+        :raises StorageError: when the role lacks the rights, or a later version made the tables.
         """
         try:
             db = await self.address.connect()

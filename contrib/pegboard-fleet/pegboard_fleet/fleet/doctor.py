@@ -1,4 +1,4 @@
-"""The faults of a fleet, each with its way out."""
+"""The diagnosis of a fleet: its problems, each with a fix."""
 
 import asyncio
 import tempfile
@@ -26,7 +26,7 @@ _WAITING = (
 
 
 async def problems_of(url: str, remote: str) -> AsyncIterator[str]:
-    """Yield what is wrong; what cannot be seen for an earlier reason is left out."""
+    """Yield the problems of the fleet; a check that depends on a failed check is skipped."""
     try:
         database = FleetDatabase(url)
         async with database:

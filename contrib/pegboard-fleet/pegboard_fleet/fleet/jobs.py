@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - conditions are our own words
-"""The batches and jobs of a fleet as rows: who has a job, and how it stands."""
+"""The batches and jobs of a fleet as database rows: each job's worker and state."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Self
@@ -78,10 +78,10 @@ _WITHDRAWN = (
 
 
 class JobKey(NamedTuple):
-    """The name of a queued attempt: its batch, its job, its number, and which delivery it is.
+    """The key of a queued attempt: its batch, its job, its number, and its delivery number.
 
-    A command that stops or repeats an attempt begins its next delivery, so that the queue takes it
-    for another one, and what has the earlier one can change it no more.
+    A command that stops or repeats an attempt increases the delivery number. The queue then takes
+    the attempt for a new one, and a worker with the earlier key can no longer change it.
     """
 
     batch: str
@@ -91,7 +91,7 @@ class JobKey(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> Self:
-        """Return the key that `str` wrote."""
+        """Parse the string that `str(key)` returned."""
         batch, id_, attempt, delivery = text.split("/")
         return cls(batch, id_, int(attempt), int(delivery))
 
@@ -102,7 +102,7 @@ class JobKey(NamedTuple):
 async def put_batch(
     database: FleetDatabase, batch: str, pool: str, settings: Settings, jobs: Sequence[Job]
 ) -> None:
-    """Store a batch and its jobs; what is there already stays as it is."""
+    """Store a batch and its jobs; existing rows stay unchanged."""
     encoded = msgspec.json.encode(settings)
     await database.run(_PUT_BATCH, batch, pool, encoded, settings.budget_usd)
     rows = [
@@ -114,7 +114,7 @@ async def put_batch(
 
 
 async def queued_of(database: FleetDatabase, batch: str) -> tuple[JobKey, ...]:
-    """Return the attempts of a batch that wait for a worker."""
+    """Return the keys of a batch's queued attempts."""
     return tuple(JobKey(batch, *row) for row in await database.run(_QUEUED, batch))
 
 
@@ -124,25 +124,27 @@ async def batches_of(database: FleetDatabase) -> tuple[str, ...]:
 
 
 async def has_ended(database: FleetDatabase, key: JobKey) -> bool:
-    """Return whether an attempt has a result, was withdrawn by a command, or is not there."""
+    """Return whether the attempt has a result, was withdrawn by a command, or does not exist."""
     return not await database.run(_OPEN, *key)
 
 
 async def withdrawn_of(database: FleetDatabase, keys: Sequence[JobKey]) -> tuple[JobKey, ...]:
-    """Return those of the attempts whose delivery a command has ended."""
+    """Return the keys whose attempts a command has stopped or repeated since."""
     columns = map(list, zip(*keys, strict=True))
     return tuple(JobKey(*row) for row in await database.run(_WITHDRAWN, *columns))
 
 
 async def is_active(database: FleetDatabase, batch: str) -> bool:
-    """Return whether an attempt of a batch waits or runs."""
+    """Return whether any attempt of a batch is queued or running."""
     return bool(await database.run(_IS_ACTIVE, batch))
 
 
 async def stop_jobs(database: FleetDatabase, batch: str, ids: Sequence[str]) -> int:
-    """Stop the attempts of a batch that wait or run, all or those of some jobs; return how many.
+    """Stop the queued and running attempts of a batch; return how many were stopped.
 
-    :raises NotFoundError: when there is no such batch or job.
+    `ids` limits the command to some jobs; if it is empty, all jobs are stopped.
+
+    :raises NotFoundError: when the batch or a job does not exist.
     """
     known = {id_ for (id_,) in await database.run(_KNOWN, batch)}
     if not known:
@@ -156,12 +158,13 @@ async def stop_jobs(database: FleetDatabase, batch: str, ids: Sequence[str]) -> 
 async def go_on(
     database: FleetDatabase, batch: str, *, budget_usd: float | None, retry: frozenset[Status]
 ) -> None:
-    """Let stopped attempts wait again, and repeat those that ended in one of these ways.
+    """Queue stopped attempts again, and repeat attempts that ended with a status in `retry`.
 
-    A repeated attempt has a new session. A higher budget repeats those that the budget ended.
+    A repeated attempt has a new session. A higher budget also repeats the attempts that the budget
+    ended.
 
-    :raises NotFoundError: when there is no such batch.
-    :raises InvalidInputError: for a budget that is spent already.
+    :raises NotFoundError: when the batch does not exist.
+    :raises InvalidInputError: for a budget that is already spent.
     """
     state, _ = await _batch(database, batch)
     if budget_usd is not None:
@@ -174,9 +177,9 @@ async def go_on(
 
 
 async def state_of(database: FleetDatabase, batch: str) -> tuple[BatchState, str]:
-    """Return the state of a batch, and its pool.
+    """Return the state of a batch, and the name of its pool.
 
-    :raises NotFoundError: when there is none.
+    :raises NotFoundError: when the batch does not exist.
     """
     state, pool = await _batch(database, batch)
     found = map(_attempt, await database.run(_ATTEMPTS, batch))
@@ -209,10 +212,10 @@ def _attempt(row: TupleRow) -> Attempt:
 
 
 class TakenJob:
-    """An attempt that this worker runs; `owner` is the worker.
+    """An attempt that this worker runs; `owner` is the id of the worker.
 
-    Its changes answer whether the worker still has it: a worker that was taken for dead has lost
-    its jobs to others.
+    The methods that store a change return whether the worker still owns the attempt. If the fleet
+    declared the worker dead, other workers run its jobs.
     """
 
     def __init__(self, database: FleetDatabase, key: JobKey, owner: str, state: BatchState) -> None:
@@ -223,7 +226,7 @@ class TakenJob:
 
     @classmethod
     async def take(cls, database: FleetDatabase, key: JobKey, owner: str) -> Self | None:
-        """Take a job that no living worker runs; None when it has ended or is taken."""
+        """Claim an attempt for a worker; None if it has ended or a living worker runs it."""
         rows = await database.run(_TAKE, owner, *key, owner)
         if not rows:
             return None
@@ -233,15 +236,15 @@ class TakenJob:
 
     @property
     def attempt(self) -> Attempt:
-        """The attempt as it stands."""
+        """The current state of the attempt."""
         return self.state.attempts[self.key.id, self.key.attempt]
 
     async def begin(self, begun: list[int]) -> bool:
-        """Store how many steps the session had at each begin."""
+        """Store the number of steps that the session had at each start."""
         return bool(await self.database.run(_BEGUN, begun, *self.key, self.owner))
 
     async def again(self) -> bool:
-        """Store that the attempt is made once more, in a new session, after the batch's pause."""
+        """Store that the attempt will be repeated in a new session, after the batch's pause."""
         await self.database.run(_PAUSE, self.state.settings.pause_s, self.key.batch)
         fresh = Attempt(
             job=self.attempt.job, number=self.attempt.number, round=self.attempt.round + 1
@@ -250,11 +253,11 @@ class TakenJob:
         return bool(await self.database.run(_AGAIN, fresh.round, *self.key, self.owner))
 
     async def paused_s(self) -> float:
-        """Return for how long no attempt of the batch begins."""
+        """Return the seconds until attempts of the batch may start again."""
         rows = await self.database.run(_PAUSED_S, self.key.batch)
         return max((float(seconds) for (seconds,) in rows), default=0.0)
 
     async def end(self, result: JobResult) -> bool:
-        """Store the result."""
+        """Store the result of the attempt."""
         encoded = msgspec.json.encode(result)
         return bool(await self.database.run(_ENDED, result.status, encoded, *self.key, self.owner))

@@ -1,4 +1,4 @@
-"""The money of a batch in the database: all workers hold it from the same row."""
+"""The money of a batch in the database; all workers share one budget row."""
 
 import asyncio
 import secrets
@@ -34,13 +34,13 @@ _SPENT = (
 
 
 class LostJobError(BudgetError):
-    """Another worker has the job, since this one was taken for dead."""
+    """Another worker runs the job, because the fleet declared this worker dead."""
 
 
 class SharedLedger:
-    """The money and the begins of one attempt, whose batch many workers run.
+    """The ledger of one attempt in a batch that many workers run.
 
-    Money that is held when a worker dies stays held: what its requests have cost is not known.
+    Money that a dead worker held stays held, because the cost of the requests is unknown.
     """
 
     def __init__(self, job: TakenJob) -> None:
@@ -49,13 +49,13 @@ class SharedLedger:
 
     @property
     def state(self) -> BatchState:
-        """The batch, with this attempt alone."""
+        """The state of the batch, limited to this attempt."""
         return self._job.state
 
     async def note(self, *entries: Entry) -> None:
-        """Store what a journal of one process would have, as far as others need it.
+        """Apply entries to the state, and store those that other workers need.
 
-        :raises LostJobError: when another worker has the job.
+        :raises LostJobError: when another worker has taken over the job.
         """
         for entry in entries:
             self.state.take((entry,))
@@ -63,9 +63,9 @@ class SharedLedger:
                 raise LostJobError(f"another worker has taken over {self._job.key}")
 
     async def hold(self, usd: float) -> int:
-        """Hold money for a request, as soon as others leave enough; return its number.
+        """Wait until the budget has `usd` left, hold that amount, and return the request's number.
 
-        :raises BudgetError: when there is not enough although no request runs.
+        :raises BudgetError: when the rest of the budget is too small although no request runs.
         """
         number, batch, owner = secrets.randbits(62), self._job.key.batch, self._job.owner
         while True:  # the time limit of the attempt ends it
@@ -81,5 +81,5 @@ class SharedLedger:
             await asyncio.sleep(_AGAIN_S)
 
     async def pay(self, number: int, usd: float) -> None:
-        """Count the cost of a request, once."""
+        """Replace the held amount of a request with its cost; a repeated call does nothing."""
         await self._database.run(_PAY, number, usd)

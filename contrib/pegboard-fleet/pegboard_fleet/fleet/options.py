@@ -1,4 +1,4 @@
-"""The options of a fleet in the user's configuration: the table `plugins.fleet.options`."""
+"""The fleet options in the user's configuration: the table `plugins.fleet.options`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,9 +15,9 @@ _KEY = "plugins.fleet.options"
 
 
 class FleetOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The options of `pegboard fleet` that the command line does not give.
+    """The configured options of `pegboard fleet`, used if the command line does not set them.
 
-    `database_file` is a file with the address of the database, for when `PEGBOARD_DATABASE` is not
+    `database_file` is a file with the address of the database, used if `PEGBOARD_DATABASE` is not
     set. `pool`, `concurrency`, `remote` and `work` are the options of `pegboard fleet worker`.
     """
 
@@ -28,7 +28,7 @@ class FleetOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     work: str | None = None
 
     def url(self) -> str:
-        """Return the address of the database, "" without a file.
+        """Return the database address in `database_file`, or "" if the option is not set.
 
         :raises ConfigError: when the file cannot be read.
         """
@@ -45,7 +45,7 @@ class FleetOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             ) from error
 
     def defaults(self) -> dict[str, Any]:
-        """Return the defaults of the options of each command, as click takes them."""
+        """Return the default option values by command, for click's `default_map`."""
         worker = {
             name: value
             for name in ("pool", "concurrency", "remote", "work")
@@ -57,7 +57,7 @@ class FleetOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 async def read_options(env: Mapping[str, str]) -> FleetOptions:
-    """Return the options of the user's configuration; a project sets none.
+    """Return the options in the user's configuration; a project's configuration is ignored.
 
     :raises ConfigError: when a file is not valid, or an option is unknown or of another type.
     """

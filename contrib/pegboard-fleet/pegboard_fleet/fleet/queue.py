@@ -1,7 +1,7 @@
-"""The queues of a fleet, on DBOS: which job waits, and which worker has taken it.
+"""The job queues of a fleet, stored by DBOS.
 
-A workflow is one attempt, and its input is the attempt's key alone. What a session has done is in
-the tables of sessions: DBOS stores nothing of it.
+A DBOS workflow is one attempt, and its only input is the attempt's key. The content of sessions
+is in Pegboard's own tables.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ Run = Callable[[JobKey], Awaitable[None]]
 
 
 def queue_of(pool: str) -> str:
-    """Return the name of a pool's queue."""
+    """Return the DBOS name of a pool's queue."""
     return f"pegboard.{pool}"
 
 
 def queue_schema(schema: str, role: str) -> str:
-    """Return the schema of the queues of a role, which is a tenant."""
+    """Return the name of the schema with the queues of `role`; each role is a separate tenant."""
     return f"{schema}_dbos_{role}"[:_IDENTIFIER_CHARACTERS]
 
 
 def _engine(url: str) -> sqlalchemy.Engine:
-    """Return what connects as `psycopg` does, so that all parameters of libpq count."""
+    """Return an SQLAlchemy engine that connects with psycopg, so that all libpq parameters work."""
     arguments = {"connect_timeout": 10, "keepalives_idle": 5, **conninfo_to_dict(url)}
     return sqlalchemy.create_engine(
         "postgresql+psycopg://",
@@ -53,23 +53,23 @@ def _engine(url: str) -> sqlalchemy.Engine:
 
 
 class JsonText(Serializer):  # type: ignore[misc] # its types are not there without DBOS
-    """The form of what DBOS stores: JSON, from which nothing can run."""
+    """A DBOS serializer that stores JSON instead of pickles, which could run code."""
 
     def name(self) -> str:
-        """Return the name of the form."""
+        """Return the name of the format."""
         return "json"
 
     def serialize(self, data: object) -> str:
-        """Return a value as JSON."""
+        """Encode a value as JSON."""
         return json.dumps(data)
 
     def deserialize(self, serialized_data: str) -> object:
-        """Return the value."""
+        """Decode a value from JSON."""
         return json.loads(serialized_data)
 
 
 class Queue:
-    """The queues of the role that `database` connects as; each process has one at a time."""
+    """The job queues of one PostgreSQL role; a process can have one `Queue` at a time."""
 
     def __init__(self, url: str, schema: str) -> None:
         self._engine = _engine(url)
@@ -77,7 +77,7 @@ class Queue:
 
     @classmethod
     async def of(cls, database: FleetDatabase, url: str) -> "Queue":
-        """Return the queues in the database."""
+        """Return the queues of the role that `database` connects as."""
         return cls(url, queue_schema(*await database.schema()))
 
     def _config(self, executor: str, *, migrates: bool) -> DBOSConfig:
@@ -95,7 +95,7 @@ class Queue:
         }
 
     async def migrate(self, role: str) -> None:
-        """Make the tables of the queues or bring them up to date, and let a role use them."""
+        """Create the tables of the queues or bring them up to date, and grant `role` access."""
         DBOS(config=self._config("init", migrates=True))
         try:
             await asyncio.to_thread(DBOS.launch)
@@ -116,7 +116,7 @@ class Queue:
                 db.execute(sqlalchemy.text(f"GRANT {rights} ON {what} TO {to}"))
 
     async def put(self, pool: str, keys: Iterable[JobKey]) -> None:
-        """Queue attempts; one that is queued already stays as it is."""
+        """Queue attempts; an attempt that is queued already stays unchanged."""
         await asyncio.to_thread(self._put, pool, tuple(keys))
 
     def _put(self, pool: str, keys: tuple[JobKey, ...]) -> None:
@@ -141,9 +141,9 @@ class Queue:
             client.destroy()
 
     async def work(self, executor: str, pool: str, concurrency: int, run: Run) -> None:
-        """Begin to take attempts from a pool's queue, at most so many at once, and run them.
+        """Take at most `concurrency` attempts at once from a pool's queue, and call `run` for each.
 
-        They run in the loop that calls this.
+        The method returns after the start; the attempts run in the caller's event loop.
         """
         DBOS(config=self._config(executor, migrates=False))
 
@@ -158,26 +158,26 @@ class Queue:
         )
 
     async def pending(self, pool: str) -> list[tuple[str, str]]:
-        """Return the attempts that were taken and have not ended, each with its worker."""
+        """Return the keys of the taken, unfinished attempts, each with its worker's id."""
         found = await DBOS.list_workflows_async(
             status="PENDING", queue_name=queue_of(pool), load_input=False, load_output=False
         )
         return [(each.workflow_id, each.executor_id or "") for each in found]
 
     async def put_back(self, pool: str, key: str) -> None:
-        """Queue an attempt once more; its worker can not end it in the queue any more."""
+        """Queue a taken attempt again, and stop its old worker from ending it in the queue."""
         await DBOS.resume_workflow_async(key, queue_name=queue_of(pool))
 
     async def leave(self) -> None:
-        """Take no more attempts, and leave those that were taken."""
+        """Stop taking attempts, and leave the running attempts unfinished in the queue."""
         await _destroy()
 
     async def drain(self) -> None:
-        """Take no more attempts, and return once those that run have ended."""
+        """Stop taking attempts, and return when the running attempts have ended."""
         await _destroy(_FOR_EVER_S)
 
     def check(self) -> str:
-        """Return what is wrong with the tables of the queues, "" for nothing; it blocks."""
+        """Return the error with which the queue tables cannot be read, or ""; blocks the thread."""
         try:
             with self._engine.connect() as db:
                 quoted = self._engine.dialect.identifier_preparer.quote(self._schema)
@@ -187,12 +187,12 @@ class Queue:
         return ""
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the database connections."""
         await asyncio.to_thread(self._engine.dispose)
 
 
 async def _destroy(wait_s: int = 0) -> None:
-    """End DBOS, which has made its threads those of the loop."""
+    """Shut DBOS down, and give the event loop a new thread pool, because DBOS replaced it."""
     threads = ThreadPoolExecutor()
     await asyncio.get_running_loop().run_in_executor(
         threads, partial(DBOS.destroy, workflow_completion_timeout_sec=wait_s)

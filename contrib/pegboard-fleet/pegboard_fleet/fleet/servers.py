@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - conditions are our own words
-"""The servers of a fleet: who runs which session, by the leases of their processes."""
+"""The servers of a fleet: which server runs which session, by the leases of their processes."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ _LEAVE = "DELETE FROM fleet_server WHERE server = %s"
 
 
 async def put_server(database: FleetDatabase, owner: str, server: FleetServer) -> None:
-    """Store that sessions which a process claims run on a server; `owner` is the process."""
+    """Store that the process `owner` runs its sessions on `server`."""
     await database.run(_PUT, owner, server.id, server.host, server.url)
 
 
 class ServerMembership:
-    """The membership of a server, from `begin` to `aclose`; see `FleetMembership`.
+    """The membership of a server in a fleet, from `begin` to `aclose`; see `FleetMembership`.
 
-    `storage` has the lease of the server, also while none of its Apps is open.
+    `storage` keeps the lease of the server, even while none of its Apps is open.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ServerMembership:
         self._server = server
 
     async def begin(self) -> None:
-        """Let the other servers find this one.
+        """Register this server, so that the other servers find it.
 
         :raises StorageError: when the database cannot be used.
         """
@@ -54,9 +54,9 @@ class ServerMembership:
         await put_server(self._database, self._storage.own, self._server)
 
     async def add(self, app: App) -> None:
-        """Record that sessions which this App claims run on this server.
+        """Record that the sessions of this App run on this server.
 
-        :raises ConfigError: when its sessions are in no database of PostgreSQL.
+        :raises ConfigError: when the App's sessions are not stored in PostgreSQL.
         """
         if not isinstance(app.storage, PostgresStorage):
             raise ConfigError(
@@ -67,17 +67,17 @@ class ServerMembership:
         await put_server(self._database, app.storage.own, self._server)
 
     async def owner(self, session_id: str) -> FleetServer | None:
-        """Return the other living server that runs the session."""
+        """Return the other living server that runs the session, or None."""
         rows = await self._database.run(_OWNER, self._server.id, session_id)
         return next(map(_server_of, rows), None)
 
     async def others(self) -> tuple[FleetServer, ...]:
-        """Return the other living servers."""
+        """Return all living servers except this one."""
         rows = await self._database.run(_OTHERS, self._server.id)
         return tuple(map(_server_of, rows))
 
     async def aclose(self) -> None:
-        """Leave the fleet."""
+        """Remove the server from the fleet, and close its database connections."""
         async with self._database:
             try:
                 await self._database.run(_LEAVE, self._server.id)

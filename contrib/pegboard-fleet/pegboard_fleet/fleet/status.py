@@ -1,4 +1,4 @@
-"""The state of a fleet: its workers, and its batches with their money."""
+"""The status of a fleet: its workers, and its batches with their money."""
 
 import msgspec
 
@@ -16,7 +16,7 @@ _STOPPED = "SELECT count(*) FROM fleet_job WHERE batch_id = %s AND state = 'stop
 
 
 class WorkerStatus(msgspec.Struct, frozen=True):
-    """A worker; its state is `working`, `draining`, `ended`, or `lost` for one that died."""
+    """A worker's status; `state` is `working`, `draining`, `ended`, or `lost` if it died."""
 
     id: str
     pool: str
@@ -29,7 +29,7 @@ class WorkerStatus(msgspec.Struct, frozen=True):
 
 
 class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """A batch; `summary` is its line for people. `stopped` are those of the open attempts."""
+    """The status of a batch; `summary` is a line for people, `stopped` counts stopped attempts."""
 
     id: str
     pool: str
@@ -44,20 +44,20 @@ class BatchStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetStatus(msgspec.Struct, frozen=True):
-    """The workers of a fleet, and its batches."""
+    """The workers and batches of a fleet."""
 
     workers: tuple[WorkerStatus, ...]
     batches: tuple[BatchStatus, ...]
 
 
 async def status_of(database: FleetDatabase) -> FleetStatus:
-    """Return the state of the fleet."""
+    """Return the status of the fleet."""
     batches = [await _batch(database, each) for each in await batches_of(database)]
     return FleetStatus(await workers_of(database), tuple(batches))
 
 
 async def workers_of(database: FleetDatabase) -> tuple[WorkerStatus, ...]:
-    """Return the workers by pool, the oldest first."""
+    """Return the workers sorted by pool, the oldest first."""
     return tuple(WorkerStatus(*row) for row in await database.run(_WORKERS))
 
 
@@ -79,7 +79,7 @@ async def _batch(database: FleetDatabase, batch: str) -> BatchStatus:
 
 
 def lines_of(status: FleetStatus) -> list[str]:
-    """Return the lines for people."""
+    """Return the status as lines for people."""
     workers = [
         f"{each.id}  pool {each.pool}, {each.state}, {each.running} of {each.concurrency} running"
         for each in status.workers

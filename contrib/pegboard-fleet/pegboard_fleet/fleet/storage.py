@@ -1,4 +1,4 @@
-"""The one database of a worker, which the Apps of all its jobs share."""
+"""The database of a worker, which all Apps of its jobs share."""
 
 import asyncio
 import time
@@ -19,12 +19,11 @@ _LOOK_S = 0.05
 
 
 class SharedStorage(PostgresStorage):
-    """The storage of a worker, which stays open when an App closes it.
+    """The storage of a worker; closing an App does not close it.
 
-    `seen_at` is the instant, by `time.monotonic`, at which the worker was last seen to have its
-    lease. A commit that was written before the process was stopped does not return before the
-    lease is seen once more: its caller would start a tool that another worker has reported as
-    interrupted.
+    `seen_at` is the last `time.monotonic` time at which the worker was known to have its lease.
+    If the process was suspended meanwhile, a commit waits until the lease is confirmed. Otherwise
+    its caller could start a tool that another worker has already reported as interrupted.
     """
 
     seen_at = float("inf")
@@ -37,21 +36,21 @@ class SharedStorage(PostgresStorage):
         return events
 
     async def aclose(self) -> None:
-        """Leave the database open for the other Apps."""
+        """Do nothing, since other Apps use the database."""
 
     async def end(self) -> None:
-        """Close the database."""
+        """Close the database connections."""
         await super().aclose()
 
 
 class SharedDatabase:
-    """The database of a worker, and the Apps that hear of its commits."""
+    """The database of a worker, which notifies the Apps of commits."""
 
     def __init__(self) -> None:
         self.listeners: list[OnCommit] = []
 
     async def open(self, url: str) -> SharedStorage:
-        """Open the database; `SharedStorage.end` closes it.
+        """Open the database; close it with `SharedStorage.end`.
 
         :raises StorageError: when it cannot be opened.
         """
@@ -64,7 +63,7 @@ class SharedDatabase:
 
 
 class SharedAccess:
-    """The plugin of one App that gives it a worker's database, under an address without a place."""
+    """The plugin that gives one App its worker's database, under the URL `fleet://`."""
 
     def __init__(self, database: SharedDatabase) -> None:
         self._database = database
@@ -72,12 +71,12 @@ class SharedAccess:
 
     @classmethod
     def env(cls, env: Mapping[str, str]) -> dict[str, str]:
-        """Return the environment of the App; no tool of it reads the database's address there."""
+        """Return the App's environment, in which tools cannot read the database's address."""
         return {**env, VARIABLE: f"{_SCHEME}://"}
 
     @hookimpl
     async def register_storage(self) -> Mapping[str, OpenStorage]:
-        """Return what opens the worker's database."""
+        """Register the URL scheme of the worker's database."""
         return {_SCHEME: self._open}
 
     async def _open(
@@ -94,6 +93,6 @@ class SharedAccess:
 
     @hookimpl
     async def shutdown(self) -> None:
-        """Hear of no commit any more."""
+        """Stop notifying the App of commits."""
         if self._listener is not None:
             self._database.listeners.remove(self._listener)

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - conditions are our own words
-"""The watch over the workers of a pool: the jobs of those that died go back into the queue."""
+"""The monitor of a pool's workers, which queues the jobs of dead workers again."""
 
 import asyncio
 import os
@@ -47,9 +47,9 @@ _LEAVE = "UPDATE fleet_worker SET state = 'ended' WHERE owner = %s AND state <> 
 
 
 class FleetWatch:
-    """One worker's watch over its pool; `own` is its id.
+    """One worker's monitor of its pool; `own` is the worker's id.
 
-    The name of its connection is that of the worker, so that others see when the process is gone.
+    The database connection is named after the worker, so that other workers notice its death.
     """
 
     def __init__(self, url: str, queue: Queue, own: str, pool: str) -> None:
@@ -62,15 +62,15 @@ class FleetWatch:
         self._swept_at = float("-inf")
 
     async def register(self, concurrency: int) -> None:
-        """Store that the worker works."""
+        """Store the worker in the database as working."""
         await self._database.run(_FORGET)
         facts = (self._own, self._pool, socket.gethostname(), os.getpid(), concurrency)
         await self._database.run(_REGISTER, *facts)
 
     async def look(self) -> str:
-        """Queue again what dead workers have not ended, and return the worker's own state.
+        """Queue the jobs of dead workers again, and return this worker's own state.
 
-        A worker is dead once its process is gone or its lease is over, by the clock of the server.
+        A worker is dead if its process is gone, or if its lease has expired by the server's clock.
         """
         await self._database.run(_LOSE, self._pool)
         rows = await self._database.run(_STATES, self._pool, self._own)
@@ -87,10 +87,10 @@ class FleetWatch:
         return states[self._own]
 
     async def _sweep(self) -> bool:
-        """Queue the jobs of dead workers again, alone; return whether that was done.
+        """Queue the jobs of dead workers again under the sweep lock; return False if this failed.
 
-        Of two workers that sweep at once, one could queue a job again that a third has taken
-        already. A job that is delivered twice takes a place that another one waits for.
+        Without the lock, two workers could queue the same job twice, and the second delivery would
+        occupy a worker that another job needs.
         """
         try:
             async with self._database.alone(self._pool) as lock:
@@ -109,14 +109,14 @@ class FleetWatch:
         return True
 
     async def leave(self) -> None:
-        """Store that the worker has ended.
+        """Store that this worker has ended, and close its connection.
 
-        :raises StorageError: when the database is away.
+        :raises StorageError: when the database is unreachable.
         """
         async with self._database:
             await self._database.run(_LEAVE, self._own)
 
 
 async def drain_worker(database: FleetDatabase, worker: str) -> bool:
-    """Let a worker take no more jobs; return whether a living one has this id."""
+    """Let a worker take no more jobs; return False if no living worker has this id."""
     return bool(await database.run(_DRAIN, worker))

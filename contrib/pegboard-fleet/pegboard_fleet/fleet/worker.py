@@ -1,4 +1,4 @@
-"""A worker: it takes jobs from its pool's queue, and hands over those of workers that died."""
+"""A fleet worker: it runs its pool's jobs, and queues jobs of dead workers again."""
 
 import asyncio
 import fcntl
@@ -36,10 +36,10 @@ Ending = Literal["drained", "stopped", "lost", "failed"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSettings:
-    """The settings of a worker; `root` is the folder in which its own folder is.
+    """The settings of a worker; `root` is the parent of the worker's own folder.
 
-    `url` is the address of the database, and `remote` the repository of checkpoints. By `server`
-    the servers of the fleet reach the sessions of jobs.
+    `url` is the address of the database, and `remote` the git repository for checkpoints. `server`
+    gives the servers of the fleet access to the sessions of the jobs.
     """
 
     url: str
@@ -51,7 +51,7 @@ class WorkerSettings:
 
 
 class Worker:
-    """A worker of a fleet; `own` is its id."""
+    """A worker of a fleet; `own` is the worker's id."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Worker:
         self._end: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
 
     async def run(self) -> Ending:
-        """Work until a signal, a drain, or the loss of the lease or of the database."""
+        """Run until a signal, a drain or a loss of the lease or database; return the reason."""
         lock = await asyncio.to_thread(_own_folder, self._root)
         watch = FleetWatch(self._settings.url, self._queue, self.own, self._settings.pool)
         await watch.register(self._settings.concurrency)
@@ -99,7 +99,7 @@ class Worker:
         return ending
 
     def stop(self) -> None:
-        """End the worker; other workers go on with its jobs."""
+        """End the worker; other workers continue its jobs."""
         if not self._end.done():
             self._end.set_result("stopped")
 
@@ -124,7 +124,7 @@ class Worker:
                 draining.cancel()
 
     async def _stop_withdrawn(self) -> None:
-        """End the attempts that a command of any machine has stopped."""
+        """Cancel the attempts that a command on any machine has stopped."""
         if not self._jobs:
             return
         for key in await withdrawn_of(self._database, tuple(self._jobs)):
@@ -147,7 +147,7 @@ class Worker:
             self._end.set_result("failed")
 
     async def _stop_jobs(self) -> None:
-        """End what runs, with the processes of its tools."""
+        """Cancel all running attempts, and wait until their tools have ended."""
         tasks = set(self._jobs.values())
         for task in tasks:
             task.cancel()
@@ -156,9 +156,10 @@ class Worker:
             await asyncio.wait(tasks, timeout=_STOP_LIMIT_S)
 
     async def _work(self, key: JobKey) -> None:
-        """Run a job until it has ended for good or is stopped, and has left the queue.
+        """Run a queued attempt until it has ended or was stopped.
 
-        One that the queue delivers twice runs once.
+        If the queue delivers an attempt twice, it runs once. If the worker itself ends, this waits
+        forever, so that the attempt stays in the queue for another worker.
         """
         if not self._end.done():
             if (task := self._jobs.get(key)) is None:
@@ -215,7 +216,7 @@ class Worker:
                 return
 
     async def _until_free(self, job: TakenJob) -> None:
-        """Wait for the end of the batch's pause, and of the lease of the session's old worker."""
+        """Wait until the batch's pause is over and no other process has claimed the session."""
         session_id = job.state.session_id(job.attempt)
         pause_s = await job.paused_s()
         while pause_s or await self._shared.storage.is_claimed_elsewhere(session_id):
@@ -228,7 +229,7 @@ class Worker:
 
 
 def _own_folder(folder: Path) -> int:
-    """Make the folder of a worker, and return its lock; remove those of dead ones; it blocks."""
+    """Create a worker's folder, delete those of dead workers; return the lock's descriptor."""
     folder.mkdir(parents=True)
     lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
