@@ -7,7 +7,7 @@ from pegboard.engine.asking.decision import REJECTED
 from pegboard.engine.toolcall import STOPPED
 from pegboard.policy.pending import nobody
 from pegboard.schema.part import Failed, TimeSpan, ToolPart
-from pegboard.schema.session import PermissionRequest
+from pegboard.schema.session import PermissionRequest, Verdict
 from pegboard.unstable import outcome_of, user_words
 from pegboard_plugins.shared.terminal import denial_of
 
@@ -20,7 +20,21 @@ TEXTS = {
     f"output\n\n{STOPPED}": "output\n\nStopped.",
     nobody(REQUEST): 'edit "a.py" needs a permission, and there is no terminal to ask on.',
     "The user did not want to answer.": "You skipped the question.",
-    'denied by rule edit "*" (agent plan)': "Blocked: the plan agent does not change files.",
+    'denied by rule edit "*" (agent plan)': "Blocked: the plan agent does not allow edits.",
+    'denied by rule bash "git push *" (config)': (
+        'Blocked: your config does not allow shell commands that match "git push *".'
+    ),
+    'asked by rule edit "*" (config)': "Your config asks before edits.",
+    'asked by rule external_directory "*" (built-in)': (
+        "Pegboard asks before access outside the project."
+    ),
+    'asked by rule deploy "a (b)" (mode ask)': (
+        'The ask mode asks before calls of deploy that match "a (b)".'
+    ),
+    nobody(REQUEST, because=Verdict(action="ask", reason='asked by rule edit "*" (config)')): (
+        'edit "a.py" needs a permission (your config asks before edits), and there is no terminal'
+        " to ask on."
+    ),
     "anything else": "anything else",
 }
 
@@ -35,10 +49,7 @@ def test_a_refused_or_stopped_call_has_not_failed() -> None:
         "refused",
         "refused",
         "stopped",
-        "failed",
-        "failed",
-        "failed",
-        "failed",
+        *["failed"] * 9,
     ]
 
 

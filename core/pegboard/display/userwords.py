@@ -1,4 +1,4 @@
-"""Errors of tool calls reworded for the user; the stored texts are written for the model."""
+"""Errors of tool calls and reasons of rules, reworded for the user."""
 
 import re
 
@@ -13,14 +13,34 @@ _WORDS = {
     _STOPPED: "Stopped.",
     f" and nobody is there to be asked. {_UNATTENDED}": ", and there is no terminal to ask on.",
 }
-_BLOCKED = re.compile(r'denied by rule edit "\*" \(agent (\S+)\)')
+_RULE = re.compile(r'(asked|denied) by rule (\S+) "(.*?)" \(([^()]*)\)', re.DOTALL)
+_ACTS = {
+    "*": "all calls",
+    "bash": "shell commands",
+    "edit": "edits",
+    "external_directory": "access outside the project",
+    "read": "reads of files",
+    "webfetch": "requests to the web",
+}
+_WHO = {"config": "your config", "built-in": "Pegboard"}
 
 
 def user_words(error: str) -> str:
-    """Return the error of a call for the user, without the instructions for the model."""
+    """Return an error of a call, or a rule's reason, without what is meant for the model."""
     for stored, words in _WORDS.items():
         error = error.replace(stored, words)
-    return _BLOCKED.sub(r"Blocked: the \1 agent does not change files.", error)
+    words = _RULE.sub(_rule_words, error)
+    return f"{words[0].upper()}{words[1:]}." if _RULE.fullmatch(error) else words
+
+
+def _rule_words(found: re.Match[str]) -> str:
+    done, permission, pattern, source = found.groups()
+    who = _WHO.get(source) or re.sub(r"^(agent|mode) (.+)", r"the \2 \1", source)
+    matching = f' that match "{pattern}"' if pattern != "*" else ""
+    what = f"{_ACTS.get(permission, f'calls of {permission}')}{matching}"
+    if done == "asked":
+        return f"{who} asks before {what}"
+    return f"Blocked: {who} does not allow {what}"
 
 
 def outcome_of(error: str) -> str:

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from pegboard.display import Span
 from pegboard.schema.session import PermissionRequest, Reply, Scope
-from pegboard.unstable import counted, exposed, one_line, shown_line
+from pegboard.unstable import counted, exposed, one_line, shown_line, user_words
 from pegboard_plugins.chat.answerlist import STEPS, AnswerList, ListedAnswer
 from pegboard_plugins.chat.modes import SpanLine
 from pegboard_plugins.shared.terminal import CONFIRM, permission_lines, row_sign, wrapped
@@ -153,7 +153,7 @@ class Permission:
 
     def _reason(self, width: int) -> Sequence[SpanLine]:
         reason = self.request.metadata.get("reason")
-        reasons = [reason[:SHOWN_LETTERS]] if isinstance(reason, str) else []
+        reasons = [user_words(reason[:SHOWN_LETTERS])] if isinstance(reason, str) else []
         why = " · ".join([*reasons, _ALWAYS_ONCE] if self._once else reasons)
         rows = wrapped((Span(exposed(why), "dim"),), width, at_words=True)
         return list(islice(rows, REASON_ROWS)) if why else ()

@@ -214,10 +214,16 @@ async def _read(terminal: int, limit: int) -> bytes:
 
 def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
     """Return a permission request in full: no part of it may be hidden or cut."""
+    from pegboard.unstable import user_words  # most runs ask nothing
+
     head = Line(head="permission", text=escape_controls(request.permission), style="warning")
     asked = (Line(spans=line, indent=1) for line in permission_lines(request))
     reason = request.metadata.get("reason")
-    why = (Line(text=exposed(reason), style="dim", indent=1),) if isinstance(reason, str) else ()
+    why = (
+        (Line(text=exposed(user_words(reason)), style="dim", indent=1),)
+        if isinstance(reason, str)
+        else ()
+    )
     return head, *asked, *why
 
 

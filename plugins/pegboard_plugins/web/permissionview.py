@@ -2,7 +2,7 @@
 
 from pegboard.schema.session import PermissionRequest
 from pegboard.schema.wire import Wire
-from pegboard.unstable import exposed
+from pegboard.unstable import exposed, user_words
 from pegboard_plugins.shared.terminal import permission_lines
 from pegboard_plugins.shared.transcripts import rows_html
 from pegboard_plugins.web.nodes import Node, html_nodes
@@ -21,6 +21,6 @@ def permission_view(request: PermissionRequest) -> PermissionView:
     rows = "".join(rows_html(permission_lines(request)))
     return PermissionView(
         agent=exposed(str(request.metadata.get("agent") or "")),
-        reason=exposed(str(request.metadata.get("reason") or "")),
+        reason=exposed(user_words(str(request.metadata.get("reason") or ""))),
         nodes=html_nodes(f"<pre class='asked'>\n{rows}</pre>"),
     )

@@ -116,6 +116,35 @@ def test_the_parts_of_a_command_are_listed_unless_it_has_nothing_else(
     assert _shown(asked)[1 : len(shown) + 2] == [*shown, command]
 
 
+@pytest.mark.parametrize(
+    ("command", "files", "shown"),
+    [
+        ("rm -f nothing", ("nothing",), ["`rm -f nothing` would delete `nothing`"]),
+        ("rm -r d", ("d", "d/*"), ["`rm -r d` would delete `d`, `d/*`"]),
+        ("touch a", ("a",), ["`touch a` would change `a`"]),
+        ("rm a > b", ("b", "a"), ["`rm a > b` would change `b`, `a`"]),
+        ("rm a\u202e", ("a\u202e",), ["a\\u202e", "would be deleted by the command"]),
+        ("touch a\nls", ("a",), ["a", "would be changed by the command", "touch a", "ls"]),
+        (f"rm {'x' * 50}", ("x" * 50,), ["x" * 50, "would be deleted by the command"]),
+    ],
+)
+def test_of_a_command_that_changes_files_the_dialog_says_how(
+    command: str, files: tuple[str, ...], shown: list[str]
+) -> None:
+    asked = PermissionRequest(
+        id="per_1",
+        session_id="ses_1",
+        permission="edit",
+        patterns=files,
+        metadata={"command": command},
+        always=files,
+    )
+
+    rows = _shown(asked)
+
+    assert rows[1 : len(shown) + 1] == shown
+
+
 def test_a_line_of_the_footer_that_does_not_fit_ends_in_an_ellipsis() -> None:
     assert _plain(cut((Span("  1 Red"), Span("  like the sun")), 12)) == "  1 Red  li…"
     assert _plain(cut((Span("x" * 12 + "  "),), 12)) == "x" * 12

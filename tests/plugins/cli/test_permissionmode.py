@@ -63,7 +63,7 @@ async def test_a_denial_by_an_agent_names_the_agent(pegboard: CommandLine) -> No
         pegboard.use_model(server.url)
         done = await pegboard("run", "--agent", "plan", "hi")
 
-    assert "Blocked: the plan agent does not change files" in done.err
+    assert "Blocked: the plan agent does not allow edits" in done.err
 
 
 @pytest.mark.parametrize("mode", ["", "everything"])

@@ -59,7 +59,7 @@ def test_a_card_has_the_rule_and_the_agent_that_ask(server, client, view):
     view.page.get_by_role("button", name="Reject", exact=True).click()
     view.page.wait_for_selector(".request", state="detached")
 
-    assert 'agent build · asked by rule bash "*" (config)' in card
+    assert "agent build · Your config asks before shell commands." in card
     assert "ls -b calc.py" in card
 
 

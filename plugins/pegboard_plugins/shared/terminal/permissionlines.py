@@ -23,6 +23,8 @@ SEEN_AT_ONCE = 100
 """Letters of one line; how long another text is stands below it."""
 _OPERATORS = re.compile(r" *(?:&&|\|\|?|;) *")
 """Between the parts of a command, which are patterns of their own."""
+_DELETES = re.compile(r"(?:rm|rmdir|unlink)(?: [^\n&|;<>()$`]*)")
+"""A single command that only deletes files."""
 
 
 def permission_lines(
@@ -44,12 +46,15 @@ def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
     anything = () if arguments else tuple(_in_full("any"))
     path = facts.get("filepath") if "parentDir" in facts else None
     has_all_parts = tuple(_OPERATORS.split(request.line)) == request.patterns
-    if not has_all_parts:
+    act = _act(request)
+    if act:
+        yield (Span(exposed(act)),)
+    elif not has_all_parts:
         for pattern in request.patterns:
             yield from _in_full(pattern) if pattern != "*" else anything
-    if request.line:
+    if request.line and not act:
         if not has_all_parts:
-            yield (Span("in the command", "dim"),)
+            yield (Span(_by_command(request), "dim"),)
         yield from _in_full(request.line)
     if isinstance(path, str):
         yield (Span("for the path", "dim"),)
@@ -62,6 +67,23 @@ def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
         yield from _in_full(text)
     if isinstance(diff, str):
         yield from block_lines(Block(diff=diff), "whole").lines
+
+
+def _act(request: PermissionRequest) -> str:
+    """Return what a short command would do to the files; "" if it needs rows of its own."""
+    if request.permission != "edit" or not request.line:
+        return ""
+    verb = "delete" if _DELETES.fullmatch(request.line) else "change"
+    files = ", ".join(f"`{each}`" for each in request.patterns)
+    act = f"`{request.line}` would {verb} {files}"
+    return act if len(act) <= SEEN_AT_ONCE and act.isprintable() else ""
+
+
+def _by_command(request: PermissionRequest) -> str:
+    """Return the words between the patterns and the command in which they stand."""
+    if request.permission != "edit":
+        return "in the command"
+    return f"would be {'deleted' if _DELETES.fullmatch(request.line) else 'changed'} by the command"
 
 
 def _arguments(arguments: object) -> Iterator[SpanLine]:
