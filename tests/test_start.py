@@ -108,6 +108,7 @@ def _said(folder: Path, program: str) -> list[str]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
     places = ("CONFIG", "DATA", "STATE", "CACHE")
     env |= {f"PEGBOARD_{name}_DIR": str(folder / name.lower()) for name in places}
+    env["HOME"] = str(folder / "home")  # a command of the user would be loaded too
     command = [sys.executable, "-c", program, "run", "--model", "scripted/answer.json", "Hello"]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
