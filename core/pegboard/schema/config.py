@@ -339,7 +339,9 @@ class Agent(Wire, frozen=True, weakref=True):
 class Command(Wire, frozen=True):
     """A slash command: a template that becomes a prompt.
 
-    `location` is the file of a skill's text, None for any other command.
+    `location` is the file of a skill's text, None for any other command. `argument_names` are the
+    names of the arguments in a text of Claude Code, whose `$0` is the first word; None stands for a
+    template with Pegboard's placeholders.
     """
 
     name: str
@@ -351,6 +353,7 @@ class Command(Wire, frozen=True):
     source: Literal["command", "mcp", "skill"] | None = None
     subtask: bool | None = None
     location: str | None = None
+    argument_names: tuple[str, ...] | None = None
 
     @property
     def is_document(self) -> bool:

@@ -20,7 +20,6 @@ from pegboard_plugins.shared.frontend import (
     argument_names,
     front_matter,
     listed,
-    template_of,
 )
 
 LIMIT_BYTES = 256 * 1024
@@ -289,7 +288,8 @@ def _command(file: Definition, settings: Mapping[str, Any], body: str) -> Claude
     is_fork = settings.get("context") == "fork"
     command = Command(
         name=file.name,
-        template=template_of(body, argument_names(settings)),
+        template=body,
+        argument_names=argument_names(settings),
         hints=argument_hints(settings, body),
         description=" ".join(description.split()) or None,
         agent=agent if is_fork and isinstance(agent, str) else None,

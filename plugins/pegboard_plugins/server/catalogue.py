@@ -64,7 +64,10 @@ async def commands(app: Here) -> Response:
     """List the slash commands in the protocol's fields."""
     await app.reload_project_code()
     return answer(
-        without_keys(app, [replace(each, location=None) for each in app.commands.values()])
+        without_keys(
+            app,
+            [replace(each, location=None, argument_names=None) for each in app.commands.values()],
+        )
     )
 
 

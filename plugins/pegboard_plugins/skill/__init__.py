@@ -70,6 +70,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     text: str
     template: str = ""
+    argument_names: tuple[str, ...] = ()
     hints: tuple[str, ...] = ()
     model: str | None = None
     library: str = ""
@@ -264,7 +265,6 @@ def _skill(file: Path, text: str) -> Skill | None:
     if isinstance(when := settings.get("when_to_use"), str):
         description = f"{description} {when}"
     body = body.replace("${CLAUDE_SKILL_DIR}", str(file.parent))
-    whole = f"{body.strip()}\n\nPaths in this skill are relative to {file.parent}/"
     model = settings.get("model")
     agent = settings.get("agent")
     is_subtask = settings.get("context") == "fork"
@@ -273,7 +273,8 @@ def _skill(file: Path, text: str) -> Skill | None:
         description="".join(filter(str.isprintable, " ".join(description.split()))),
         folder=file.parent,
         text=body,
-        template=frontend.template_of(whole, frontend.argument_names(settings), appends=False),
+        template=f"{body.strip()}\n\nPaths in this skill are relative to {file.parent}/",
+        argument_names=frontend.argument_names(settings),
         hints=frontend.argument_hints(settings, body),
         model=model if isinstance(model, str) and "/" in model else None,
         patterns=frontend.listed(settings.get("paths")),
@@ -307,6 +308,7 @@ async def register_commands(
         Command(
             name=each.name,
             template=each.template,
+            argument_names=each.argument_names,
             hints=each.hints,
             description=each.description,
             source="skill",

@@ -134,12 +134,14 @@ async def test_a_model_with_its_provider_answers(
 async def test_a_command_s_folder_is_part_of_its_name(house: House) -> None:
     text = "---\ndescription: Test it\nallowed-tools: Bash(*)\n---\nTest $0 and $ARGUMENTS[1]."
     put(house.home, commands__frontend__test=text, commands__plain="Do $ARGUMENTS now.\nMore.")
+    put(house.home, commands__bare="Do it.")
 
     async with opened(house) as app:
         test, plain = app.commands["frontend:test"], app.commands["plain"]
 
-    template = "Test $ARGUMENTS[0|$0|] and $ARGUMENTS[1|$ARGUMENTS[1]|]."
+    template = "Test $0 and $ARGUMENTS[1]."
     assert (test.description, test.template) == ("Test it", template)
+    assert app.commands["bare"].template == "Do it."
     assert (plain.description, plain.hints) == ("Do $ARGUMENTS now.", ("$ARGUMENTS",))
 
 

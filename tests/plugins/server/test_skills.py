@@ -29,6 +29,24 @@ def test_a_skill_is_told_of_with_its_file(client: httpx.Client, tmp_path: Path) 
     ]
 
 
+def test_clients_see_texts_of_claude_code_as_they_are_written(
+    client: httpx.Client, tmp_path: Path
+) -> None:
+    path = tmp_path / ".claude/skills/tea/SKILL.md"
+    path.parent.mkdir(parents=True)
+    path.write_text("---\nname: tea\ndescription: Makes tea.\n---\nBoil $0 as !`date $0` says.\n")
+    asked = {"directory": str(tmp_path)}
+
+    skills = client.get("/skill", params=asked).json()
+    commands = client.get("/command", params=asked).json()
+
+    content = f"Boil $0 as !`date $0` says.\n\nPaths in this skill are relative to {path.parent}/"
+    assert [each["content"] for each in skills if each["name"] == "tea"] == [content]
+    found = {each["name"]: each for each in commands}
+    assert found["tea"]["template"] == content
+    assert "argumentNames" not in found["tea"]
+
+
 def test_the_list_of_tools_has_what_plugins_add_for_a_model(
     client: httpx.Client, tmp_path: Path
 ) -> None:

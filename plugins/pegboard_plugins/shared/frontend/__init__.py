@@ -60,7 +60,6 @@ __getattr__, __dir__ = late_names(
             "argument_hints",
             "argument_names",
             "counting_note",
-            "template_of",
         ),
         "pegboard_plugins.shared.frontend.projectbundles": (
             "ProjectBundle",

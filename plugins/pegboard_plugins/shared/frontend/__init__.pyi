@@ -43,7 +43,6 @@ from pegboard_plugins.shared.frontend.bundlestore import read_bundles as read_bu
 from pegboard_plugins.shared.frontend.claudetemplate import argument_hints as argument_hints
 from pegboard_plugins.shared.frontend.claudetemplate import argument_names as argument_names
 from pegboard_plugins.shared.frontend.claudetemplate import counting_note as counting_note
-from pegboard_plugins.shared.frontend.claudetemplate import template_of as template_of
 from pegboard_plugins.shared.frontend.projectbundles import ProjectBundle as ProjectBundle
 from pegboard_plugins.shared.frontend.projectbundles import project_bundles as project_bundles
 from pegboard_plugins.shared.frontend.runrules import RunRules as RunRules

@@ -24,6 +24,7 @@ from pegboard.schema.session import Session
 from pegboard.storage import PublishEvent
 from pegboard.unstable import serving
 from pegboard_plugins.shared.frontend import material, mentioned
+from pegboard_plugins.shared.frontend.claudetemplate import template_of
 
 _SNIPPET = re.compile(r"!`([^`\n]+)`")
 _PLACEHOLDER = re.compile(
@@ -149,6 +150,7 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
     await app.reload_project_code()
     command = _find("command", order.name, app.commands)
     command = replace(command, template=command.template.replace(_SESSION, session_id))
+    template = _template(command)
     session = await app.session(session_id)
     own = order.agent or session.agent or app.default_agent().name
     agent = _find("agent", command.agent or own, app.agents)
@@ -159,10 +161,10 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
     calling = replace(order, agent=speaker.name, model=name)
     outputs = {
         snippet: await _output(app, session_id, calling, snippet)
-        for snippet in (() if command.is_document else snippets(command.template))
+        for snippet in (() if command.is_document else snippets(template))
     }
     label = "ARGUMENTS: " if command.source == "skill" else ""  # as Claude Code does
-    filled = fill(command.template, order.arguments, outputs, label=label)
+    filled = fill(template, order.arguments, outputs, label=label)
     if command.is_document:
         searched = order.arguments if order.typed else ""
     else:
@@ -206,6 +208,14 @@ async def require_answerer(
     session = await app.session(session_id)
     name = agent or session.agent or app.default_agent().name
     await app.resolve_model(_answering(app, session, model, _find("agent", name, app.agents)))
+
+
+def _template(command: Command) -> str:
+    """Return the command's template with Pegboard's placeholders."""
+    if command.argument_names is None:
+        return command.template
+    appends = not command.is_document  # `fill` appends the arguments of a document
+    return template_of(command.template, command.argument_names, appends=appends)
 
 
 def _find(kind: str, name: str, known: Mapping[str, _Known]) -> _Known:
