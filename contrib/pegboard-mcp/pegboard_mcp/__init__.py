@@ -1,7 +1,7 @@
 """The plugin `mcp`: tools, prompts and resources of MCP servers.
 
-Tools are offered from a catalogue on disk, so that no start waits for a server. A server is started
-by the first call of one of its tools, and the SDK is imported then.
+Pegboard reads the tools from a stored catalogue, so its start does not wait for a server. The first
+call of a tool starts the tool's server and imports the MCP SDK.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from pegboard.schema.session import PermissionRequest, Verdict
 
 
 class MCPOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of the plugin; `claude` has the servers of Claude Code's settings, too."""
+    """The options of the plugin; `claude` also loads the servers in Claude Code's settings."""
 
     claude: bool = False
 
@@ -33,7 +33,7 @@ SIGN_IN_LIMIT_S = 330
 
 @hookimpl
 async def config_load(config: Config) -> Config | None:
-    """Return the configuration with `mcp__SERVER__TOOL` in rules also spelt as tools' ids."""
+    """Add a rule with tool ids for each permission rule about `mcp__SERVER__TOOL`."""
     from pegboard_mcp.rules import with_ids_of_tools
 
     return with_ids_of_tools(config)
@@ -49,7 +49,7 @@ async def trusted_files(workspace: Workspace) -> Sequence[Path]:
 
 @hookimpl
 async def register_tools(config: Config, plugin: Plugin) -> Sequence[Tool]:
-    """Return the tools that the catalogues on disk have."""
+    """Return the tools in the stored catalogues."""
     from pegboard_mcp.offering import known_tools
 
     return known_tools(config, plugin)
@@ -57,7 +57,7 @@ async def register_tools(config: Config, plugin: Plugin) -> Sequence[Tool]:
 
 @hookimpl
 async def register_commands(config: Config, plugin: Plugin) -> Sequence[Command]:
-    """Return the slash commands of the prompts that the catalogues on disk have."""
+    """Return a slash command for each prompt in the stored catalogues."""
     from pegboard_mcp.offering import known_commands
 
     return known_commands(config, plugin)
@@ -65,7 +65,7 @@ async def register_commands(config: Config, plugin: Plugin) -> Sequence[Command]
 
 @hookimpl
 async def tool_definition(tool: ToolDefinition, plugin: Plugin) -> ToolDefinition | None:
-    """Return the tool with its server's description."""
+    """Add the user's description of the MCP server to a tool's definition."""
     from pegboard_mcp.servers import OPENED
 
     servers = OPENED.get(plugin)
@@ -77,7 +77,7 @@ async def tool_definition(tool: ToolDefinition, plugin: Plugin) -> ToolDefinitio
 async def command_execute_before(
     command: Command, parts: tuple[Part, ...], plugin: Plugin
 ) -> tuple[Part, ...] | None:
-    """Return the messages of a server's prompt instead of the command's arguments."""
+    """Replace the arguments of a prompt's slash command with the messages from the server."""
     if command.source != "mcp":
         return None
     from pegboard_mcp.prompts import prompt_parts
@@ -106,7 +106,7 @@ async def chat_message(message: Turn, plugin: Plugin) -> Turn | None:
 async def chat_system_transform(
     session: SessionView, system: tuple[str, ...], plugin: Plugin
 ) -> tuple[str, ...] | None:
-    """Add the instructions of servers to the system prompt, where the user wants that."""
+    """Add the instructions of MCP servers to the system prompt, if the user has enabled them."""
     from pegboard_mcp.servers import OPENED
 
     servers = OPENED.get(plugin)
@@ -118,7 +118,7 @@ async def chat_system_transform(
 
 @hookimpl
 async def startup(app: Host, plugin: Plugin) -> None:
-    """Set up the servers; start only servers that are not known yet."""
+    """Create the servers; start only those without a stored catalogue or with an eager start."""
     from pegboard_mcp.foreign import claude_tables, project_tables
     from pegboard_mcp.offering import offered
     from pegboard_mcp.servers import OPENED, STARTED, Servers, configured_servers
@@ -142,7 +142,7 @@ async def startup(app: Host, plugin: Plugin) -> None:
 
 @hookimpl
 async def permission_ask(request: PermissionRequest) -> Verdict | None:
-    """Let the user be asked about the first call of each tool."""
+    """Ask the user about the first call of each tool."""
     from pegboard_mcp.tools import first_use
 
     tool = first_use(request)
@@ -155,7 +155,7 @@ async def permission_ask(request: PermissionRequest) -> Verdict | None:
 
 @hookimpl(optionalhook=True)
 async def services(plugin: Plugin) -> tuple[Service, ...]:
-    """Return the servers with their states."""
+    """Return the MCP servers with their states."""
     from pegboard_mcp.actions import services_of
     from pegboard_mcp.servers import opened_servers
 
@@ -179,7 +179,7 @@ async def service_action(
 
 @hookimpl(timeout_s=10)
 async def shutdown(app: Host) -> None:
-    """End all servers."""
+    """Stop all MCP servers."""
     from pegboard_mcp.tools import SERVERS
 
     servers = app.stash.get(SERVERS)

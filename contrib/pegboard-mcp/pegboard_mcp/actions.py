@@ -1,4 +1,4 @@
-"""The MCP servers for clients of Pegboard's server: their states, and actions on them."""
+"""The MCP servers as services that clients of Pegboard's HTTP server can list and control."""
 
 import asyncio
 import webbrowser
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def services_of(servers: Servers) -> tuple[Service, ...]:
-    """Return the servers with their states."""
+    """Return the MCP servers with their states."""
     return tuple([await _service(servers, each) for each in servers])
 
 
@@ -70,7 +70,7 @@ async def act(
 
 
 async def sign_in(servers: Servers, name: str, show: "Show") -> None:
-    """Let the user sign in to a server, and connect to it.
+    """Sign the user in to a server, then connect to the server; `show` displays the address.
 
     :raises InvalidInputError: when the sign-in fails.
     """
@@ -84,7 +84,7 @@ async def open_browser(address: str) -> None:
 
 
 async def _begin(servers: Servers, name: str) -> Mapping[str, Any]:
-    """Begin a sign-in, for which a client shows the address."""
+    """Start a sign-in, and return the address that the client shows to the user."""
     found, task = await servers.begin_sign_in(name, _show_nothing)
     either: set[asyncio.Future[Any]] = {task, found.address}
     await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
@@ -95,7 +95,7 @@ async def _begin(servers: Servers, name: str) -> Mapping[str, Any]:
 
 
 async def _finish(servers: Servers, name: str, code: str) -> None:
-    """Take the code that a client got from the browser, unless it has arrived directly."""
+    """Complete a sign-in with the client's code, unless the code has arrived already."""
     under_way = servers.sign_in_of(name)
     if under_way is None:
         raise InvalidInputError(f"no sign-in to {name} is under way; begin one first")
@@ -113,7 +113,7 @@ async def _signed_in(servers: Servers, name: str, task: "asyncio.Task[None]") ->
 
 
 async def _show_nothing(_address: str) -> None:
-    """Show nothing: the client that asked does."""
+    """Show nothing, because the client shows the address itself."""
 
 
 def _resources(server: Server) -> list[tuple[str, dict[str, Any]]]:

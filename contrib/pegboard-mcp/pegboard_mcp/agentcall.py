@@ -1,6 +1,6 @@
-"""A running call of another agent: its work, its progress and its user's answers.
+"""A running call from another agent: its work, its progress, and its requests to the user.
 
-This module imports the types of the SDK.
+This module imports the MCP SDK's types.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ Report = Callable[[int, str], Awaitable[None]]
 
 
 class AgentCall:
-    """A prompt or a tool call of a session, with its questions to the user.
+    """A prompt or tool call in a session, with its requests to the user.
 
-    The work goes on between the requests of a client that sends its call again (SEP-2322).
-    `leaving` is closed with the call.
+    The work continues while the client sends the call again with answers (SEP-2322).
+    `leaving` is the cleanup that runs when the call is closed.
     """
 
     def __init__(
@@ -48,9 +48,9 @@ class AgentCall:
         self._calls: set[str] = set()
 
     async def requests(self, report: Report) -> tuple[Request, ...]:
-        """Wait for requests that the user has to answer; () once the work has ended.
+        """Wait for requests that the user must answer; return () when the work has ended.
 
-        `report` takes the number of tool calls so far and the newest one's title.
+        `report` receives the number of tool calls so far and the title of the newest tool call.
         """
         while not self.task.done():
             if waiting := [each for each in self._pending() if await self._is_ours(each)]:
@@ -65,7 +65,7 @@ class AgentCall:
         return ()
 
     async def answer(self, request: Request, content: Content | None) -> None:
-        """Answer a request with the user's answer, None if the user gave none."""
+        """Answer a request with a form's content; reject the request if `content` is None."""
         with suppress(NotFoundError):  # it was answered elsewhere, or its call has ended
             if isinstance(request, PermissionRequest):
                 await self.app.answer_permission(request.id, reply_of(content))
@@ -75,7 +75,7 @@ class AgentCall:
                 await self.app.answer_question(request.id, answers_of(request.questions, content))
 
     async def leave_unattended(self, request: Request) -> None:
-        """Refuse a request, because this client cannot ask its user."""
+        """Reject a request, because this client cannot ask its user."""
         with suppress(NotFoundError):
             if isinstance(request, PermissionRequest):
                 await self.app.permissions.leave_unattended(request.id)
@@ -83,11 +83,11 @@ class AgentCall:
                 await self.app.reject_question(request.id)
 
     def pending(self) -> Mapping[str, Request]:
-        """Return the App's open requests, by id."""
+        """Return the open requests of the App, by id."""
         return {each.id: each for each in self._pending()}
 
     async def aclose(self) -> None:
-        """End the work and wait until it has ended."""
+        """Cancel the work, and wait until it has ended."""
         self._events.close()
         if not self.task.done():
             await self.app.abort(self.session_id)
@@ -99,7 +99,7 @@ class AgentCall:
         return (*self.app.permissions.pending(), *self.app.questions.pending())
 
     async def _is_ours(self, request: Request) -> bool:
-        """Return whether a request belongs to this session, or to a subagent of it."""
+        """Return whether a request belongs to this session or to one of its subagents."""
         name: str | None = request.session_id
         while name is not None and name != self.session_id:
             try:

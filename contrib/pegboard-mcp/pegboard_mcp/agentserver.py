@@ -1,6 +1,6 @@
-"""The MCP server that offers Pegboard's agent, and chosen tools, to other agents.
+"""The MCP server that offers Pegboard's agent and selected tools to other agents.
 
-This module imports the SDK.
+This module imports the MCP SDK.
 """
 
 import asyncio
@@ -62,14 +62,14 @@ class PromptArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ReplyArguments(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The arguments of the tool that goes on with a session."""
+    """The arguments of the tool that continues a session."""
 
     session: str
     prompt: str
 
 
 class AgentServer:
-    """The tools that other agents call: the agent itself, and the tools named in `offered`."""
+    """The MCP tools for other agents: the agent, and the Pegboard tools in `offered`."""
 
     def __init__(self, apps: ProjectApps, offered: Sequence[str] = ()) -> None:
         self._apps = apps
@@ -165,7 +165,7 @@ class AgentServer:
     async def _result(
         self, context: Context, call: AgentCall
     ) -> types.CallToolResult | types.InputRequiredResult:
-        """Return the result of a call, or the questions that its client must answer first."""
+        """Return the result of a call, or the questions that the client must answer first."""
 
         async def report(count: int, title: str) -> None:
             await context.session.report_progress(count, message=title)
@@ -190,7 +190,7 @@ class AgentServer:
             return _failure(str(error))
 
     async def _resumed(self, state: str, responses: types.InputResponses | None) -> AgentCall:
-        """Return the call that a client sends again, with the answers taken."""
+        """Find the call that a client repeats, and apply the client's answers to it."""
         call = self._calls.get(state)
         if call is None:
             raise InvalidInputError("the call has ended meanwhile; make it again")
@@ -202,7 +202,7 @@ class AgentServer:
         return call
 
     async def _expire(self, call: AgentCall) -> None:
-        """End a call whose client does not return."""
+        """Cancel a call if the client does not return with answers in time."""
         await asyncio.sleep(ANSWER_LIMIT_S)
         self._calls.pop(call.id, None)
         self._expiring.pop(call.id, None)
@@ -210,7 +210,7 @@ class AgentServer:
 
 
 async def _ask(context: Context, call: AgentCall, request: Request) -> None:
-    """Ask the user through a client of the handshake era, with a separate request."""
+    """Ask the user with a separate request, for clients with an older protocol version."""
     message, schema = form_of(request)
     try:
         result = await context.session.elicit_form(message, schema, context.request_id)
@@ -231,7 +231,7 @@ def _content(result: types.ElicitResult) -> Mapping[str, Any] | None:
 
 
 async def _prompted(app: App, session_id: str, prompt: Prompt) -> types.CallToolResult:
-    """Send a prompt; return its answer, changes and usage."""
+    """Send a prompt to the session; return the answer, the changed files and the usage."""
     last = await app.prompt(session_id, prompt)
     turns = [
         each

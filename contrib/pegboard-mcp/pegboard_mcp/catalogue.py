@@ -1,4 +1,4 @@
-"""The stored lists of a server, so that no start of Pegboard waits for the server."""
+"""The catalogue: a stored copy of a server's lists, so that Pegboard starts without it."""
 
 import time
 from pathlib import Path
@@ -14,12 +14,11 @@ FILE_BYTES = 4 << 20
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
-    """The lists of a server at `listed_at`, in seconds since the epoch.
+    """The tools, prompts and resources of a server at `listed_at`, in seconds since the epoch.
 
-    `version` is the protocol's that was agreed on, and `discovered` what the server answered to
-    `server/discover`, so that the next start asks for neither. `fresh_s` is how long the server
-    lets its lists be used without another question, None where it does not say. `notes` are the
-    flaws of the lists.
+    `version` is the negotiated protocol version, and `discovered` the answer to
+    `server/discover`; the next start reuses both. `fresh_s` is the time for which the server
+    allows the lists to be cached, or None if it sets no time. `notes` lists problems in the lists.
     """
 
     listed_at: float = 0.0
@@ -36,13 +35,13 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     def is_fresh(self) -> bool:
-        """Return whether the server lets its lists be used without another question."""
+        """Return whether the lists are still within the cache time that the server allows."""
         age_s = time.time() - self.listed_at
         return self.fresh_s is not None and 0 <= age_s < self.fresh_s
 
 
 def read_catalogue(path: Path) -> Catalogue | None:
-    """Return the stored catalogue, None without a valid one."""
+    """Return the stored catalogue, or None if there is no valid one."""
     try:
         if path.stat().st_size > FILE_BYTES:
             return None

@@ -213,7 +213,7 @@ def serve(directory: Path, *, root: Path | None, tools: str, port: int | None) -
 
 @asynccontextmanager
 async def _servers(directory: Path) -> AsyncIterator[tuple[App, Servers]]:
-    """Open the App of a directory, and yield it with its servers; none starts by itself."""
+    """Open an App and yield it with its MCP servers, none of which starts automatically."""
     IS_COMMAND.set(True)
     options = AppOptions(interactive=sys.stdin.isatty())
     async with open_app(directory, options) as app, asyncio.timeout(None) as limit:
@@ -289,7 +289,7 @@ def _add(directory: Path, name: str, entry: Mapping[str, Any], *, is_connecting:
 
 
 async def _first_look(directory: Path, name: str) -> list[str]:
-    """Let the new server list its tools, so that the first prompt has them."""
+    """Connect to a new server so that its tools are in the catalogue; return lines for the user."""
     async with _servers(directory) as (_app, servers):
         server = _named(servers, name)
         await servers.look(server)

@@ -1,7 +1,7 @@
-"""The configuration of servers, read from the formats of several programs.
+"""The configuration of MCP servers, read from the formats of several programs.
 
-An entry may be OpenCode's (`type = "local"` or `"remote"`), one of a `.mcp.json` or of Claude Code,
-or our own, which has the keys of OpenCode and those of `ServerConfig`.
+An entry has the format of OpenCode (`type = "local"` or `"remote"`), of `.mcp.json` or Claude Code,
+or of Pegboard. Pegboard's format has OpenCode's keys and the fields of `ServerConfig`.
 """
 
 import hashlib
@@ -25,10 +25,10 @@ Table = Mapping[str, Any]
 
 
 class OAuthConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """The client's identity for the authorization server of a remote server.
+    """The client's identity for the authorization server of a remote MCP server.
 
-    `client_registration` chooses between a metadata document at `client_metadata_url` (`cimd`) and
-    dynamic registration (`dcr`); `auto` takes the first if the server supports it.
+    `client_registration` is `cimd` for a metadata document at `client_metadata_url`, or `dcr` for
+    dynamic registration. `auto` prefers `cimd` if the authorization server supports it.
     """
 
     client_id: str = ""
@@ -41,16 +41,17 @@ class OAuthConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One server.
+    """The configuration of one MCP server.
 
-    `command` or `url` says how it is reached. `environment` has variables for its process, `env`
-    the names of variables that pass to it, `headers` those of each HTTP request. `tools` and
-    `without` are patterns over the names of its tools. `network` is whether its process may use
-    the network in a sandbox, `reads` are folders that it sees there. `idle_s` is the time without a
-    call after which it stops. Prompts wait for a `required` server to list its tools. The
-    `description` says what its tools are for, where a model searches for them. `instructions` says
-    that the system prompt has those of the server. `source` is the file of the entry, and
-    `is_project` says that the repository brings it.
+    `command` starts a local server; `url` is the address of a remote one. `environment` has
+    variables for the server's process, and `env` names variables to inherit. `headers` are sent
+    with each HTTP request. `tools` and `without` are patterns for names of tools to offer and to
+    leave out. `network` allows the sandboxed process to use the network, and `reads` are folders
+    that the process may read. A `lazy` server starts with its first call, and stops after
+    `idle_s` without a call. Prompts wait until a `required` server has listed its tools.
+    `description` tells the model what the tools are for. `instructions` adds the server's
+    instructions to the system prompt. `source` is the file of the entry; `is_project` marks an
+    entry from the repository.
     """
 
     name: str
@@ -80,7 +81,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """The digest of everything that decides which server answers, without values of secrets."""
+        """The digest of the settings that decide which server answers, without secret values."""
         facts = (
             *(self.name, self.command, self.url, self.transport, self.cwd),
             *(sorted({*self.environment, *self.env}), sorted(self.headers)),
@@ -89,7 +90,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def place(self) -> str:
-        """The command line, or the URL without credentials."""
+        """The server's command line, or its URL without credentials."""
         if not self.url:
             return " ".join(self.command)
         parts = urlsplit(self.url)
@@ -98,10 +99,10 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """The origin of entries: a file, and whether it is the repository's.
+    """The origin of entries: a file, and whether the file belongs to the repository.
 
-    `env` has the variables that `${NAME}` stands for, None where nothing is replaced. An unknown
-    key is an error where it `is_strict`; other programs have keys that mean nothing here.
+    `env` has the variables for `${NAME}`; if `env` is None, nothing is replaced. If `is_strict`, an
+    unknown key is an error; files of other programs may have keys that Pegboard does not use.
     """
 
     file: str
@@ -111,10 +112,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def servers_of(tables: Sequence[tuple[Source, Table]]) -> tuple[dict[str, ServerConfig], list[str]]:
-    """Return the servers by name, and a line for each entry that cannot be used.
+    """Return the servers by name, and a message for each unusable entry.
 
-    A later table replaces a whole entry; `{enabled: bool}` alone switches the earlier one. An entry
-    of a project never replaces one of the user.
+    A later table replaces an earlier entry completely, but `{enabled: bool}` alone only enables or
+    disables the earlier entry. A project's entry never replaces a user's entry.
     """
     found: dict[str, ServerConfig] = {}
     problems = []
@@ -142,9 +143,9 @@ def _merged(before: ServerConfig | None, source: Source, name: str, entry: objec
 
 
 def server_of(source: Source, name: str, entry: Table) -> ServerConfig:
-    """Return the server that an entry of any of the spellings describes.
+    """Convert an entry in any supported format to a `ServerConfig`.
 
-    :raises ConfigError: for an entry that cannot be used; its text names file and key.
+    :raises ConfigError: when the entry is unusable; the message names the file and the key.
     """
     if not re.fullmatch(rf"[A-Za-z0-9][\w .-]{{0,{NAME_LETTERS - 1}}}", name):
         text = f"the name of a server starts with a letter or digit and has {NAME_LETTERS} at most"
@@ -167,7 +168,7 @@ def server_of(source: Source, name: str, entry: Table) -> ServerConfig:
 
 
 def _tightened(server: ServerConfig) -> ServerConfig:
-    """Return a project's server without the settings that only a user may make."""
+    """Remove the settings that only a user may make from a project's server."""
     return msgspec.structs.replace(
         server,
         exposure=None if server.exposure == "direct" else server.exposure,
@@ -178,7 +179,7 @@ def _tightened(server: ServerConfig) -> ServerConfig:
 
 
 def _facts(source: Source, name: str, entry: Table) -> Iterator[tuple[str, object]]:
-    """Yield the fields of the server under the names of `ServerConfig`."""
+    """Yield each field of `ServerConfig` that the entry sets, with its value."""
     yield from (("name", name), ("source", source.file), ("is_project", source.is_project))
     known = set(ServerConfig.__struct_fields__) - {"name", "source", "is_project", "transport"}
     if "url" in entry:
@@ -196,7 +197,7 @@ def _facts(source: Source, name: str, entry: Table) -> Iterator[tuple[str, objec
 
 
 def _check_keys(source: Source, place: str, keys: Iterable[str], known: Sequence[str]) -> None:
-    """Refuse an unknown key, unless the entry is in another program's format."""
+    """Reject unknown keys, unless the entry is in the format of another program."""
     for key in keys if source.is_strict else ():
         if key not in known:
             meant = nearest_names(key, known, limit=1)

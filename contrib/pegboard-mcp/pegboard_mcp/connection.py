@@ -1,6 +1,6 @@
-"""A connection to a running server: its lists, and calls of its tools.
+"""A connection to a running MCP server: its lists, and calls of its tools.
 
-This module is imported at the first start of a server, since it imports the SDK.
+The first start of a server imports this module, because it imports the MCP SDK.
 """
 
 import asyncio
@@ -63,9 +63,10 @@ _T = TypeVar("_T")
 
 
 class Wishes(NamedTuple):
-    """The terms of a connection: the facts of the server, and what it may expect.
+    """The settings for a new connection.
 
-    `can_ask` says that a user can be asked. `on_change` is called when a list has changed.
+    `known` is the stored catalogue, if any. `can_ask` tells the server that Pegboard can ask a
+    user. `on_change` is called when the server reports a changed list.
     """
 
     known: Catalogue | None
@@ -75,14 +76,14 @@ class Wishes(NamedTuple):
 
 
 class _List(NamedTuple):
-    """A list as the server sent it, and how long it stays fresh, None if not given."""
+    """The items of a list as the server sent them; `lifetime_s` is the cache time, or None."""
 
     items: list[object]
     lifetime_s: float | None
 
 
 class ServerConnection:
-    """A server that has answered the handshake."""
+    """An open connection to a server, after the handshake."""
 
     def __init__(self, name: str, client: Client, traffic: Traffic, inbox: Inbox) -> None:
         self.name = name
@@ -92,13 +93,13 @@ class ServerConnection:
 
     @property
     def is_alive(self) -> bool:
-        """Return whether the server takes requests."""
+        """Return whether the connection is still open."""
         return not self.traffic.ended.is_set()
 
     async def list_everything(self) -> Catalogue:
-        """Return the server's current lists.
+        """Request all lists of the server, and return them as a catalogue.
 
-        :raises RequestError: when it does not answer.
+        :raises RequestError: when the server does not answer.
         """
         client, can = self._client, self._client.server_capabilities
         prompts, resources, templates = list[object](), list[object](), list[object]()
@@ -132,7 +133,7 @@ class ServerConnection:
     async def _extra(
         self, key: str, fetch: Callable[..., Awaitable[Any]], failed: list[str]
     ) -> list[object]:
-        """Return a list, empty if the server fails to give it, so that the tools still work."""
+        """Return an optional list; on an error, extend `failed` and return an empty list."""
         try:
             return (await self._pages(key, fetch)).items
         except (ConnectionLostError, AuthorizationError):
@@ -142,7 +143,7 @@ class ServerConnection:
             return []
 
     async def _pages(self, key: str, fetch: Callable[..., Awaitable[Any]]) -> "_List":
-        """Return the items of all pages, and how long the last page stays fresh."""
+        """Return the items of all pages, with the cache time of the last page."""
         found, lifetime_s = list[object](), None
         cursor: str | None = None
         for _ in range(LIST_PAGES):
@@ -163,10 +164,10 @@ class ServerConnection:
         progress: ProgressFnT | None = None,
         ask_user: AskUser | None = None,
     ) -> types.CallToolResult:
-        """Return the result of a tool; the server may ask the user meanwhile.
+        """Call a tool, and return its result; the server may ask the user questions meanwhile.
 
-        `digest` is that of the definition which the caller goes by. A call that the server refuses
-        since it was made by an older one is made again, if the definition is still this one.
+        `digest` identifies the tool definition that the caller used. If the server refuses the call
+        as outdated, the call is repeated, provided that the definition is unchanged.
 
         :raises ConnectionLostError: when the connection ends first.
         :raises RequestError: when the server refuses the call.
@@ -278,7 +279,7 @@ class ServerConnection:
         return await answer_elicitation(self.name, request.params, ask_user)
 
     async def _asked(self, request: Awaitable[_T], *, what: str) -> _T:
-        """Return the answer to a request, with the SDK's errors as ours."""
+        """Await a request, and translate the SDK's errors into Pegboard's errors."""
         outcome = RequestOutcome()
         token = OUTCOME.set(outcome)
         try:
@@ -307,7 +308,7 @@ class ServerConnection:
 def refusal(
     name: str, outcome: RequestOutcome, error: Exception, what: str = "answer"
 ) -> RequestError:
-    """Return the error of a request that failed or got no answer."""
+    """Return the error to raise for a request that failed or got no answer."""
     if (lacking := lacking_authorization(error)) is not None:
         return lacking
     if outcome.is_unauthorized:
@@ -328,7 +329,7 @@ async def connected(
     traffic: Traffic,
     wishes: Wishes,
 ) -> AsyncIterator[ServerConnection]:
-    """Yield the connection after the handshake, in the version that the server is known to speak.
+    """Connect to a server, complete the handshake, and yield the connection.
 
     :raises MCPError: when the server refuses the handshake.
     """
@@ -360,7 +361,7 @@ async def connected(
 
 
 def _mode(known: Catalogue | None) -> str:
-    """Return how the version is agreed on: as the last time, or by asking the server."""
+    """Return the SDK's handshake mode: the version of the last connection if known, else `auto`."""
     if known is None or not known.version:
         return "auto"
     if known.version not in MODERN_PROTOCOL_VERSIONS:
@@ -378,7 +379,7 @@ def _discovered(known: Catalogue | None) -> types.DiscoverResult | None:
 
 
 async def _listen(client: Client, on_change: Callable[[], None]) -> None:
-    """Listen for changes of lists, on servers that announce them only on request (2026-07-28)."""
+    """Call `on_change` for changed tool lists, on servers that need a subscription (2026-07-28)."""
     can = client.server_capabilities
     if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return

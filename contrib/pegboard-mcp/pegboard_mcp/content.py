@@ -1,4 +1,4 @@
-"""The result of a server's tool, prompt or resource, as Pegboard's values."""
+"""The conversion of tool results, prompts and resources from MCP types to Pegboard's types."""
 
 import base64
 import binascii
@@ -39,7 +39,7 @@ def tool_result(server: str, tool: str, result: types.CallToolResult) -> ToolRes
 
 
 def parts_of(content: Sequence[types.ContentBlock]) -> tuple[list[str], list[Attachment]]:
-    """Return the texts and the files of a content."""
+    """Return the texts and the attached files in MCP content."""
     texts: list[str] = []
     files: list[Attachment] = []
     for block in content:
@@ -62,7 +62,7 @@ def add_resource(
     texts: list[str],
     files: list[Attachment],
 ) -> None:
-    """Add the content of a resource to the texts, or to the files."""
+    """Append the content of a resource to `texts` or to `files`."""
     match resource:
         case types.TextResourceContents(text=text):
             texts.append(text)
@@ -71,7 +71,7 @@ def add_resource(
 
 
 def _attach(data: str, mime: str, texts: list[str], files: list[Attachment]) -> None:
-    """Add a file, or a line about a file that is too large or damaged."""
+    """Append a file to `files`, or to `texts` a note about a file that is too large or damaged."""
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
@@ -84,7 +84,7 @@ def _attach(data: str, mime: str, texts: list[str], files: list[Attachment]) -> 
 
 
 def limited(text: str) -> str:
-    """Return the text within the limit, with a line about the rest."""
+    """Return the text cut to the size limit, with a note about the omitted rest."""
     content = text.encode("utf-8", "replace")
     if len(content) <= TEXT_BYTES:
         return text

@@ -1,6 +1,6 @@
-"""Elicitation: a server's questions to the user during a call.
+"""Elicitation: questions from a server to the user during a call.
 
-This module is imported at the first start of a server, since it imports the SDK.
+The first start of a server imports this module, because it imports the MCP SDK.
 """
 
 import asyncio
@@ -29,13 +29,14 @@ _T = TypeVar("_T")
 
 
 class FieldError(ValueError):
-    """An answer does not fit its field; the text says what would."""
+    """An answer is not valid for its form field; the text says which answers are."""
 
 
 class Inbox:
-    """Questions that a server of the handshake era sends by itself, for the calls under way.
+    """A queue of questions from a server with an older protocol version, answered during calls.
 
-    They come in a task of the SDK. A call takes them, so that its clock stands meanwhile.
+    The SDK delivers the questions in its own task. The waiting call answers them, so that its time
+    limit pauses meanwhile.
     """
 
     def __init__(self, server: str) -> None:
@@ -47,7 +48,7 @@ class Inbox:
     async def put(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
-        """Return the answer to a question, a refusal while no call is under way."""
+        """Queue a question until a call answers it; decline at once if no call is running."""
         del context
         if not self._calls or len(self._asked) >= QUESTIONS_PER_ROUND:
             return types.ElicitResult(action="decline")
@@ -58,7 +59,7 @@ class Inbox:
         return await answer
 
     async def attend(self, request: Awaitable[_T], ask_user: AskUser | None) -> _T:
-        """Wait for the answer to a request, and answer the server's questions meanwhile."""
+        """Await a request, and answer the server's questions meanwhile."""
         if ask_user is None:
             return await request
         task, news = asyncio.ensure_future(request), asyncio.Event()
@@ -81,7 +82,7 @@ class Inbox:
                 await self._answer_next(None)
 
     async def _answer_next(self, ask_user: AskUser | None) -> None:
-        """Answer the oldest question, as cancelled when the call that asks the user is."""
+        """Answer the oldest question; cancel it if the call that asks the user is cancelled."""
         params, answer = self._asked.popleft()
         result = types.ElicitResult(action="cancel")
         try:
@@ -94,7 +95,7 @@ class Inbox:
 async def answer_elicitation(
     server: str, params: types.ElicitRequestParams, ask_user: AskUser | None
 ) -> types.ElicitResult:
-    """Return the user's answer; a refusal without a user, or when the user declines."""
+    """Ask the user a server's question; decline without a user, or if the user declines."""
     if ask_user is None:
         return types.ElicitResult(action="decline")
     try:
@@ -113,7 +114,7 @@ async def answer_elicitation(
 async def _opened(
     server: str, params: types.ElicitRequestURLParams, ask_user: AskUser
 ) -> types.ElicitResult:
-    """Show the address, which the user opens."""
+    """Ask the user to open an address that the server sent."""
     message = clean_text(params.message, MESSAGE_BYTES)[0]
     question = Question(
         question=f"The MCP server {server} asks you to open {_clean(params.url)}\n{message}",
@@ -129,7 +130,7 @@ async def _opened(
 async def _filled(
     server: str, params: types.ElicitRequestFormParams, ask_user: AskUser
 ) -> dict[str, Value] | None:
-    """Return the values of the form; None if its fields cannot be asked, or stay invalid."""
+    """Ask the user to fill in a form; None if a field is unsupported or the values stay invalid."""
     schema = params.requested_schema
     properties = schema.get("properties")
     fields = dict(properties) if isinstance(properties, Mapping) else {}
@@ -197,7 +198,7 @@ def _question(
 
 
 def _options(field: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
-    """Return the labels of a field to choose from, and whether several can be chosen."""
+    """Return the labels to choose from, and whether the user may choose several."""
     if field.get("type") == "boolean":
         return ("yes", "no"), False
     if field.get("type") == "array":
@@ -207,7 +208,7 @@ def _options(field: Mapping[str, Any]) -> tuple[tuple[str, ...], bool]:
 
 
 def _choices(field: Mapping[str, Any]) -> dict[str, str]:
-    """Return the value of each label of an enumeration."""
+    """Return the enumeration values by label."""
     for key in ("oneOf", "anyOf"):
         if isinstance(titled := field.get(key), list):
             return {_clean(each.get("title") or each["const"]): each["const"] for each in titled}
@@ -220,7 +221,7 @@ def _choices(field: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _value(field: Mapping[str, Any], answer: list[str]) -> Value:
-    """Return the value of an answer, None where there is none.
+    """Convert an answer to the type of its field; None if there is no answer.
 
     :raises FieldError: when the answer does not fit the field.
     """

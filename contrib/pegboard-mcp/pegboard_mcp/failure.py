@@ -1,12 +1,12 @@
-"""The failures of requests to servers."""
+"""The errors of requests to MCP servers."""
 
 
 class RequestError(Exception):
-    """A server refused a request, or its answer is unusable; the text is a sentence."""
+    """A server refused a request, or its answer is unusable; the message is a sentence."""
 
 
 class ConnectionLostError(RequestError):
-    """The connection ended during a request; `was_sent` says whether the request left."""
+    """The connection ended during a request; `was_sent` says whether the request was sent."""
 
     def __init__(self, text: str, *, was_sent: bool) -> None:
         super().__init__(text)
@@ -14,26 +14,26 @@ class ConnectionLostError(RequestError):
 
 
 class StaleDefinitionError(RequestError):
-    """The server refuses a call that follows an older definition of the tool."""
+    """The server refused a call because the tool's definition has changed."""
 
 
 class AuthorizationError(RequestError):
-    """A server that wants the user's authorization first."""
+    """The server requires the user to sign in first."""
 
 
 class RegistrationError(AuthorizationError):
-    """The server's authorization server accepts no client that Pegboard could register."""
+    """The authorization server does not accept any of Pegboard's ways to register a client."""
 
 
 def lacking_authorization(error: BaseException) -> AuthorizationError | None:
-    """Return the want of authorization among the errors of a group."""
+    """Return the AuthorizationError within an exception or exception group, or None."""
     if isinstance(error, BaseExceptionGroup):
         return next(filter(None, map(lacking_authorization, error.exceptions)), None)
     return error if isinstance(error, AuthorizationError) else None
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the text of an error, of a group's first one, without a full stop."""
+    """Return the error's message, or the first message of a group, without a final full stop."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return (str(error) or type(error).__name__).rstrip(".")

@@ -1,4 +1,4 @@
-"""The files of one server: its catalogue, its pins, its log and the user's grants."""
+"""The files of one MCP server: its catalogue, its pinned definitions, its log and its grants."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ from pegboard_mcp.pins import PinFile
 
 
 class ServerFiles(NamedTuple):
-    """A server's files: the catalogue may be deleted at any time; the pins decide the offer."""
+    """A server's files: the catalogue is a cache, but the pins decide which tools are offered."""
 
     catalogue: Path
     pins: PinFile
@@ -20,7 +20,7 @@ class ServerFiles(NamedTuple):
 
 
 def files_of(plugin: Plugin, config: ServerConfig) -> ServerFiles:
-    """Return the files of a server; they depend on its command or URL."""
+    """Return the paths of a server's files, which depend on the server's command or URL."""
     name = re.sub(r"[^\w-]", "_", config.name)
     stem = f"{name}-{config.digest}"
     pins = PinFile(plugin.data_dir / "pins" / f"{stem}.json", f"{config.name} {config.place}")

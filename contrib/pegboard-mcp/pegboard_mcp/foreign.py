@@ -1,4 +1,4 @@
-"""Servers that stand in the files of other programs: `.mcp.json`, and Claude Code's settings."""
+"""MCP servers in the files of other programs: `.mcp.json`, and Claude Code's settings."""
 
 import json
 import os
@@ -15,13 +15,13 @@ _KEY = "mcpServers"
 
 
 def project_files(workspace: Workspace) -> tuple[Path, ...]:
-    """Return the files of the project that name servers, outermost first."""
+    """Return the project files that configure MCP servers, from the outermost folder inwards."""
     folders = dict.fromkeys((workspace.worktree, workspace.directory))
     return tuple(path for each in folders if (path := each / PROJECT_FILE).is_file())
 
 
 def project_tables(host: Host) -> list[tuple[Source, Table]]:
-    """Return the servers in the project's files that the user trusts."""
+    """Return the server tables of the project files that the user trusts."""
     files = host.trust.files
     trusted = [
         path
@@ -32,7 +32,7 @@ def project_tables(host: Host) -> list[tuple[Source, Table]]:
 
 
 def claude_tables(home: Path, workspace: Workspace) -> list[tuple[Source, Table]]:
-    """Return the user's servers in Claude Code, for all projects and for this one."""
+    """Return the server tables in Claude Code's settings, for all projects and this one."""
     path = home / CLAUDE_FILE
     try:
         settings = _parsed(path.read_bytes())

@@ -1,4 +1,4 @@
-"""Grants: the results of a user's sign-ins to a remote server, by issuer."""
+"""Grants: the OAuth clients and tokens from a user's sign-ins to a remote server, by issuer."""
 
 import time
 from pathlib import Path
@@ -13,11 +13,10 @@ EXPIRY_MARGIN_S = 30.0
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """The client and the tokens that one issuer gave; `expires_at` is since the epoch.
+    """The OAuth client and tokens from one issuer; `expires_at` is in seconds since the epoch.
 
-    `metadata` is the issuer's own description, with the endpoint at which tokens are refreshed.
-    `wanted_scope` is what the server has refused a request for want of; the next sign-in asks for
-    it.
+    `metadata` is the issuer's metadata document, with the token endpoint. `wanted_scope` is the
+    scope that a refused request needed; the next sign-in asks for it.
     """
 
     issuer: str
@@ -29,29 +28,29 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def access_token(self) -> str:
-        """The token for requests, "" without one."""
+        """The access token for requests, or ""."""
         return str(self.tokens.get("access_token") or "")
 
     @property
     def refresh_token(self) -> str:
-        """The token for renewals, "" without an endpoint to which it may be sent."""
+        """The refresh token, or "" if the grant has no endpoint for it."""
         is_known = bool(self.metadata.get("token_endpoint"))
         return str(self.tokens.get("refresh_token") or "") if is_known else ""
 
     @property
     def wider_scope(self) -> str:
-        """The scope for another sign-in: the granted and the wanted one; "" if there is no need."""
+        """The granted and the missing scope together, or "" if no scope is missing."""
         if not self.wanted_scope:
             return ""
         return joined_scopes(str(self.tokens.get("scope") or ""), self.wanted_scope)
 
     def is_expired(self) -> bool:
-        """Return whether the access token is, or is about to be, too old."""
+        """Return whether the access token has expired or will expire soon."""
         return self.expires_at is not None and time.time() > self.expires_at - EXPIRY_MARGIN_S
 
 
 def joined_scopes(*scopes: str) -> str:
-    """Join scopes into one; each word once, in order."""
+    """Join scopes into one string, in order and without duplicates."""
     return " ".join(dict.fromkeys(word for scope in scopes for word in scope.split()))
 
 
@@ -64,7 +63,7 @@ class Grants(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def grant(self) -> Grant | None:
-        """The grant of the current issuer."""
+        """The grant of the current issuer, or None."""
         return self.by_issuer.get(self.current)
 
 
@@ -76,7 +75,7 @@ class GrantFile:
         self._url = url
 
     def read(self) -> Grants:
-        """Return the grants; none without a file, or for another URL."""
+        """Read the grants; empty if there is no file, or if the file is for another URL."""
         try:
             found = msgspec.json.decode(self._path.read_bytes(), type=Grants)
         except (OSError, msgspec.MsgspecError):

@@ -1,6 +1,6 @@
-"""The client for servers over HTTP, whose answers have the limits of a process's lines.
+"""The HTTP client for remote servers, with the same size limits as for local servers.
 
-This module is imported at the first connection to a remote server, since it imports the SDK.
+The first connection to a remote server imports this module, because it imports the MCP SDK.
 """
 
 from collections.abc import AsyncIterator
@@ -22,10 +22,10 @@ _EVENTS = "text/event-stream"
 
 
 class LimitedClient(httpx2.AsyncClient):
-    """A client with limits on responses; it notes when a request lacks authorization.
+    """An HTTP client that limits responses and notes requests without sufficient authorization.
 
-    No answer is compressed, so the bytes that are counted are those that are parsed. Requests to
-    this machine take no proxy of the environment.
+    Responses are not compressed, so that the limits apply to the bytes that are parsed. Requests to
+    this machine do not use a proxy from the environment.
     """
 
     def __init__(self, url: str, traffic: Traffic, auth: httpx2.Auth | None) -> None:
@@ -38,9 +38,9 @@ class LimitedClient(httpx2.AsyncClient):
         self._traffic = traffic
 
     async def send(self, request: httpx2.Request, **facts: Any) -> httpx2.Response:  # noqa: ANN401 - as its base
-        """Send a request; return the response, whose body is read with limits.
+        """Send a request, and return the response with a size-limited body.
 
-        :raises TransportError: when there is no answer, or a compressed one.
+        :raises TransportError: when there is no response, or a compressed one.
         """
         outcome = OUTCOME.get(RequestOutcome())
         try:
@@ -96,7 +96,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def _whole(body: httpx2.AsyncByteStream, traffic: Traffic) -> AsyncIterator[bytes]:
-    """Yield a body that is one message, or another answer of a server or an issuer."""
+    """Yield a response body that is one JSON message, or some other response."""
     parts: list[bytes] = []
     size = 0
     async for chunk in body:
@@ -114,7 +114,7 @@ async def _whole(body: httpx2.AsyncByteStream, traffic: Traffic) -> AsyncIterato
 
 
 async def _events(response: httpx2.Response, traffic: Traffic) -> AsyncIterator[bytes]:
-    """Yield server-sent events, each of which is at most as long as a line of a process."""
+    """Yield server-sent events, each limited to the size of a message."""
     try:
         async for event in httpx2.EventSource(response, max_event_size=LINE_BYTES):
             is_message = event.event == "message" and event.data
@@ -124,9 +124,9 @@ async def _events(response: httpx2.Response, traffic: Traffic) -> AsyncIterator[
 
 
 async def _delivered(text: str, traffic: Traffic) -> str:
-    """Return the text to deliver for a message, "" for a message that is dropped.
+    """Return the text to pass to the SDK for a message, or "" to drop the message.
 
-    :raises TrafficError: when the server has sent too much that was not asked for.
+    :raises TrafficError: when the server exceeds a limit.
     """
     try:
         head = read_head(text)

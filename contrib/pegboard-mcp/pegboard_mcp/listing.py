@@ -1,4 +1,4 @@
-"""The lists of servers: checked item by item, cut to limits, with a digest each."""
+"""The checked lists of MCP servers: each item validated, cut to limits and given a digest."""
 
 import hashlib
 import re
@@ -24,7 +24,7 @@ _NAME_LETTERS = 80
 
 
 class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of a server; `definition` is the listed one, `digest` its digest."""
+    """A tool of a server; `definition` is the JSON from the server, `digest` its SHA-256."""
 
     name: str
     title: str = ""
@@ -36,7 +36,7 @@ class ServerTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerPrompt(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt of a server, with the names of its arguments, and of the required ones."""
+    """A prompt of a server, with the names of its arguments and of its required arguments."""
 
     name: str
     description: str = ""
@@ -45,7 +45,7 @@ class ServerPrompt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerResource(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource of a server, or with braces in `uri` a template of them."""
+    """A resource of a server, or a resource template if `uri` contains braces."""
 
     uri: str
     name: str = ""
@@ -54,14 +54,14 @@ class ServerResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ToolList(msgspec.Struct, frozen=True):
-    """The tools that can be used, and a line for each flaw of the list."""
+    """The usable tools of a list, and a note about each problem of the list."""
 
     tools: tuple[ServerTool, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 def read_tools(raw: Sequence[object]) -> ToolList:
-    """Return the tools of a list; invalid ones are left out and named."""
+    """Return the valid tools of a list, with notes about the invalid ones."""
     tools: dict[str, ServerTool] = {}
     notes: list[str] = []
     for each in raw:
@@ -86,14 +86,14 @@ def read_tools(raw: Sequence[object]) -> ToolList:
 
 
 def definition_digest(raw: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of everything about a tool that a model or a user goes by."""
+    """Return the SHA-256 of all parts of a tool's definition that affect a model or a user."""
     names = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
     facts = {name: raw[name] for name in names if raw.get(name) is not None}
     return hashlib.sha256(msgspec.json.encode(facts, order="sorted")).hexdigest()
 
 
 def _flaw(raw: Mapping[str, Any]) -> str:
-    """Return why a tool is unusable, "" if it is not."""
+    """Return the reason why a tool is unusable, or ""."""
     schema = raw.get("inputSchema")
     if not isinstance(schema, Mapping):
         return "it has no inputSchema"
@@ -128,7 +128,7 @@ def _tool(name: str, raw: Mapping[str, Any]) -> tuple[ServerTool, list[str]]:
 
 
 def clean_text(text: str, limit_bytes: int = DESCRIPTION_BYTES) -> tuple[str, list[str]]:
-    """Clean a text of invisible characters and cut it to the limit; return the changes too."""
+    """Remove invisible characters, and cut the text; return the text and the changes."""
     changes = []
     clean = _HIDDEN.sub("", text)
     if clean != text:
@@ -165,7 +165,7 @@ def _levels_within(value: object, levels: int) -> bool:
 
 
 def read_prompts(raw: Sequence[object]) -> tuple[ServerPrompt, ...]:
-    """Return the prompts of a list, without those that have no usable name."""
+    """Return the prompts of a list that have a valid name."""
     found = {}
     for each in _named(raw, "name"):
         arguments = [it for it in _listed(each, "arguments") if isinstance(it.get("name"), str)]
@@ -179,7 +179,7 @@ def read_prompts(raw: Sequence[object]) -> tuple[ServerPrompt, ...]:
 
 
 def read_resources(raw: Sequence[object], uri: str = "uri") -> tuple[ServerResource, ...]:
-    """Return the resources of a list, or its templates, whose `uri` is called `uriTemplate`."""
+    """Return the resources or templates of a list; `uri` is the key that holds the address."""
     found = {
         each[uri]: ServerResource(
             uri=each[uri],
@@ -193,7 +193,7 @@ def read_resources(raw: Sequence[object], uri: str = "uri") -> tuple[ServerResou
 
 
 def time_to_live_s(raw: object) -> float | None:
-    """Return how many seconds a list stays fresh by its `ttlMs` (SEP-2549), at most a day."""
+    """Return the cache time from a list's `ttlMs` in seconds (SEP-2549), at most a day."""
     if isinstance(raw, bool) or not isinstance(raw, int | float) or raw < 0:
         return None
     return min(raw, DAY_MS) / 1000

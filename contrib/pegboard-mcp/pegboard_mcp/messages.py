@@ -1,6 +1,6 @@
-"""Messages of servers, parsed with a limit on their values.
+"""The parser for JSON-RPC messages of servers, with a limit on the number of JSON values.
 
-This module is imported at the first start of a server, since it imports the SDK.
+The first start of a server imports this module, because it imports the MCP SDK.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ MESSAGE_VALUES = 50_000
 
 
 class ValuesError(ValueError):
-    """A message with too many values that is not the answer to a request."""
+    """A message that is not an answer has too many values."""
 
 
 class MessageHead(msgspec.Struct):
-    """The beginning of a message, by which it is parsed or not."""
+    """The method and id of a message, read before the message is parsed."""
 
     method: str = ""
     id: int | str | None = None
@@ -43,10 +43,10 @@ def read_head(text: str) -> MessageHead:
 
 
 async def parse(text: str) -> JSONRPCMessage:
-    """Return the message, or an error in the place of an answer with too many values.
+    """Parse a message; replace an answer with too many values by a JSON-RPC error.
 
-    :raises ValuesError: when it has too many values and is not an answer.
-    :raises ValueError: when it is not a message.
+    :raises ValuesError: when another message has too many values.
+    :raises ValueError: when the text is not a message.
     """
     if len(text) > MESSAGE_VALUES:  # a shorter one has fewer values, and is parsed at once
         return await asyncio.to_thread(_bounded, text)

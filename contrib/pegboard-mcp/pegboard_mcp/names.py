@@ -1,4 +1,4 @@
-"""Names of servers' tools: the ids that models see, and the other spelling of permissions."""
+"""The names of MCP tools: the ids that models see, and the `mcp__` names in permission rules."""
 
 import hashlib
 import re
@@ -12,10 +12,10 @@ _OTHER_SPELLING = re.compile(r"mcp__(?P<server>.+?)(?:__(?P<tool>.+))?")
 
 
 def tool_ids(server: str, tools: Iterable[str]) -> Mapping[str, str]:
-    """Return the id of each tool, `server_tool`.
+    """Return the id `server_tool` of each tool.
 
-    Letters that providers refuse become `_`. An id with more than 64 letters, and each of several
-    equal ones, ends with 8 hexadecimal digits of the SHA-256 of its name.
+    Characters that providers reject become `_`. An id of more than 64 characters, or an id that
+    several tools share, ends with 8 hexadecimal digits of the SHA-256 of the tool's name.
     """
     plain = {tool: _allowed(f"{server}_{tool}") for tool in tools}
     ids = list(plain.values())
@@ -33,9 +33,9 @@ def command_name(server: str, prompt: str) -> str:
 
 
 def id_pattern(written: str) -> str | None:
-    """Return the pattern of ids that `mcp__SERVER__TOOL` means, None for any other permission.
+    """Return the id pattern for a permission `mcp__SERVER__TOOL`, or None for another permission.
 
-    `mcp__SERVER` alone means all tools of the server.
+    `mcp__SERVER` alone matches all tools of the server.
     """
     match = _OTHER_SPELLING.fullmatch(written)
     if match is None:
@@ -45,7 +45,7 @@ def id_pattern(written: str) -> str | None:
 
 
 def with_ids(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """Return the rules, each `mcp__SERVER__TOOL` followed by the same rule about ids."""
+    """Return the rules, and after each `mcp__SERVER__TOOL` rule the same rule for tool ids."""
     found = []
     for rule in rules:
         found.append(rule)

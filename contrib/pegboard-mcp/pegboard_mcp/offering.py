@@ -1,4 +1,4 @@
-"""The tools and slash commands of servers, at first from the catalogues on disk."""
+"""The tools and slash commands of MCP servers, at first from the stored catalogues."""
 
 import asyncio
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from pegboard_mcp.tools import pegboard_tools
 
 
 async def offered(servers: Iterable[Server]) -> tuple[list[Tool], list[Command]]:
-    """Return the tools and the slash commands that the servers have now."""
+    """Return the tools and slash commands that the servers currently have."""
     used = [(it, it.catalogue) for it in servers if it.config.enabled]
     known = [(server, catalogue) for server, catalogue in used if catalogue is not None]
     tools: list[Tool] = [*resource_tools(catalogue for _, catalogue in known)]
@@ -31,7 +31,7 @@ async def offered(servers: Iterable[Server]) -> tuple[list[Tool], list[Command]]
 
 
 def known_servers(config: Config, plugin: Plugin) -> list[tuple[ServerConfig, Catalogue]]:
-    """Return the servers with a stored catalogue, and the catalogues."""
+    """Return each server that has a stored catalogue, with the catalogue."""
     found = []
     read = KNOWN.get(plugin, {})
     for server in configured_servers(config)[0].values():
@@ -42,7 +42,7 @@ def known_servers(config: Config, plugin: Plugin) -> list[tuple[ServerConfig, Ca
 
 
 def known_tools(config: Config, plugin: Plugin) -> tuple[Tool, ...]:
-    """Return the tools that are offered from the catalogues on disk, with no server started."""
+    """Return the tools in the stored catalogues, without starting a server."""
     STARTED[plugin] = asyncio.Event()
     KNOWN.pop(plugin, None)
     known = known_servers(config, plugin)
@@ -58,6 +58,6 @@ def known_tools(config: Config, plugin: Plugin) -> tuple[Tool, ...]:
 
 
 def known_commands(config: Config, plugin: Plugin) -> tuple[Command, ...]:
-    """Return the slash commands of the prompts that the catalogues on disk have."""
+    """Return the slash commands for the prompts in the stored catalogues."""
     known = known_servers(config, plugin)
     return tuple(prompt_command(server, it) for server, each in known for it in each.prompts)

@@ -1,6 +1,6 @@
-"""The opening of a server: its transport, and the handshake over it.
+"""The start of an MCP server: its transport, and the handshake over the transport.
 
-This module is imported at the first start of a server, since it imports the SDK.
+The first start of a server imports this module, because it imports the MCP SDK.
 """
 
 import logging
@@ -20,7 +20,7 @@ from pegboard_mcp.traffic import OUTCOME, RequestOutcome, Traffic
 
 
 class Ground(NamedTuple):
-    """The place of a server: the sandbox, the environment and the folder of tools' processes."""
+    """The environment of a server's process: the sandbox, the variables, the folder and the log."""
 
     enclosed: Enclosed
     env: Mapping[str, str]
@@ -68,7 +68,7 @@ async def opened(
 
 
 def silence_sdk() -> None:
-    """Silence the SDK's log, whose lines would contain answers of servers and issuers."""
+    """Disable the SDK's log, which would contain answers of servers and authorization servers."""
     for name in ("mcp", "client"):
         logger = logging.getLogger(name)
         logger.propagate = False

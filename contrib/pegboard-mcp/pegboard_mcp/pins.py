@@ -1,9 +1,7 @@
-"""Pins: the definition of each tool as it was first seen, or as the user has reviewed it.
+"""Pins: the definition of each tool when Pegboard first listed it or the user last reviewed it.
 
-The instructions of a server are pinned in the same way.
-
-They stand in the plugin's data folder, which no tool may write; the catalogue may be deleted at
-any time and decides nothing.
+The instructions of a server are pinned in the same way. The pins are in the plugin's data folder,
+which no tool may write. The catalogue, in contrast, is only a cache.
 """
 
 import json
@@ -19,9 +17,9 @@ from pegboard_mcp.listing import ServerTool
 
 
 class Pin(msgspec.Struct, frozen=True, kw_only=True):
-    """The definition of a tool that may be offered; a first call or a review approves it.
+    """The pinned definition of a tool; the user's first call or review sets `is_approved`.
 
-    The definition is JSON that only a review parses.
+    `definition` is JSON text that only a review parses.
     """
 
     digest: str
@@ -30,9 +28,9 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pins(msgspec.Struct, frozen=True):
-    """The pins of a server by tool name; `server` is its name and command or URL.
+    """The pins of a server by tool name; `server` is the server's name with its command or URL.
 
-    `instructions` are None until the server was seen.
+    `instructions` is None until the server has listed its tools once.
     """
 
     server: str = ""
@@ -57,17 +55,17 @@ class Pins(msgspec.Struct, frozen=True):
 
 
 class PinFile:
-    """The file with the pins of one server."""
+    """The file that stores the pins of one server."""
 
     def __init__(self, path: Path, server: str) -> None:
         self._path = path
         self._server = server
 
     def read(self) -> Pins:
-        """Return the pins; none without a file.
+        """Read the pins; empty if there is no file.
 
         :raises OSError: when the file cannot be read.
-        :raises msgspec.MsgspecError: when it is damaged, since a tool would count as new.
+        :raises msgspec.MsgspecError: when the file is damaged.
         """
         try:
             return msgspec.json.decode(self._path.read_bytes(), type=Pins)
@@ -75,7 +73,7 @@ class PinFile:
             return Pins(self._server)
 
     def pin_new(self, tools: Sequence[ServerTool], instructions: str) -> Pins:
-        """Pin the tools that have no pin, and return all pins."""
+        """Pin the tools without a pin, and return all pins."""
         known = self.read()
         new = [each for each in tools if each.name not in known.tools]
         if not new and known.instructions is not None:
@@ -90,7 +88,7 @@ class PinFile:
         )
 
     def approve(self, tools: Iterable[ServerTool], instructions: str | None = None) -> Pins:
-        """Pin these definitions and instructions as seen by the user."""
+        """Pin these definitions and instructions as approved by the user."""
         chosen = {each.name: _pin(each, is_approved=True) for each in tools}
         return self._change(
             lambda pins: Pins(
@@ -108,13 +106,13 @@ class PinFile:
 
 
 def definition_diff(pin: Pin | None, tool: ServerTool) -> str:
-    """Return the diff of a tool's definition since it was pinned."""
+    """Return the difference between a tool's pinned and current definition."""
     old = _lines(msgspec.json.decode(pin.definition)) if pin is not None else []
     return "\n".join(unified_diff(old, _lines(tool.definition), "reviewed", "now", lineterm=""))
 
 
 def instructions_diff(pin: str, now: str) -> str:
-    """Return the diff of a server's instructions since they were pinned."""
+    """Return the difference between a server's pinned and current instructions."""
     lines = unified_diff(pin.splitlines(), now.splitlines(), "reviewed", "now", lineterm="")
     return "\n".join(lines)
 

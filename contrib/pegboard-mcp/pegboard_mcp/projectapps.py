@@ -1,4 +1,4 @@
-"""The Apps of the folders in which another agent works through Pegboard."""
+"""The Apps for the project folders in which other agents let Pegboard work."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,7 +16,7 @@ IDLE_S = 600.0
 
 
 class ProjectApps:
-    """The Apps of folders below `root`, each opened at first use and closed when idle."""
+    """The Apps for folders below `root`; an App opens at first use and closes when it is idle."""
 
     def __init__(self, root: Path, options: AppOptions, *, idle_s: float = IDLE_S) -> None:
         self.root = root.resolve()
@@ -29,7 +29,7 @@ class ProjectApps:
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """The folders whose Apps are open, the least recently used first."""
+        """The folders with an open App, the least recently used first."""
         return tuple(self._apps)
 
     @asynccontextmanager
@@ -81,7 +81,7 @@ class ProjectApps:
         await self._apps.pop(place).aclose()
 
     async def aclose(self) -> None:
-        """Close all Apps, at the same time."""
+        """Close all Apps concurrently."""
         for task in self._closing.values():
             task.cancel()
         apps = [*self._apps.values()]

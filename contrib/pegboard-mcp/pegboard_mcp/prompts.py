@@ -1,4 +1,4 @@
-"""Prompts of servers, as slash commands."""
+"""The prompts of MCP servers as slash commands."""
 
 import shlex
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def prompt_command(config: ServerConfig, prompt: ServerPrompt) -> Command:
-    """Return the slash command of a prompt, whose text the server gives when it runs."""
+    """Return the slash command for a prompt; the server provides the text when the command runs."""
     words = [each if each in prompt.required else f"[{each}]" for each in prompt.arguments]
     return Command(
         name=command_name(config.name, prompt.name),
@@ -32,7 +32,7 @@ def prompt_command(config: ServerConfig, prompt: ServerPrompt) -> Command:
 async def prompt_parts(
     servers: "Servers", command: Command, parts: tuple[Part, ...]
 ) -> tuple[Part, ...] | None:
-    """Return a command's parts with its prompt's messages, None for any other command."""
+    """Return the parts with the prompt's messages as text; None if no prompt has this command."""
     found = servers.prompt_of(command.name)
     if found is None:
         return None
@@ -56,9 +56,9 @@ async def prompt_parts(
 
 
 def prompt_arguments(prompt: ServerPrompt, line: str) -> dict[str, str]:
-    """Parse the arguments of a line, in order or as `NAME=VALUE`.
+    """Parse the arguments of a command line, by position or as `NAME=VALUE`.
 
-    The last one takes the rest of the line.
+    The last argument takes the rest of the line.
     """
     try:
         words = shlex.split(line)

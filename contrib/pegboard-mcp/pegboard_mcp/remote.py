@@ -1,6 +1,6 @@
-"""The transports over HTTP, with limits on a server's responses.
+"""The HTTP transports, with limits on a server's responses.
 
-This module is imported at the first connection to a remote server, since it imports the SDK.
+The first connection to a remote server imports this module, because it imports the MCP SDK.
 """
 
 from collections.abc import AsyncIterator
@@ -24,9 +24,9 @@ from pegboard_mcp.traffic import LINE_BYTES, NotedStream, Traffic
 async def http_streams(
     config: ServerConfig, traffic: Traffic, auth: httpx2.Auth | None
 ) -> AsyncIterator[TransportStreams]:
-    """Yield the streams of messages with a remote server.
+    """Connect to a remote server, and yield the streams of messages.
 
-    The SDK follows redirects within the origin of the URL alone, so no header leaves it.
+    The SDK follows redirects only within the origin of the URL, so no header reaches another host.
     """
 
     def made(*_: object, **_facts: object) -> httpx2.AsyncClient:
@@ -50,7 +50,7 @@ async def http_streams(
 
 
 class _Screened:
-    """The messages from a server, screened as those of a process are."""
+    """The incoming messages of a remote server, after the same checks as for a local server."""
 
     def __init__(self, inner: ReadStream[SessionMessage | Exception], traffic: Traffic) -> None:
         self._inner = inner
@@ -58,7 +58,7 @@ class _Screened:
 
     @property
     def last_context(self) -> object:
-        """The context of the newest message, for the SDK."""
+        """The context of the newest message, which the SDK reads."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:

@@ -1,4 +1,4 @@
-"""Permission requests and questions as forms of MCP, and the answers from such forms."""
+"""Permission requests and questions as MCP forms, and the replies from filled forms."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -27,12 +27,12 @@ def form_of(request: PermissionRequest | QuestionRequest) -> tuple[str, dict[str
 
 
 def reply_of(content: Mapping[str, Any] | None) -> Reply:
-    """Return the reply to a permission request; anything but an approval is a rejection."""
+    """Return the reply to a permission request; anything but an approval rejects the request."""
     return _REPLIES.get(content.get(REPLY), "reject") if content is not None else "reject"
 
 
 def answers_of(questions: Sequence[Question], content: Mapping[str, Any]) -> Answers:
-    """Return the answers from a filled form; a free answer replaces a choice."""
+    """Return the answers from a filled form; text typed by the user replaces a selected choice."""
     found = []
     for number, question in enumerate(questions, 1):
         chosen = content.get(f"answer{number}")
@@ -45,7 +45,7 @@ def answers_of(questions: Sequence[Question], content: Mapping[str, Any]) -> Ans
 
 
 def _permission_message(request: PermissionRequest) -> str:
-    """Return the request's details: all patterns or the whole command, and a diff."""
+    """Return the request's details: all patterns or the whole command, and the diff."""
     subject = request.line or ", ".join(request.patterns)
     diff = request.metadata.get("diff")
     text = "\n".join(

@@ -1,4 +1,4 @@
-"""Resources of servers: the tools that list and read them, and mentions as `@server:uri`."""
+"""The resources of MCP servers: tools that list and read them, and `@server:uri` mentions."""
 
 import re
 from collections.abc import Iterable
@@ -55,7 +55,7 @@ async def mcp_read(context: ToolContext, server: str, uri: str) -> ToolResult:
 
 
 def resource_tools(known: Iterable[Catalogue]) -> tuple[Tool, ...]:
-    """Return the tools for resources, where any server has some."""
+    """Return the tools for resources, or () if no server has resources."""
     return (mcp_list, mcp_read) if any(it.resources or it.templates for it in known) else ()
 
 
@@ -74,7 +74,7 @@ async def read_resource(server: "Server", uri: str) -> ToolResult:
 
 
 async def with_mentioned(servers: "Servers", message: Turn) -> Turn | None:
-    """Add the resources that the user's message mentions; return None if there are none."""
+    """Add the content of mentioned resources to a message; None if it mentions no resource."""
     parts: list[Part] = []
     count = 0
     for part in message.parts:
@@ -99,7 +99,7 @@ def _mentions(servers: "Servers", text: str) -> "list[tuple[Server, str]]":
 
 
 async def _block(server: "Server", uri: str) -> str:
-    """Return the content of a resource as data, with its place."""
+    """Return the content of a resource, marked as data and labelled with its address."""
     try:
         content = (await read_resource(server, uri)).output
     except ToolError as error:

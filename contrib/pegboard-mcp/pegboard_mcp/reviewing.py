@@ -1,4 +1,4 @@
-"""The review of what a server lists and says, which the user takes or not."""
+"""The user's review of a server's new or changed tools and instructions."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Rules about tools of servers, for permissions and for exposure, in their two spellings."""
+"""Permission and exposure rules about MCP tools, in the two forms that a configuration may use."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 def with_ids_of_tools(config: Config) -> Config:
-    """Return the configuration with each rule about `mcp__SERVER__TOOL` also for tools' ids."""
+    """Return the configuration with each `mcp__SERVER__TOOL` rule repeated for the tool ids."""
     agents = {
         name: evolve(
             each,

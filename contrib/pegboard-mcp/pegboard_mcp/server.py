@@ -1,4 +1,4 @@
-"""The life of one server: started by its first call, owned by one task, ended when it is idle."""
+"""The lifetime of one MCP server: its first call starts it, one task owns it, idleness stops it."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ _T = TypeVar("_T")
 
 
 class Server:
-    """One server of an App; `on_listed` is called when it has listed something new."""
+    """One MCP server of an App; `on_listed` is called after the server's lists were read."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Server:
 
     @property
     def state(self) -> State:
-        """Return the state of the server."""
+        """The state of the server."""
         if not self.config.enabled:
             return "disabled"
         if self._owner is not None and not self._owner.done():
@@ -101,20 +101,20 @@ class Server:
 
     @property
     def _is_ending(self) -> bool:
-        """Return whether the server still runs, and takes no more requests."""
+        """Whether the server is stopping: still running, but no longer accepting requests."""
         if self._owner is None or self._owner.done() or self._ready is None:
             return False
         return self._ready.done() and (self._stop.is_set() or not _is_alive(self._ready))
 
     @property
     def is_missing(self) -> bool:
-        """Return whether prompts need the server, which has never listed its tools."""
+        """Whether the server is required but has never listed its tools; prompts then wait."""
         return self.config.enabled and self.config.required and self.catalogue is None
 
     async def connect(self) -> None:
-        """Start the server and list what it has, because a user asks for it.
+        """Start the server and read its lists, even after it was disabled or has failed.
 
-        :raises ToolError: when it cannot be started.
+        :raises ToolError: when the server cannot be started.
         """
         self.config = msgspec.structs.replace(self.config, enabled=True)
         self._failed_at.clear()
@@ -125,9 +125,9 @@ class Server:
             await self.request(self._list)
 
     async def begin_sign_in(self, secret: str | None) -> "SignIn":
-        """Return a sign-in that the caller runs.
+        """Create a sign-in to the server; the caller runs it.
 
-        :raises InvalidInputError: for a server without one.
+        :raises InvalidInputError: when the server has no sign-in.
         """
         if not self.config.url or self.config.oauth is None:
             raise InvalidInputError(f"the MCP server {self.config.name} has no sign-in")
@@ -138,7 +138,7 @@ class Server:
         return found
 
     async def disconnect(self) -> None:
-        """End the server, which starts again when a user asks for it."""
+        """Disable and stop the server until the user connects to it again."""
         self.config = msgspec.structs.replace(self.config, enabled=False)
         await self.aclose()
 
@@ -149,11 +149,11 @@ class Server:
         can_ask: bool = False,
         limit_s: float | None = None,
     ) -> _T:
-        """Return what a request to the server gives; a server that does not run is started.
+        """Call `what` with the connection and return its result; start the server if necessary.
 
-        A request that did not reach the server is sent once more to a new one.
+        A request that was lost before it was sent is repeated once on a new connection.
 
-        :raises ToolError: when the server cannot be started, ends, refuses, or is silent.
+        :raises ToolError: when the server cannot be started, ends, refuses or does not answer.
         """
         for is_last in (False, True):
             async with self._using(can_ask) as connection:
@@ -168,7 +168,7 @@ class Server:
         raise AssertionError
 
     async def _timed(self, request: Awaitable[_T], limit_s: float | None) -> _T:
-        """Return the answer within the limit, by a clock that stands while a user is asked."""
+        """Await a request with a time limit that pauses while the user is asked."""
         limit_s = limit_s or self.config.call_timeout_s
         try:
             async with Clock.current().limit(limit_s):
@@ -193,9 +193,9 @@ class Server:
             self._used_at = time.monotonic()
 
     async def _connection(self, *, can_ask: bool) -> "ServerConnection":
-        """Return the connection, of a server that is started if none runs.
+        """Return the open connection; start the server if necessary.
 
-        :raises ToolError: when it cannot be started, or failed a short while ago.
+        :raises ToolError: when the server cannot be started, or failed a short while ago.
         """
         if not self.config.enabled:
             name = self.config.name
@@ -233,7 +233,7 @@ class Server:
         return ready
 
     async def _own(self, ready: "asyncio.Future[ServerConnection]", *, can_ask: bool) -> None:
-        """Enter the connection and leave it, in the one task that the SDK wants for both."""
+        """Open and close the connection in one task, as the SDK requires; record a failure."""
         failure: RequestError | None = None
         began = time.monotonic()
         limit_s = self.config.connect_timeout_s
@@ -265,7 +265,7 @@ class Server:
 
     @asynccontextmanager
     async def _opened(self, can_ask: bool) -> AsyncIterator["ServerConnection"]:  # noqa: FBT001 - inner
-        """Open the server."""
+        """Start the server, and yield the connection to it."""
         opening = await _imported("pegboard_mcp.opening")
         connection = import_module("pegboard_mcp.connection")
         host = self._host
@@ -283,7 +283,7 @@ class Server:
             yield found
 
     async def _serve(self, connection: "ServerConnection") -> None:
-        """Return when the server has ended, is idle, or is to stop."""
+        """Wait until the server has ended, is idle, or must stop."""
         refreshing = asyncio.create_task(self._refresh(connection))
         ends = [asyncio.create_task(each.wait()) for each in (self._stop, connection.traffic.ended)]
         try:
@@ -304,7 +304,7 @@ class Server:
             await asyncio.gather(*ends, refreshing, return_exceptions=True)
 
     async def _refresh(self, connection: "ServerConnection") -> None:
-        """List again when the server says that a list has changed, not too often."""
+        """Read the lists again when the server reports a change, with a limit per minute."""
         times = deque[float](maxlen=REFRESHES_PER_MINUTE)
         while True:
             await self._changed.wait()
@@ -338,7 +338,7 @@ class Server:
 
     @property
     def wait_s(self) -> float:
-        """Return the time until the server starts again, infinite after too many failures."""
+        """The seconds until the server may start again, or infinity after too many failures."""
         count = len(self._failed_at)
         if count >= FAILURES:
             return float("inf")
@@ -353,12 +353,12 @@ class Server:
         return f"the MCP server {self.config.name} did not start: {reason}.{tail}"
 
     async def rest(self) -> None:
-        """End the server, unless a request to it is under way."""
+        """Stop the server, unless a request is running."""
         if not self._users:
             await self.aclose()
 
     async def aclose(self) -> None:
-        """End the server and wait until it has ended."""
+        """Stop the server, and wait until it has ended."""
         self._stop.set()
         await self._ended()
 
@@ -375,12 +375,12 @@ class Server:
 
 
 async def _imported(name: str) -> Any:  # noqa: ANN401 - a module that imports the SDK
-    """Return a module, imported in a thread, since the SDK takes most of a second."""
+    """Import a module in a thread, because the SDK's import takes most of a second."""
     return await run_in_thread(partial(import_module, name), name="pegboard-mcp-import")
 
 
 async def _nothing(_connection: object) -> None:
-    """Ask nothing: a server that starts lists by itself."""
+    """Do nothing, because a server already lists its tools when it starts."""
 
 
 def _is_alive(ready: "asyncio.Future[ServerConnection]") -> bool:
@@ -390,7 +390,7 @@ def _is_alive(ready: "asyncio.Future[ServerConnection]") -> bool:
 
 
 def _retrieve(ready: "asyncio.Future[ServerConnection]") -> None:
-    """Look at the error, so that asyncio does not report one without a waiting call."""
+    """Read the future's error, so that asyncio does not report it as never retrieved."""
     if not ready.cancelled():
         ready.exception()
 

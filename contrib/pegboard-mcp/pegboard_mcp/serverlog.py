@@ -1,4 +1,4 @@
-"""The log of a server: what it writes to its standard error, without secrets, and bounded."""
+"""The log of a server's standard error, limited in size and without secrets."""
 
 import time
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ PER_SECOND_BYTES = 1 << 20
 
 
 class ServerLog:
-    """A file of at most twice `LOG_BYTES`, the older half in a file of its own."""
+    """The log file; when it exceeds `LOG_BYTES`, it is rotated into a second file."""
 
     def __init__(self, path: Path, secrets: Sequence[str]) -> None:
         self.path = path
@@ -21,7 +21,7 @@ class ServerLog:
         self._in_second = 0
 
     def write(self, text: str) -> None:
-        """Append the text; a log that cannot be written is done without."""
+        """Append text to the log; ignore an error of the file system."""
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._in_second = second, 0
@@ -39,7 +39,7 @@ class ServerLog:
             return
 
     def tail(self, letters: int = 400) -> str:
-        """Return the last words of the log, on one line."""
+        """Return the last characters of the log as one line."""
         try:
             with self.path.open("rb") as file:
                 file.seek(max(0, self.path.stat().st_size - letters))

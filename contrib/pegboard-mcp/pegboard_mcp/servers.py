@@ -1,4 +1,4 @@
-"""The servers of an App: their tools and commands, in step with what the servers list."""
+"""The MCP servers of an App, with tools and commands that follow the servers' lists."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
@@ -41,7 +41,7 @@ Offer = Callable[[Iterable[Server]], Awaitable[tuple[Sequence[Tool], Sequence[Co
 
 
 class Servers:
-    """The servers of one App; `offer` makes the tools and commands of what they have."""
+    """The MCP servers of one App; `offer` creates their tools and commands."""
 
     def __init__(
         self, host: Host, plugin: Plugin, configs: Sequence[ServerConfig], offer: Offer
@@ -70,13 +70,13 @@ class Servers:
         return server
 
     async def add(self, config: ServerConfig) -> None:
-        """Add a server for the life of the App, replacing one of its name, and connect."""
+        """Add a server until the App closes, replace one with the same name, and connect to it."""
         if config.name in self._servers:
             await self._servers[config.name].aclose()
         await asyncio.wait({self._look_later(self._put(config))})
 
     async def changed(self, server: Server) -> tuple[str, ...]:
-        """Return what of a server is not offered until it is reviewed: tools, its instructions."""
+        """Return the names of what a review must approve: tools and "its instructions"."""
         known = server.catalogue
         if known is None:
             return ()
@@ -88,9 +88,9 @@ class Servers:
         return (*names, "its instructions") if is_other else names
 
     async def instructions(self) -> tuple[str, ...]:
-        """Return the instructions for the system prompt, of servers for which the user wants them.
+        """Return the server instructions that the user wants in the system prompt.
 
-        Those that have changed since their review are left out.
+        Instructions that have changed since their review are left out.
         """
         found = []
         for server in self:
@@ -104,7 +104,7 @@ class Servers:
         return tuple(found)
 
     def description_of(self, tool: ToolDefinition) -> str:
-        """Return what the user says that the tools of the tool's server are for."""
+        """Return the user's description of the server to which the tool belongs, or ""."""
         server = self._servers.get(tool.source)
         own = self._host.tools.get(tool.name)
         if server is None or own is None or own.source != tool.source:
@@ -114,7 +114,7 @@ class Servers:
     async def await_required(self) -> None:
         """Wait until each required server has listed its tools.
 
-        :raises ToolError: when one has not.
+        :raises ToolError: when a required server has not listed its tools.
         """
         missing = [it for it in self if it.is_missing]
         await asyncio.gather(*(self._looking(each) for each in missing))
@@ -123,9 +123,9 @@ class Servers:
             raise ToolError(f"a required MCP server has no tools: {text}")
 
     def named(self, name: str) -> Server:
-        """Return the server.
+        """Return the server with this name.
 
-        :raises ToolError: when there is none of this name.
+        :raises ToolError: when no server has this name.
         """
         if name not in self._servers:
             meant = nearest_names(name, self._servers, limit=1)
@@ -134,7 +134,7 @@ class Servers:
         return self._servers[name]
 
     def start(self) -> None:
-        """Ask servers in the background: unknown ones, and those that start with the App."""
+        """Connect in the background to servers without a catalogue or with an eager start."""
         for server in self:
             is_wanted = server.catalogue is None or server.config.start == "eager"
             if is_wanted and server.config.enabled and not IS_COMMAND.get():
@@ -153,16 +153,16 @@ class Servers:
         return task
 
     async def _looking(self, server: Server) -> None:
-        """Wait for the look that is under way, or take one."""
+        """Wait for the running background connection to a server, or start one."""
         await asyncio.wait({self._starting.get(server.config.name) or self._look_later(server)})
 
     @property
     def is_settled(self) -> bool:
-        """Return whether no server is asked in the background any more."""
+        """Return whether no background connection is running."""
         return not self._starting
 
     async def look(self, server: Server) -> None:
-        """List what a server has; one that starts with its first call ends again."""
+        """Connect to a server to read its lists; stop the server again if its start is lazy."""
         try:
             await server.connect()
         except ToolError:
@@ -171,9 +171,9 @@ class Servers:
             await server.rest()
 
     async def approve(self, name: str, tool: str) -> None:
-        """Note that the user has let a tool be called, as it is pinned.
+        """Store that the user has allowed a call of the tool, with its pinned definition.
 
-        :raises ToolError: when the tool is no longer the one that is pinned.
+        :raises ToolError: when the tool's definition differs from the pinned one.
         """
         server = self.named(name)
         catalogue = server.catalogue
@@ -187,9 +187,9 @@ class Servers:
             await asyncio.to_thread(server.files.pins.approve, [found])
 
     async def begin_sign_in(self, name: str, show: "Show") -> "tuple[SignIn, asyncio.Task[None]]":
-        """Begin a sign-in, which ends one that is under way; the task ends with the sign-in.
+        """Start a sign-in and cancel an earlier one; return the sign-in with its task.
 
-        :raises InvalidInputError: for a server without one.
+        :raises InvalidInputError: when the server has no sign-in.
         """
         server = self.named(name)
         oauth = server.config.oauth
@@ -202,11 +202,11 @@ class Servers:
         return sign_in, task
 
     def sign_in_of(self, name: str) -> "tuple[SignIn, asyncio.Task[None]] | None":
-        """Return the sign-in that is under way."""
+        """Return the latest sign-in to the server with its task, or None."""
         return self._sign_ins.get(name)
 
     async def aclose(self) -> None:
-        """End all servers, in parallel."""
+        """Stop all servers concurrently."""
         for task in (*self._starting.values(), *(task for _, task in self._sign_ins.values())):
             task.cancel()
         await asyncio.gather(*(each.aclose() for each in self), return_exceptions=True)
@@ -222,7 +222,7 @@ class Servers:
             self._host.publish(TOOLS_CHANGED, {"server": server.config.name})
 
     def prompt_of(self, command: str) -> tuple[Server, ServerPrompt] | None:
-        """Return the prompt that a slash command stands for, with its server."""
+        """Return the server and the prompt that belong to a slash command, or None."""
         for server in self:
             known = server.catalogue
             for prompt in known.prompts if known is not None else ():
@@ -231,7 +231,7 @@ class Servers:
         return None
 
     async def refresh(self) -> None:
-        """Offer what all servers have now; a turn that runs keeps its own tools."""
+        """Offer the current tools and commands of all servers; a running turn keeps its own."""
         async with self._refreshing:  # an older state would replace a newer one
             await self._refresh()
 
@@ -242,7 +242,7 @@ class Servers:
 
 
 async def opened_servers(plugin: Plugin) -> Servers | None:
-    """Return the servers of an App once they are set up, None where that fails."""
+    """Wait for the setup of an App's servers, and return them, or None if the setup failed."""
     if (started := STARTED.get(plugin)) is not None:
         await started.wait()
     return OPENED.get(plugin)
@@ -255,7 +255,7 @@ def _digests(catalogue: Catalogue | None) -> tuple[str, ...]:
 def configured_servers(
     config: Config, extra: Sequence[tuple[Source, Table]] = ()
 ) -> tuple[dict[str, ServerConfig], list[str]]:
-    """Return the servers of the configuration by name, and a line for each that cannot be used."""
+    """Return the configured servers by name, and a message for each unusable entry."""
     user = Source(file="the user's settings", is_strict=True)
     project = Source(file="the project's settings", is_project=True, is_strict=True)
     return servers_of([(user, config.mcp), *extra, (project, config.project_mcp)])

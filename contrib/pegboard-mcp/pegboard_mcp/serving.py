@@ -1,6 +1,6 @@
-"""The life of `pegboard mcp serve`: over standard streams, or over HTTP on this machine.
+"""The processes of `pegboard mcp serve`: over standard streams, or over HTTP on this machine.
 
-This module imports the SDK.
+This module imports the MCP SDK.
 """
 
 import asyncio
@@ -68,7 +68,8 @@ async def serve_http(
 ) -> None:
     """Serve clients on this machine that have the token, until a signal ends the process.
 
-    Without a `token` one is made. `announce` takes the address and the token that was made.
+    If `token` is empty, a token is generated. `announce` receives the address, and the generated
+    token.
 
     :raises InvalidInputError: when the token or the port cannot be used.
     :raises NotFoundError: when a tool that is to be offered does not exist.
@@ -108,11 +109,11 @@ async def _opened(root: Path, offered: Sequence[str]) -> AgentServer:
 
 
 def _ignore() -> None:
-    """Ignore a signal that ended the server already."""
+    """Ignore the signal that uvicorn raises again after its shutdown."""
 
 
 class _Guarded:
-    """An app for requests with the token alone."""
+    """An ASGI app that accepts only requests with the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app

@@ -1,6 +1,6 @@
-"""The sign-in to a remote server: a client for its issuer, the user's consent, and the tokens.
+"""The OAuth sign-in to a remote server: client registration, the user's consent, and the tokens.
 
-This module is imported when a user signs in, since it imports the SDK.
+A sign-in imports this module, because it imports the MCP SDK.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ Show = Callable[[str], Awaitable[None]]
 
 
 class SignIn:
-    """One sign-in; `answer` takes what the browser was sent back with."""
+    """One sign-in to a remote server; `answer` receives the result from the browser."""
 
     def __init__(self, config: ServerConfig, file: GrantFile, secret: str | None) -> None:
         assert config.oauth is not None
@@ -68,21 +68,21 @@ class SignIn:
 
     @property
     def state(self) -> str:
-        """The state of the address that the user opens, "" before."""
+        """The OAuth `state` in the address that the user opens, or "" before the sign-in."""
         if not self.address.done():
             return ""
         return parse_qs(urlsplit(self.address.result()).query).get("state", [""])[0]
 
     def answer(self, code: str, state: str | None = None, issuer: str | None = None) -> None:
-        """Take the code, the state and the issuer that the browser was sent back with."""
+        """Accept the code, the state and the issuer from the browser's redirect."""
         if not self._result.done():
             result = AuthorizationCodeResult(code=code, state=state, iss=issuer)
             self._result.set_result(result)
 
     async def run(self, show: Show) -> None:
-        """Sign in: `show` has the user open the address; the grant is stored at the end.
+        """Run the sign-in: `show` displays the address to the user; store the grant at the end.
 
-        :raises RegistrationError: when the issuer takes no client.
+        :raises RegistrationError: when the issuer accepts no client.
         :raises AuthorizationError: when the sign-in fails, or takes too long.
         """
         listener = await self._listen()
@@ -117,7 +117,7 @@ class SignIn:
         scope = self._scope()
 
         async def choose_scope(response: httpx2.Response) -> None:
-            """Let the SDK ask for this scope, and not for the server's own suggestion."""
+            """Make the SDK request the chosen scope instead of the server's suggestion."""
             if scope and response.status_code == _UNAUTHORIZED:
                 challenge = response.headers.get("WWW-Authenticate", "")
                 response.headers["WWW-Authenticate"] = f'Bearer scope="{scope}", {challenge}'
@@ -142,7 +142,7 @@ class SignIn:
             await self._probe(client, storage)
 
     async def _probe(self, client: httpx2.AsyncClient, storage: "_Storage") -> None:
-        """Send requests until the server asks for a sign-in."""
+        """Send requests until the server answers that it requires a sign-in."""
         headers = {
             **self._config.headers,
             "Accept": "application/json, text/event-stream",
@@ -162,13 +162,13 @@ class SignIn:
         raise AuthorizationError(f"{text}; it answered with the status {status}")
 
     def _scope(self) -> str:
-        """Return the scope to ask for: the user's, with what a call was refused for; "" for any."""
+        """Return the scope to request, with scopes that a call lacked; "" for the default."""
         grant = self._file.read().grant
         wider = grant.wider_scope if grant is not None else ""
         return joined_scopes(self._oauth.scope, wider)
 
     async def _listen(self) -> asyncio.Server:
-        """Return the listener for the browser, on the port that the client is registered with."""
+        """Listen for the browser's redirect, on the port of the registered redirect address."""
         ports = (self._oauth.callback_port, _registered_port(self._file.read().grant), 0)
         for port in ports if not ports[0] else ports[:1]:
             with suppress(OSError):
@@ -178,7 +178,7 @@ class SignIn:
         raise AuthorizationError(f"{text}; `mcp.{name}.oauth.callback_port` chooses another")
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Take the browser's request, and have it show that the user can go back."""
+        """Handle the browser's redirect, and answer with a page that says to close it."""
         with suppress(TimeoutError, OSError, ValueError, asyncio.IncompleteReadError):
             async with asyncio.timeout(10):
                 head = await reader.readuntil(b"\r\n")
@@ -205,7 +205,7 @@ class SignIn:
 
 
 class _Storage:
-    """The store of the SDK's provider; what it stores is bound to the issuer that gave it."""
+    """The token storage for the SDK's OAuth provider; each stored value is bound to its issuer."""
 
     def __init__(
         self, config: ServerConfig, file: GrantFile, secret: str | None, redirect_uri: str
@@ -218,11 +218,11 @@ class _Storage:
         self._redirect_uri = redirect_uri
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Return nothing: the user signs in again."""
+        """Return None, because the user signs in again."""
         return None
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """Return the client of the settings, else the one that was registered before."""
+        """Return the client from the settings, or else the registered client."""
         grant = self._file.read().grant
         oauth = self._config.oauth
         if oauth is not None and oauth.client_id:
@@ -238,7 +238,7 @@ class _Storage:
         return OAuthClientInformationFull.model_validate(grant.client)
 
     def choose_method(self) -> None:
-        """Choose how a client sends its secret: as the issuer accepts it (RFC 8414 §2)."""
+        """Choose a way to send the client secret that the issuer supports (RFC 8414 §2)."""
         assert self.provider is not None
         context = self.provider.context
         if self._secret is None or context.client_info is None:
@@ -250,7 +250,7 @@ class _Storage:
         context.client_info.token_endpoint_auth_method = method
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Store a client that was registered, or named by its document."""
+        """Store a registered client, or a client that is identified by a metadata document."""
         oauth = self._config.oauth
         name = self._config.name
         if oauth is not None and oauth.client_id:
@@ -268,7 +268,7 @@ class _Storage:
         )
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Store the tokens with the client and the issuer's description."""
+        """Store the tokens as a grant, with the client and the issuer's metadata."""
         assert self.provider is not None
         context = self.provider.context
         client = context.client_info
@@ -285,7 +285,7 @@ class _Storage:
         )
 
     def _issuer(self) -> str:
-        """Return the issuer by its own description, else the origin of the server (2025-03-26)."""
+        """Return the issuer from its metadata, or else the server's origin (2025-03-26)."""
         assert self.provider is not None
         metadata = self.provider.context.oauth_metadata
         if metadata is not None:

@@ -1,6 +1,6 @@
 """The transport of `pegboard mcp serve` over its own standard input and output.
 
-The SDK's own reads in a thread that no signal ends. This module imports the SDK.
+The SDK's transport reads in a thread that no signal can end. This module imports the MCP SDK.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ async def _taken() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
 async def _read(
     reader: asyncio.StreamReader, inbound: MemoryObjectSendStream[SessionMessage | Exception]
 ) -> None:
-    """Deliver the client's messages until its end, or a line that is too long."""
+    """Pass on the client's messages until the input ends or a line is too long."""
     with suppress(ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
         while line := await reader.readline():
             try:

@@ -1,7 +1,7 @@
-"""The transport over the standard streams of a process, with limits for hostile servers.
+"""The transport over a process's standard streams, with limits against hostile servers.
 
-The SDK's own has no limit on a line and decodes strictly. This module is imported at the first
-start of a server, since it imports the SDK.
+The SDK's transport has no line limit and decodes strictly. The first start of a server imports this
+module, because it imports the MCP SDK.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ async def _read(
     inbound: MemoryObjectSendStream[SessionMessage | Exception],
     traffic: Traffic,
 ) -> None:
-    """Deliver the server's messages, until it ends or breaks a limit."""
+    """Pass on the server's messages until the server ends or exceeds a limit."""
     assert process.stdout is not None
     parts: list[bytes] = []
     size = 0
@@ -121,7 +121,7 @@ async def _log(process: Process, traffic: Traffic) -> None:
 
 
 async def _end(process: Process) -> None:
-    """End the process: its input closes, then it is asked, then it is killed with its group."""
+    """Stop the process: close its input, terminate it, then kill its process group."""
     assert process.stdin is not None
     process.stdin.close()
     for limit_s, ending in ((EOF_WAIT_S, signal.SIGTERM), (TERM_WAIT_S, signal.SIGKILL)):
@@ -136,7 +136,7 @@ async def _end(process: Process) -> None:
 
 
 async def _drain(process: Process) -> None:
-    """Read what is left: asyncio closes a pipe at its end, and reads none that is full."""
+    """Read the rest of the output, because asyncio closes a pipe only after its end is read."""
     with suppress(TimeoutError):
         async with asyncio.timeout(DRAIN_WAIT_S):
             for stream in (process.stdout, process.stderr):

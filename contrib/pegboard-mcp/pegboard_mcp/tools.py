@@ -1,4 +1,4 @@
-"""The tools of a server as Pegboard's: their ids, permissions and calls."""
+"""MCP tools as Pegboard tools: their ids, permissions and calls."""
 
 import asyncio
 import time
@@ -32,7 +32,7 @@ MARK = "mcp"
 
 
 def wanted_tools(config: ServerConfig, tools: Sequence[ServerTool]) -> tuple[ServerTool, ...]:
-    """Return the tools that the user wants of the server."""
+    """Return the tools that the server's `tools` and `without` patterns select."""
     return tuple(
         each
         for each in tools
@@ -42,7 +42,7 @@ def wanted_tools(config: ServerConfig, tools: Sequence[ServerTool]) -> tuple[Ser
 
 
 def pegboard_tools(config: ServerConfig, tools: Sequence[ServerTool]) -> tuple[Tool, ...]:
-    """Return the tools of a server for the model, without those that Pegboard cannot offer."""
+    """Return the server's tools for the model, without those that Pegboard cannot offer."""
     wanted = wanted_tools(config, tools)
     ids = tool_ids(config.name, [each.name for each in wanted])
     found = []
@@ -75,7 +75,7 @@ async def _require(
     /,
     **arguments: object,
 ) -> None:
-    """Ask for the permission with the tool's id; what a server says of its tools allows nothing."""
+    """Ask for the permission under the tool's id; the server's own hints never grant it."""
     pins = await asyncio.to_thread(files_of(context.plugin, config).pins.read)
     facts = {"server": config.name, "tool": tool.name, "first_use": not pins.is_approved(tool.name)}
     if tool.annotations:
@@ -85,7 +85,7 @@ async def _require(
 
 
 def first_use(request: PermissionRequest) -> str:
-    """Return `server tool` for a request about a tool that was not called before, else ""."""
+    """Return `server tool` if the request is for the first call of an MCP tool, else ""."""
     facts = request.metadata.get(MARK)
     if not isinstance(facts, Mapping) or not facts.get("first_use"):
         return ""

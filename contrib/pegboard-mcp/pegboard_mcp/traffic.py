@@ -1,4 +1,4 @@
-"""The traffic with a server: what is under way, what is too much, and why it has ended."""
+"""The traffic of a connection: the pending requests, the limits, and the reason for the end."""
 
 import asyncio
 import secrets
@@ -33,11 +33,11 @@ _ITEMS_PER_PAGE = 4 * LIST_TOOLS
 
 
 class TrafficError(Exception):
-    """A server has broken a limit; the text ends a sentence that begins with its name."""
+    """A server has exceeded a limit; the message continues a sentence that starts with its name."""
 
 
 class RequestOutcome:
-    """The fate of one request: whether it left, and over HTTP what it was refused for."""
+    """The outcome of one request: whether it was sent, and the HTTP error, if any."""
 
     def __init__(self) -> None:
         self.was_sent = False
@@ -51,7 +51,7 @@ OUTCOME: ContextVar[RequestOutcome] = ContextVar("pegboard_mcp_outcome")
 
 
 class Traffic:
-    """The messages of one connection; `ended` is set when no more can come."""
+    """The traffic of one connection; `ended` is set when the connection has ended."""
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self.ended = asyncio.Event()
@@ -65,25 +65,25 @@ class Traffic:
         self._is_junk_noted = False
 
     def end(self, reason: str = "") -> None:
-        """Note that the connection has ended; the first reason counts."""
+        """Record the end of the connection; only the first reason counts."""
         self.reason = self.reason or reason
         self.ended.set()
 
     def note_sent(self, message: JSONRPCMessage) -> None:
-        """Note a message that goes to the server."""
+        """Record a message to the server; a request is pending from then on."""
         if isinstance(message, JSONRPCRequest):
             self._pending[message.id] = message.method
 
     def check_line(self, size: int) -> None:
-        """Check the length of a line that has come so far.
+        """Check the length of an incoming line, which may be incomplete.
 
-        :raises TrafficError: when it is too much.
+        :raises TrafficError: when the line is too long.
         """
         if size > LINE_BYTES:
             raise TrafficError(f"answered with more than {LINE_BYTES >> 20} MiB")
 
     def note_junk(self, text: str) -> None:
-        """Note a line that is not a message: the first one is named in the log, all are in it."""
+        """Log a line that is not a message; add an explanation before the first one."""
         if not self._is_junk_noted:
             self._is_junk_noted = True
             self.log("[the server writes lines to its standard output that are not messages]\n")
@@ -91,9 +91,9 @@ class Traffic:
         self._count(len(text))
 
     def admits(self, method: str, number: int | str | None, size: int) -> bool:
-        """Return whether a message is delivered at all.
+        """Return whether to deliver a message to the SDK.
 
-        :raises TrafficError: when the server has sent too much that was not asked for.
+        :raises TrafficError: when the server has sent too many unrequested messages.
         """
         if not method and number in self._pending:
             self._unasked_bytes = 0
@@ -112,9 +112,9 @@ class Traffic:
             raise TrafficError(f"sent more than {UNASKED_BYTES >> 20} MiB that nothing asked for")
 
     def stand_in(self, message: JSONRPCMessage) -> str:
-        """Return the text that the SDK parses for a message, of an answer a short one.
+        """Return the JSON text for the SDK to parse; for an answer, a short placeholder.
 
-        The SDK parses what comes over HTTP in the thread of the loop.
+        The SDK parses HTTP responses in the event loop's thread, where a long answer would block.
         """
         if isinstance(message, JSONRPCResponse):
             token = secrets.token_hex()
@@ -123,7 +123,7 @@ class Traffic:
         return message.model_dump_json(by_alias=True, exclude_unset=True)
 
     def taken(self, message: JSONRPCMessage) -> JSONRPCMessage:
-        """Return the answer for which a message of the SDK stands, else the message itself."""
+        """Return the answer that belongs to a placeholder, or the message itself."""
         if isinstance(message, JSONRPCResponse):
             answer = self._parsed.pop(str(message.result.get(_PARSED)), None)
             if answer is not None:
@@ -131,9 +131,9 @@ class Traffic:
         return message
 
     def screened(self, message: JSONRPCMessage) -> JSONRPCMessage:
-        """Return the message with only those items of a list in it that the SDK can read.
+        """Reduce a list in an answer to the items that the SDK can parse.
 
-        The SDK refuses a whole list for one wrong item.
+        The SDK rejects a whole list because of one invalid item.
         """
         if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id is not None:
             method = self._pending.pop(message.id, "")
@@ -157,7 +157,7 @@ class Traffic:
 
 
 class NotedStream:
-    """The stream of messages to an MCP server; each is noted in `traffic` before it is sent."""
+    """The outgoing message stream, which records each message in `traffic` before it is sent."""
 
     def __init__(self, inner: WriteStream[SessionMessage], traffic: Traffic) -> None:
         self._inner = inner

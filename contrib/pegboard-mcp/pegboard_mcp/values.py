@@ -1,16 +1,16 @@
-"""The number of values in a JSON text, counted without parsing it.
+"""The number of values in a JSON text, counted without parsing the text.
 
-A parser holds the interpreter's lock until it is done, and each object or number costs it as much
-as a hundred letters.
+A parser holds the interpreter lock until it is done, and each object or number costs as much time
+as a hundred characters.
 """
 
 PIECE_LETTERS = 1 << 16
 
 
 def count_values(text: str) -> int:
-    """Return how many commas, objects and lists a JSON text has outside of its strings.
+    """Return the number of commas, objects and arrays outside of strings in a JSON text.
 
-    The text is counted in pieces, between which other threads run.
+    The text is counted in chunks, so that other threads can run in between.
     """
     total, is_in_string, rest = 0, False, ""
     for start in range(0, len(text), PIECE_LETTERS):
