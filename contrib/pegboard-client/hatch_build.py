@@ -1,4 +1,4 @@
-"""Makes the client without an event loop from the one with: the same code with other words."""
+"""The build hook that generates the synchronous client from the asynchronous one."""
 
 import re
 from pathlib import Path
@@ -25,10 +25,10 @@ _PACKAGE = '"""The client without an event loop: made by the build, from `aio`."
 
 
 class MakesSync(BuildHookInterface[Any]):
-    """Writes `pegboard_client/sync/` before a wheel is built, or the folder is installed."""
+    """A hook that writes `pegboard_client/sync/` before a wheel or an editable install is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        """Make the modules; those that are as they should be stay untouched."""
+        """Write the synchronous modules; a file that is up to date is not touched."""
         package = Path(self.root) / "pegboard_client"
         folder = package / "sync"
         folder.mkdir(exist_ok=True)
@@ -39,7 +39,7 @@ class MakesSync(BuildHookInterface[Any]):
 
 
 def made(sources: Path) -> dict[str, str]:
-    """Return the modules without `async`, by name."""
+    """Return the source texts of the synchronous modules by file name."""
     return {path.name: _without_loop(path) for path in sorted(sources.glob("*.py"))}
 
 

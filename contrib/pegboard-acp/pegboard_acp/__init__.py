@@ -1,4 +1,4 @@
-"""Pegboard as the agent of an editor that speaks the Agent Client Protocol.
+"""Pegboard as the agent of an editor that speaks the Agent Client Protocol (ACP).
 
-The command `pegboard acp` loads the other modules; importing this package loads none of them.
+The command `pegboard acp` imports the other modules; importing this package imports none of them.
 """

@@ -1,4 +1,4 @@
-"""The agent's side of ACP: the methods of the protocol."""
+"""The agent side of ACP: the methods of the protocol."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -39,7 +39,7 @@ _NO_SIGN_IN = "Pegboard needs no sign-in: `pegboard auth login PROVIDER` stores 
 
 
 class EditorAgent:
-    """The sessions that one editor has open, by id; `directory` is the editor's own."""
+    """The open sessions of one editor by id; `directory` is the editor's start folder."""
 
     def __init__(self, apps: OpenApps, link: Link, directory: Path) -> None:
         self._apps = apps

@@ -1,4 +1,4 @@
-"""The blocks of a prompt as parts of a message, and parts of a message as blocks."""
+"""The conversion between ACP's blocks of a prompt and Pegboard's parts of a message."""
 
 import asyncio
 import base64
@@ -25,7 +25,7 @@ _PICTURE = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 def typed_text(blocks: tuple[Block, ...]) -> str:
-    """Return the user's own text: the text blocks that are not for the model alone."""
+    """Return the user's own text: all text blocks that are not addressed to the model alone."""
     texts = (block for block in blocks if isinstance(block, TextBlock))
     return "".join(block.text for block in texts if _audience(block) != ("assistant",))
 
@@ -33,7 +33,7 @@ def typed_text(blocks: tuple[Block, ...]) -> str:
 async def parts_of(
     app: App, session_id: str, agent: str, blocks: tuple[Block, ...]
 ) -> tuple[TextInput | FileInput, ...]:
-    """Return the parts of a prompt, a part for each block.
+    """Convert each block of a prompt to a part.
 
     :raises RpcError: for a block that no capability of Pegboard allows.
     """
@@ -64,7 +64,7 @@ def _audience(block: TextBlock) -> tuple[str, ...] | None:
 
 
 def _embedded(resource: ResourceContents) -> FileInput:
-    """Return a resource that the editor embeds as a file, so that the model knows its source."""
+    """Return an embedded resource as a file, so that the model sees the resource's address."""
     if resource.blob is not None:
         mime = resource.mime_type or "application/octet-stream"
         return FileInput(
@@ -76,9 +76,9 @@ def _embedded(resource: ResourceContents) -> FileInput:
 
 
 async def _linked(app: App, session_id: str, agent: str, block: LinkBlock) -> TextInput | FileInput:
-    """Return a file of the project as an attachment, and any other address as text.
+    """Return a linked project file as an attachment, and any other link as text.
 
-    A file that the rules do not let the agent read at once is named with the reason.
+    If the permission rules do not let the agent read the file, the part is a text with the reason.
     """
     split = urlsplit(block.uri)
     path = Path(unquote(split.path))
@@ -105,7 +105,7 @@ def _is_inside(path: Path, app: App) -> bool:
 
 
 def block_of(part: FilePart) -> ImageBlock | LinkBlock:
-    """Return a file of a stored prompt as a block for the editor."""
+    """Return a file of a stored prompt as an ACP block."""
     name = part.filename or part.url.rpartition("/")[2]
     if found := _PICTURE.fullmatch(part.url):
         return ImageBlock(mime_type=found[1], data=found[2], uri=part.filename)

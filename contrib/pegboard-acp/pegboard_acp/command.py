@@ -1,4 +1,4 @@
-"""`pegboard acp`: the agent of an editor."""
+"""The command `pegboard acp`, which runs Pegboard as an editor's agent."""
 
 import sys
 from importlib.metadata import entry_points

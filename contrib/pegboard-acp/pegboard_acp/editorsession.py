@@ -1,4 +1,4 @@
-"""One session that an editor has open."""
+"""A session that an editor has open."""
 
 import asyncio
 import time
@@ -60,9 +60,9 @@ COMPACT = "compact"
 
 
 class EditorSession:
-    """A session and its App, which stays open until `leaving` is closed.
+    """A session with its App, which stays open until `leaving` is closed.
 
-    Prompts are answered one after the other, in the order in which they came.
+    Prompts are answered one after the other, in the order of arrival.
     """
 
     def __init__(self, app: App, session: Session, link: Link, leaving: AsyncExitStack) -> None:
@@ -86,7 +86,7 @@ class EditorSession:
         await self._leaving.aclose()
 
     async def state(self, *, is_new: bool) -> SessionState:
-        """Return the state that the editor shows."""
+        """Return the state of the session that the editor displays."""
         return SessionState(
             session_id=self.id if is_new else None,
             modes=self.choices.modes(),
@@ -94,7 +94,7 @@ class EditorSession:
         )
 
     async def replay(self) -> None:
-        """Send the conversation so far, up to a revert's point, and its plan."""
+        """Send the conversation up to a revert point, and the todo list as a plan."""
         turns: Sequence[Turn] = await self.app.list_turns(self.id)
         if (revert := self.choices.session.revert) is not None:
             turns = [turn for turn in turns if turn.info.id < revert.message_id]
@@ -133,7 +133,7 @@ class EditorSession:
             turn.cancel()
 
     async def prompt(self, blocks: tuple[Block, ...]) -> PromptResult:
-        """Answer a prompt and return the stop reason, once all updates are sent.
+        """Answer a prompt, and return the stop reason after all updates were sent.
 
         :raises RpcError: when the model could not answer, or the prompt cannot be used.
         :raises PegboardError: what `App.prompt` raises.
@@ -166,7 +166,7 @@ class EditorSession:
             return _result(answered, relay, self.app)
 
     async def _answered(self, blocks: tuple[Block, ...]) -> Turn | None:
-        """Return the last answer, None if the turn was stopped before one."""
+        """Run the prompt or slash command; return the last turn, None if it was stopped."""
         await self.app.reload_project_code()
         choices = self.choices
         parts = await parts_of(self.app, self.id, choices.agent, blocks)
@@ -197,7 +197,7 @@ class EditorSession:
         return None
 
     async def _relay(self, events: Subscription, relay: Relay) -> None:
-        """Send the updates of a turn until its events end, without open requests to the user."""
+        """Send the updates of a turn until its events end; then withdraw open requests."""
         began_ms, missed = time.time_ns() // 1_000_000, 0
         async with asyncio.TaskGroup() as tasks:
             requests = Requests(self.app, self._link, self.id, tasks)
@@ -249,7 +249,7 @@ class EditorSession:
             await self._ask(request, requests, relay)
 
     async def _is_ours(self, session_id: str) -> bool:
-        """Return whether a session is this one, or one of its subagents'."""
+        """Return whether an id is this session's or one of its subagents'."""
         name: str | None = session_id
         while name is not None and name != self.id:
             try:
@@ -259,7 +259,7 @@ class EditorSession:
         return name is not None
 
     async def _watch(self) -> None:
-        """Send the title and the agent of the session whenever they change."""
+        """Send the session's title and agent whenever they change."""
         async with self.app.subscribe() as events:
             async for event in events:
                 match event.properties:
@@ -279,7 +279,7 @@ class EditorSession:
 
 
 async def _ended(task: "asyncio.Task[object]") -> None:
-    """Wait until a task has ended, whatever its outcome."""
+    """Wait until a task has ended, and ignore its outcome."""
     await asyncio.wait({task})
 
 

@@ -1,4 +1,4 @@
-"""The model's questions as forms of ACP, their answers, and questions as text."""
+"""The model's questions as ACP forms, the answers from such forms, and questions as Markdown."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ FormValue = str | bool | int | float | list[str]
 def form_of(questions: Sequence[Question]) -> dict[str, Any]:
     """Return the JSON Schema of a form with a field for each question.
 
-    Where the user may answer otherwise, a second field takes that answer.
+    If a question allows a free answer, a second field accepts it.
     """
     fields: dict[str, Any] = {}
     required = []
@@ -25,7 +25,7 @@ def form_of(questions: Sequence[Question]) -> dict[str, Any]:
 
 
 def answers_of(questions: Sequence[Question], content: Mapping[str, FormValue]) -> Answers:
-    """Return the answers in a completed form; a free answer replaces a choice."""
+    """Return the answers from a completed form; a free answer replaces a choice."""
     found = []
     for number, question in enumerate(questions):
         chosen = content.get(_name(number))

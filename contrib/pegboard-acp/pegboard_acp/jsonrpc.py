@@ -1,4 +1,4 @@
-"""One side of a JSON-RPC 2.0 connection whose messages are lines of JSON."""
+"""One end of a JSON-RPC 2.0 connection that sends each message as a line of JSON."""
 
 import asyncio
 import logging
@@ -24,7 +24,7 @@ RequestId = int | str | None
 
 
 class ErrorCode(IntEnum):
-    """The codes of JSON-RPC 2.0, and those that ACP adds."""
+    """The error codes of JSON-RPC 2.0 and ACP."""
 
     PARSE_ERROR = -32700
     INVALID_REQUEST = -32600
@@ -36,7 +36,7 @@ class ErrorCode(IntEnum):
 
 
 class RpcError(Exception):
-    """A request failed: the error that the other side sends, or receives."""
+    """The error of a failed request, sent to or received from the other end."""
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class RpcError(Exception):
 
 
 class RPCResult(NamedTuple):
-    """The result of a request, and a follow-up once it was sent."""
+    """The result of a request, and an action to run after the result was sent."""
 
     value: object
     then: Callable[[], Awaitable[None]] | None = None
@@ -77,10 +77,10 @@ _decoder = msgspec.json.Decoder(_Message)
 
 
 class Peer:
-    """A connection: it answers requests of the other side, and sends requests.
+    """One end of a connection, which answers requests and sends requests.
 
-    `handle` answers a request and takes a notification, each in a task of its own; the tasks begin
-    in the order of the messages.
+    `handle` is called for each request and notification, in a separate task. The tasks start in the
+    order of the messages.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Peer:
         self._last_id = 0
 
     async def serve(self) -> None:
-        """Serve until the other side closes an end; then cancel the running requests."""
+        """Serve until the other end closes a stream; then cancel the running requests."""
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch_output())
             async for line in lines(self._reader):
@@ -105,18 +105,18 @@ class Peer:
                 task.cancel()
 
     def notify(self, method: str, params: object) -> None:
-        """Send a notification into the buffer; `drain` waits for the buffer."""
+        """Write a notification into the buffer; `drain` waits until the buffer is sent."""
         self._write({"jsonrpc": "2.0", "method": method, "params": params})
 
     async def drain(self) -> None:
-        """Wait until the other side has read enough, or has closed its end."""
+        """Wait until the buffer has space, or the other end has closed its stream."""
         with suppress(ConnectionError):
             await self._writer.drain()
 
     async def request(self, method: str, params: object, result_type: type[_T]) -> _T:
-        """Return the other side's answer. The wait has no limit: a user gives the answer.
+        """Send a request, and wait without a limit for the answer, which may come from a user.
 
-        A request whose task is cancelled is withdrawn by `$/cancel_request`.
+        If the task is cancelled, `$/cancel_request` withdraws the request.
 
         :raises RpcError: when the answer is an error, or not of the type.
         """
@@ -135,7 +135,7 @@ class Peer:
             self._waiting.pop(name, None)
 
     async def _watch_output(self) -> None:
-        """End the input where the other side reads no longer."""
+        """End the input when the other end has closed its input."""
         with suppress(ConnectionError):
             await self._writer.wait_closed()
         self._reader.feed_eof()
@@ -173,7 +173,7 @@ class Peer:
                 task.add_done_callback(partial(self._on_end, name))
 
     def _on_end(self, name: RequestId, task: "asyncio.Task[None]") -> None:
-        """Answer a cancelled request, even one that had not begun."""
+        """Answer a cancelled request, even if its task had not started."""
         del self._answering[name]
         if task.cancelled():
             self._refuse(name, RpcError(ErrorCode.REQUEST_CANCELLED, "cancelled"))
@@ -198,7 +198,7 @@ class Peer:
             await result.then()
 
     def _settle(self, message: _Message) -> None:
-        """Pass the other side's answer to the task that waits for it."""
+        """Pass the answer of the other end to the waiting request."""
         waiting = None if message.id is UNSET else self._waiting.get(message.id)
         if waiting is None or waiting.done():
             return  # the request was withdrawn meanwhile
@@ -226,9 +226,9 @@ class Peer:
 
 
 async def lines(reader: asyncio.StreamReader) -> AsyncIterator[bytes | None]:
-    """Yield the lines without their ends, None for one of more than `LINE_LIMIT_BYTES`.
+    """Yield the lines without their line ends; None for a line over `LINE_LIMIT_BYTES`.
 
-    Empty lines are left out, and so is a last line without an end.
+    Empty lines and an incomplete last line are skipped.
     """
     pieces: list[bytes] = []
     size = 0

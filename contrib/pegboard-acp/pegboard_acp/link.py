@@ -1,4 +1,4 @@
-"""The connection to the editor, as sessions use it: capabilities, updates, requests."""
+"""The connection to the editor for sessions: capabilities, updates and requests."""
 
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 class Link:
-    """The connection to an editor; `client` has its capabilities, none before `initialize`."""
+    """The connection to an editor; `client` has the editor's capabilities after `initialize`."""
 
     def __init__(self) -> None:
         self.client = ClientCapabilities()
@@ -19,28 +19,28 @@ class Link:
         self._ids = IdSource()
 
     def send(self, session_id: str, update: Update) -> None:
-        """Send an update into the buffer."""
+        """Write an update into the buffer; `drain` waits until the buffer is sent."""
         assert self.peer is not None
         self.peer.notify("session/update", {"sessionId": session_id, "update": update})
 
     async def drain(self) -> None:
-        """Wait until the editor has read enough of the buffer."""
+        """Wait until the output buffer has space."""
         assert self.peer is not None
         await self.peer.drain()
 
     async def request(self, method: str, params: object, result_type: type[_T]) -> _T:
-        """Send a request and return the editor's answer; raises what `Peer.request` does."""
+        """Send a request, and return the editor's answer; raises the errors of `Peer.request`."""
         assert self.peer is not None
         return await self.peer.request(method, params, result_type)
 
     async def say(self, session_id: str, text: str) -> None:
-        """Send a text as a separate message."""
+        """Send a text to the editor as a separate message."""
         chunk = AgentChunk(content=TextBlock(text=text), message_id=self._ids.new("message"))
         self.send(session_id, chunk)
         await self.drain()
 
     async def warn(self, session_id: str, text: str) -> None:
-        """Send a warning: a notice, or a message where the client shows no notices."""
+        """Send a warning as a notice, or as a message if the client shows no notices."""
         if self.client.shows_notices:
             self.send(session_id, Notice(severity="warning", title=text))
         else:

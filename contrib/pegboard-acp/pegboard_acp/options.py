@@ -1,4 +1,4 @@
-"""The options of a session: its agent, its model and the model's effort."""
+"""The options of a session: the agent, the model and the model's reasoning effort."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ _DEFAULT = "default"
 
 
 class SessionChoices:
-    """The user's choices for the next prompts; an empty model is the agent's or session's."""
+    """The user's choices for the next prompts; "" stands for the agent's or session's model."""
 
     def __init__(self, app: App, session: Session) -> None:
         self._app = app
@@ -26,7 +26,7 @@ class SessionChoices:
         self.variant = ""
 
     def choose_agent(self, name: str) -> None:
-        """Choose who answers.
+        """Choose the agent that answers the next prompts.
 
         :raises RpcError: when there is no such agent, or it is a subagent.
         """
@@ -51,7 +51,7 @@ class SessionChoices:
                 self.variant = "" if value == _DEFAULT else value
 
     def modes(self) -> Modes:
-        """Return the agents that talk to the user."""
+        """Return the agents that can talk to the user, as ACP modes."""
         found = (
             SessionMode(id=agent.name, name=agent.name.title(), description=agent.description)
             for agent in self._agents()
@@ -59,7 +59,7 @@ class SessionChoices:
         return Modes(current_mode_id=self.agent, available_modes=tuple(found))
 
     async def options(self) -> tuple[SelectOption, ...]:
-        """Return all options; the model is one only if there are models."""
+        """Return all options; the model is an option only if there are models."""
         modes = self.modes().available_modes
         found = [
             SelectOption(
@@ -101,7 +101,7 @@ class SessionChoices:
             )
 
     async def _current(self, models: dict[str, Model]) -> Model | None:
-        """Return the model that answers next, None without a usable choice."""
+        """Return the model that will answer the next prompt, or None if there is no usable one."""
         agent, session = self._app.agents.get(self.agent), self.session
         name = self.model
         if not name and agent is not None and agent.model is not None:

@@ -1,7 +1,7 @@
-"""The values of ACP, protocol version 1, that a client sends and Pegboard uses.
+"""The types of ACP, protocol version 1, that clients send.
 
 Names and meanings are those of the schema, https://agentclientprotocol.com/protocol/v1/schema.
-Fields that are not listed are ignored when they come, as the protocol asks for.
+Unknown fields are ignored, as the protocol requires.
 """
 
 from typing import Any
@@ -12,27 +12,27 @@ VERSION = 1
 
 
 class AcpValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """The settings that all values share."""
+    """The base type of ACP values, with their decoding settings."""
 
 
 # What a client can do.
 
 
 class ElicitationSupport(AcpValue, frozen=True):
-    """The ways in which a client asks its user."""
+    """The ways in which a client can ask its user for input."""
 
     form: dict[str, Any] | None = None
 
 
 class ClientSession(AcpValue, frozen=True):
-    """The updates that a client can show; it cannot show omitted ones."""
+    """The optional session updates that a client can display."""
 
     notices: dict[str, Any] | None = None
     compaction: dict[str, Any] | None = None
 
 
 class ClientAuth(AcpValue, frozen=True):
-    """The ways to sign in that need a client's help."""
+    """The ways to sign in that need the client's help."""
 
     terminal: bool = False
 
@@ -47,22 +47,22 @@ class ClientCapabilities(AcpValue, frozen=True):
 
     @property
     def shows_notices(self) -> bool:
-        """Return whether the client takes a `notice`."""
+        """Whether the client displays `notice` updates."""
         return self.session is not None and self.session.notices is not None
 
     @property
     def shows_compaction(self) -> bool:
-        """Return whether the client takes a `compaction_update`."""
+        """Whether the client displays `compaction_update` updates."""
         return self.session is not None and self.session.compaction is not None
 
     @property
     def fills_forms(self) -> bool:
-        """Return whether the client shows forms."""
+        """Whether the client displays forms."""
         return self.elicitation is not None and self.elicitation.form is not None
 
     @property
     def opens_terminals_to_sign_in(self) -> bool:
-        """Return whether the client can run terminal sign-ins; those of 2025 say so in `_meta`."""
+        """Whether the client can run sign-ins in a terminal; older clients say so in `_meta`."""
         said = self.auth is not None and self.auth.terminal
         return said or bool((self.meta or {}).get("terminal-auth"))
 
@@ -71,21 +71,21 @@ class ClientCapabilities(AcpValue, frozen=True):
 
 
 class InitializeParams(AcpValue, frozen=True):
-    """The first request."""
+    """The parameters of `initialize`, the first request."""
 
     protocol_version: int
     client_capabilities: ClientCapabilities | None = None
 
 
 class NamedValue(AcpValue, frozen=True):
-    """A variable of a server's process, or a header of requests to it."""
+    """An environment variable of an MCP server's process, or an HTTP header for a remote server."""
 
     name: str
     value: str
 
 
 class McpServer(AcpValue, frozen=True):
-    """An MCP server that a client wants for a session: a `command`, or a `url`."""
+    """An MCP server that a client requests for a session: a `command`, or a `url`."""
 
     name: str
     type: str = ""
@@ -97,7 +97,7 @@ class McpServer(AcpValue, frozen=True):
 
 
 class OpenParams(AcpValue, frozen=True):
-    """The fields of a new session, or with `session_id` of a loaded or resumed one."""
+    """The parameters that open a session; `session_id` is set to load or resume a session."""
 
     cwd: str
     session_id: str = ""
@@ -106,46 +106,46 @@ class OpenParams(AcpValue, frozen=True):
 
 
 class ListParams(AcpValue, frozen=True):
-    """Which sessions are listed."""
+    """The parameters of `session/list`: a filter and a page."""
 
     cwd: str | None = None
     cursor: str | None = None
 
 
 class SessionParams(AcpValue, frozen=True):
-    """The session that is meant."""
+    """The parameters of a request about one session."""
 
     session_id: str
 
 
 class ModeParams(SessionParams, frozen=True):
-    """The mode that is chosen."""
+    """The parameters of `session/set_mode`."""
 
     mode_id: str
 
 
 class OptionParams(SessionParams, frozen=True):
-    """The option that is set."""
+    """The parameters that set an option of a session."""
 
     config_id: str
     value: str | bool
 
 
 class Annotations(AcpValue, frozen=True):
-    """The audience of a block."""
+    """The intended audience of a block."""
 
     audience: tuple[str, ...] | None = None
 
 
 class TextBlock(AcpValue, frozen=True, tag_field="type", tag="text"):
-    """Text, as Markdown."""
+    """A block of Markdown text."""
 
     text: str
     annotations: Annotations | None = None
 
 
 class ImageBlock(AcpValue, frozen=True, tag_field="type", tag="image"):
-    """A picture in base64."""
+    """An image block, encoded in base64."""
 
     data: str
     mime_type: str
@@ -153,14 +153,14 @@ class ImageBlock(AcpValue, frozen=True, tag_field="type", tag="image"):
 
 
 class AudioBlock(AcpValue, frozen=True, tag_field="type", tag="audio"):
-    """A sound in base64."""
+    """An audio block, encoded in base64."""
 
     data: str
     mime_type: str
 
 
 class LinkBlock(AcpValue, frozen=True, tag_field="type", tag="resource_link"):
-    """A file or another resource, by its address."""
+    """A block that links to a file or another resource."""
 
     uri: str
     name: str
@@ -168,7 +168,7 @@ class LinkBlock(AcpValue, frozen=True, tag_field="type", tag="resource_link"):
 
 
 class ResourceContents(AcpValue, frozen=True):
-    """A text or, in base64, a `blob`."""
+    """The content of a resource: a text or a base64 `blob`."""
 
     uri: str
     text: str | None = None
@@ -177,7 +177,7 @@ class ResourceContents(AcpValue, frozen=True):
 
 
 class ResourceBlock(AcpValue, frozen=True, tag_field="type", tag="resource"):
-    """A resource with its content."""
+    """A block that embeds a resource with its content."""
 
     resource: ResourceContents
 
@@ -186,19 +186,19 @@ Block = TextBlock | ImageBlock | AudioBlock | LinkBlock | ResourceBlock
 
 
 class PromptParams(SessionParams, frozen=True):
-    """A prompt of the user."""
+    """The parameters of `session/prompt`: the user's prompt."""
 
     prompt: tuple[Block, ...]
 
 
 class Chosen(AcpValue, frozen=True, tag_field="outcome", tag="selected"):
-    """The user has chosen an option."""
+    """The outcome of a permission request for which the user chose an option."""
 
     option_id: str
 
 
 class Unchosen(AcpValue, frozen=True, tag_field="outcome", tag="cancelled"):
-    """The turn was cancelled first."""
+    """The outcome of a permission request whose turn was cancelled."""
 
 
 class PermissionResult(AcpValue, frozen=True):
@@ -208,7 +208,7 @@ class PermissionResult(AcpValue, frozen=True):
 
 
 class ElicitationResult(AcpValue, frozen=True):
-    """The answer to `elicitation/create`; only `accept` has a content."""
+    """The answer to `elicitation/create`; `content` is set only if the action is `accept`."""
 
     action: str
     content: dict[str, str | bool | int | float | list[str]] | None = None

@@ -1,4 +1,4 @@
-"""The events of a session as the updates of an editor."""
+"""The translation of a session's events into updates for an editor."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -61,9 +61,10 @@ _INTERRUPTED = "interrupted"
 
 
 class Relay:
-    """Sends the updates of one session in a turn, or in a replay.
+    """The sender of updates for one session, during a turn or a replay.
 
-    It knows what was sent: each part is sent once, however often the App publishes it.
+    It records what was sent, so that each part is sent once even if the App publishes it
+    repeatedly.
     """
 
     def __init__(self, app: App, session_id: str, link: Link) -> None:
@@ -81,13 +82,13 @@ class Relay:
         self.answers: dict[str, AssistantMessage] = {}
 
     def call_id(self, message_id: str, call_id: str) -> str | None:
-        """Return the editor's id for a tool call, None if it knows no such call."""
+        """Return the id under which the editor knows a tool call, or None."""
         wanted = (message_id, call_id)
         known = self._calls.values()
         return next((each.id for each in known if (each.message_id, each.call_id) == wanted), None)
 
     async def take(self, event: Event) -> None:
-        """Send the update that an event of this session means for the editor."""
+        """Translate an event of the session into an update, and send it."""
         match event.properties:
             case PartDelta(part_id=part_id, delta=text) if not self._is_deaf:
                 self._delta(part_id, text)
@@ -105,7 +106,7 @@ class Relay:
     async def catch_up(self, since_ms: int) -> None:
         """Send the state since an instant, because a slow editor missed events.
 
-        From here on a text comes as a whole, at its end: a delta may be in what was sent.
+        From then on, each text is sent only when complete, because deltas might repeat text.
         """
         self._is_deaf = True
         for turn in await self._app.list_turns(self._session_id):
@@ -174,7 +175,7 @@ class Relay:
                 await self._call(part)
 
     def _send_text(self, part: TextPart | ReasoningPart) -> None:
-        """Send the part of a text that the editor lacks; a changed text is not sent again."""
+        """Send the unsent end of a text; a text whose sent beginning was changed is skipped."""
         self._texts[part.id] = part
         sent = self._sent.get(part.id, "")
         if part.text.startswith(sent):
@@ -200,7 +201,7 @@ class Relay:
             self._send(AgentChunk(content=content, message_id=part.message_id))
 
     async def _call(self, part: ToolPart) -> None:
-        """Send the state of a call if it has changed; of a running one at a limited rate."""
+        """Send the state of a tool call if it has changed; limit the rate for a running call."""
         known = self._calls.get(part.id)
         is_same = known is not None and type(known.state) is type(part.state)
         now = time.monotonic()
@@ -220,7 +221,7 @@ class Relay:
         self._send(make(**asdict(fields)))
 
     async def _warn(self, text: str) -> None:
-        """Send a warning once."""
+        """Send a warning, once per text."""
         if text not in self._warned:
             self._warned.add(text)
             await self._link.warn(self._session_id, text)
@@ -230,7 +231,7 @@ class Relay:
 
 
 def _user_parts(turn: Turn) -> Iterator[UserChunk]:
-    """Yield the user's texts and attachments."""
+    """Yield the user's texts and attachments as chunks."""
     for part in turn.parts:
         match part:
             case TextPart(text=text, synthetic=False) if text:
@@ -240,7 +241,7 @@ def _user_parts(turn: Turn) -> Iterator[UserChunk]:
 
 
 def _settled(part: Part) -> Part:
-    """Return a part of an earlier run; a call that had not ended then has failed."""
+    """Return a part of an earlier run; an unfinished tool call is returned as failed."""
     match part:
         case ToolPart(state=Pending() | Running() as state):
             failed = Failed(input=state.input, error=_INTERRUPTED, time=TimeSpan(start=0))
@@ -250,7 +251,7 @@ def _settled(part: Part) -> Part:
 
 
 def plan_of(todos: Iterable[Todo]) -> Plan:
-    """Return a session's list as a plan."""
+    """Return the todo list as an ACP plan."""
     return Plan(entries=tuple(_entry(todo) for todo in todos))
 
 
@@ -271,5 +272,5 @@ def _entry(todo: Todo) -> PlanEntry:
 
 
 def failure_text(failure: Failure) -> str:
-    """Return the reason of a failure as a sentence."""
+    """Return the message of a failure."""
     return failure.data.message

@@ -1,4 +1,4 @@
-"""Permission requests and questions, put to the user of an editor."""
+"""Permission requests and questions of a session, sent to the editor's user."""
 
 import asyncio
 from contextlib import suppress
@@ -15,9 +15,10 @@ from pegboard_acp.updates import CallBlock, CallFields, PermissionOption
 
 
 class Requests:
-    """The open questions of one session to its user, each with its own task.
+    """The open requests of one session to its user, each with its own task.
 
-    `session_id` is the session that the editor knows. Its subagents ask in its name.
+    `session_id` is the session that the editor knows. The requests of its subagents use the same
+    id.
     """
 
     def __init__(self, app: App, link: Link, session_id: str, tasks: asyncio.TaskGroup) -> None:
@@ -28,24 +29,24 @@ class Requests:
         self._open: dict[str, asyncio.Task[None]] = {}
 
     def ask_permission(self, request: PermissionRequest, call_id: str | None) -> None:
-        """Start to ask; `call_id` names the call if the editor knows it."""
+        """Send a permission request; `call_id` is the editor's id of the tool call, if any."""
         if request.id not in self._open:
             asking = self._permission(request, call_id)
             self._open[request.id] = self._tasks.create_task(asking)
 
     def ask_questions(self, request: QuestionRequest, call_id: str | None) -> None:
-        """Begin to ask by a form, or as text where the client has no forms."""
+        """Send questions as a form, or as a text message if the client has no forms."""
         if request.id not in self._open:
             asking = self._questions(request, call_id)
             self._open[request.id] = self._tasks.create_task(asking)
 
     def withdraw(self, request_id: str) -> None:
-        """Stop asking, since the answer came in another way."""
+        """Withdraw a request that was answered in another way."""
         if (task := self._open.pop(request_id, None)) is not None:
             task.cancel()
 
     def withdraw_all(self) -> None:
-        """Ask nothing any longer."""
+        """Withdraw all open requests."""
         for request_id in tuple(self._open):
             self.withdraw(request_id)
 

@@ -1,4 +1,4 @@
-"""The life of `pegboard acp`, from its first line to the end of all that it started."""
+"""The process of `pegboard acp`, from the first message to the end of all its tasks."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Standard input and output, taken for the protocol alone."""
+"""Standard input and output, reserved for the protocol."""
 
 import asyncio
 import os
@@ -11,8 +11,8 @@ from pegboard import InvalidInputError
 async def take_standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Return the streams for the editor, and redirect all other output to standard error.
 
-    What anything prints from here on goes to standard error, and nothing more can be read from
-    standard input; so plugins and their programs cannot break the protocol.
+    From now on, all other output goes to standard error, and other code reads an empty standard
+    input. Plugins and their programs therefore cannot break the protocol.
 
     :raises InvalidInputError: when they are not pipes or sockets.
     """

@@ -1,4 +1,4 @@
-"""Tool calls in the editor's form: kind, files, diffs and output."""
+"""Tool calls in ACP's form: kind, status, files, diffs and output."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _DATA = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 def kind_of(name: str, tool: Tool | None) -> ToolKind:
-    """Return the kind of a call, by which an editor chooses an icon."""
+    """Return the kind of a tool call, from which an editor chooses an icon."""
     if name in _KINDS:
         return _KINDS[name]
     if tool is None:
@@ -48,7 +48,7 @@ def kind_of(name: str, tool: Tool | None) -> ToolKind:
 
 
 def status_of(part: ToolPart) -> ToolStatus:
-    """Return the status of a call."""
+    """Return the ACP status of a tool call."""
     match part.state:
         case Pending():
             return "pending"
@@ -63,7 +63,7 @@ def status_of(part: ToolPart) -> ToolStatus:
 
 
 def fields_of(part: ToolPart, *, title: str, tool: Tool | None, directory: Path) -> CallFields:
-    """Return all that is known of a call; relative paths are below `directory`."""
+    """Return all known fields of a tool call; relative paths are below `directory`."""
     state = part.state
     metadata = getattr(state, "metadata", None) or {}
     diffs = tuple(diffs_of(metadata, directory))
@@ -100,7 +100,7 @@ def fields_of(part: ToolPart, *, title: str, tool: Tool | None, directory: Path)
 
 
 def diffs_of(metadata: Mapping[str, Any], directory: Path) -> Iterator[DiffContent]:
-    """Yield the changes that the metadata of a call or a permission request tell, a hunk each."""
+    """Yield a diff for each hunk in the metadata of a tool call or a permission request."""
     match metadata:
         case {"files": [*files]}:
             for each in files:
@@ -114,7 +114,7 @@ def diffs_of(metadata: Mapping[str, Any], directory: Path) -> Iterator[DiffConte
 
 
 def _hunks(diff: str, path: Path) -> Iterator[DiffContent]:
-    """Yield the hunks of a unified diff of one file, each with its context."""
+    """Yield the hunks of a unified diff of one file, with their context lines."""
     first, *hunks = re.split(r"^(?=@@ )", diff, flags=re.MULTILINE)
     del first  # the names of the file
     for hunk in hunks:

@@ -1,4 +1,4 @@
-"""An editor's MCP servers, run by the plugin `mcp` where it is installed."""
+"""An editor's MCP servers, which the plugin `mcp` runs if it is installed."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -20,9 +20,9 @@ def has_client() -> bool:
 
 
 async def add_servers(app: App, servers: Sequence[McpServer]) -> tuple[str, ...]:
-    """Add an editor's servers to the App; return a line for each that is left out.
+    """Add an editor's MCP servers to the App; return a warning for each rejected server.
 
-    A server of the user's own settings keeps its name.
+    A server in the user's own settings is never replaced.
     """
     added = app.stash.setdefault(_ADDED, dict)
     left_out = []
@@ -53,7 +53,7 @@ async def _names(app: App) -> set[str]:
 
 
 def _entry(server: McpServer) -> dict[str, Any]:
-    """Return the server in the form of `pegboard.toml`; the first prompt waits for it."""
+    """Return the server as an entry of `pegboard.toml`, marked as required."""
     if server.url:
         headers = {each.name: each.value for each in server.headers}
         kind = "sse" if server.type == "sse" else "remote"

@@ -1,4 +1,4 @@
-"""The values of ACP, protocol version 1, that Pegboard sends; names are the schema's."""
+"""The types of ACP, protocol version 1, that Pegboard sends, with the names of the schema."""
 
 from typing import Any, Literal
 
@@ -14,22 +14,22 @@ ToolStatus = Literal["pending", "in_progress", "completed", "failed"]
 
 
 class Chunk(AcpValue, frozen=True, omit_defaults=False, tag_field="sessionUpdate"):
-    """A piece of a message; pieces with the same id are one message."""
+    """A part of a streamed message; chunks with the same id belong to one message."""
 
     content: TextBlock | ImageBlock | LinkBlock
     message_id: str
 
 
 class UserChunk(Chunk, frozen=True, tag="user_message_chunk"):
-    """A piece of a prompt."""
+    """A chunk of the user's prompt."""
 
 
 class AgentChunk(Chunk, frozen=True, tag="agent_message_chunk"):
-    """A piece of an answer."""
+    """A chunk of the model's answer."""
 
 
 class ThoughtChunk(Chunk, frozen=True, tag="agent_thought_chunk"):
-    """A piece of the model's reasoning."""
+    """A chunk of the model's reasoning."""
 
 
 class CallBlock(AcpValue, frozen=True, tag_field="type", tag="content"):
@@ -47,14 +47,14 @@ class DiffContent(AcpValue, frozen=True, tag_field="type", tag="diff"):
 
 
 class Location(AcpValue, frozen=True):
-    """A file that a call concerns, by its absolute path; lines count from 1."""
+    """A file that a tool call concerns: its absolute path, and a line number from 1."""
 
     path: str
     line: int | None = None
 
 
 class CallFields(AcpValue, frozen=True):
-    """A tool call; an update replaces the fields that it has."""
+    """The fields of a tool call; in an update, only changed fields are set."""
 
     tool_call_id: str
     title: str | None = None
@@ -68,15 +68,15 @@ class CallFields(AcpValue, frozen=True):
 
 
 class CallStarted(CallFields, frozen=True, tag_field="sessionUpdate", tag="tool_call"):
-    """A tool call that the client does not know yet."""
+    """The update for a new tool call."""
 
 
 class CallChanged(CallFields, frozen=True, tag_field="sessionUpdate", tag="tool_call_update"):
-    """News of a tool call."""
+    """The update for changes of a known tool call."""
 
 
 class PlanEntry(AcpValue, frozen=True):
-    """One task of the plan."""
+    """One entry of a plan: a todo with its priority and status."""
 
     content: str
     priority: PlanPriority
@@ -84,13 +84,13 @@ class PlanEntry(AcpValue, frozen=True):
 
 
 class Plan(AcpValue, frozen=True, tag_field="sessionUpdate", tag="plan"):
-    """The whole plan."""
+    """The update with the whole plan."""
 
     entries: tuple[PlanEntry, ...]
 
 
 class CommandInput(AcpValue, frozen=True):
-    """The arguments of a command."""
+    """The description of a slash command's arguments."""
 
     hint: str
 
@@ -106,19 +106,19 @@ class AvailableCommand(AcpValue, frozen=True):
 class CommandsChanged(
     AcpValue, frozen=True, tag_field="sessionUpdate", tag="available_commands_update"
 ):
-    """The slash commands."""
+    """The update with all slash commands."""
 
     available_commands: tuple[AvailableCommand, ...]
 
 
 class ModeChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="current_mode_update"):
-    """Another agent answers from now on."""
+    """The update for a change of the agent that answers."""
 
     current_mode_id: str
 
 
 class SelectValue(AcpValue, frozen=True):
-    """One value of an option."""
+    """A value that the user can select for an option."""
 
     value: str
     name: str
@@ -126,7 +126,7 @@ class SelectValue(AcpValue, frozen=True):
 
 
 class SelectOption(AcpValue, frozen=True, tag_field="type", tag="select"):
-    """A choice that holds for a session."""
+    """An option of a session, with its values and the selected one."""
 
     id: str
     name: str
@@ -136,13 +136,13 @@ class SelectOption(AcpValue, frozen=True, tag_field="type", tag="select"):
 
 
 class OptionsChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="config_option_update"):
-    """The options with their values."""
+    """The update with all options and their values."""
 
     config_options: tuple[SelectOption, ...]
 
 
 class InfoChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="session_info_update"):
-    """A session has another title."""
+    """The update for a new title of a session."""
 
     title: str
     updated_at: str
@@ -156,7 +156,7 @@ class Cost(AcpValue, frozen=True):
 
 
 class UsageChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="usage_update"):
-    """The tokens in the window, and the cost of the session so far."""
+    """The update with the tokens in the context window and the session's cost so far."""
 
     used: int
     size: int
@@ -164,14 +164,14 @@ class UsageChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="usage_
 
 
 class Notice(AcpValue, frozen=True, tag_field="sessionUpdate", tag="notice"):
-    """News for the user that are no part of the session."""
+    """The update with a message for the user that does not belong to the session."""
 
     severity: Literal["info", "warning", "error"]
     title: str
 
 
 class CompactionChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="compaction_update"):
-    """The state of a compaction."""
+    """The update for the state of a compaction."""
 
     compaction_id: str
     status: Literal["in_progress", "completed", "failed", "cancelled"]
@@ -181,7 +181,7 @@ class CompactionChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="c
 class CompactionChunk(
     AcpValue, frozen=True, tag_field="sessionUpdate", tag="compaction_summary_chunk"
 ):
-    """A piece of a summary."""
+    """A chunk of a compaction's summary."""
 
     compaction_id: str
     content: TextBlock
@@ -206,7 +206,7 @@ Update = (
 
 
 class SessionMode(AcpValue, frozen=True):
-    """An agent that talks to the user."""
+    """A mode of ACP: an agent that can talk to the user."""
 
     id: str
     name: str
@@ -214,7 +214,7 @@ class SessionMode(AcpValue, frozen=True):
 
 
 class Modes(AcpValue, frozen=True):
-    """The modes, and the current one."""
+    """The available modes, and the current one."""
 
     current_mode_id: str
     available_modes: tuple[SessionMode, ...]
@@ -238,14 +238,14 @@ class SessionEntry(AcpValue, frozen=True):
 
 
 class Sessions(AcpValue, frozen=True, omit_defaults=False):
-    """One page of the list."""
+    """One page of the list of sessions."""
 
     sessions: tuple[SessionEntry, ...]
     next_cursor: str | None = None
 
 
 class TurnUsage(AcpValue, frozen=True, omit_defaults=False):
-    """The tokens of all answers of a turn; a field of the unstable schema."""
+    """The total tokens of a turn's answers; a field of the unstable schema."""
 
     total_tokens: int
     input_tokens: int
@@ -256,14 +256,14 @@ class TurnUsage(AcpValue, frozen=True, omit_defaults=False):
 
 
 class PromptResult(AcpValue, frozen=True):
-    """The end of a turn."""
+    """The result of a prompt: the stop reason and the usage."""
 
     stop_reason: StopReason
     usage: TurnUsage | None = None
 
 
 class PermissionOption(AcpValue, frozen=True):
-    """One way to answer a permission request."""
+    """An option that the user can choose to answer a permission request."""
 
     option_id: str
     name: str

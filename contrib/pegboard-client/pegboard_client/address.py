@@ -18,9 +18,10 @@ START = "`pegboard serve` starts one"
 
 
 class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """One server as a client uses it; without a `directory` the server's own is meant.
+    """The address of a server with its credentials; `directory` defaults to the server's own.
 
-    A `token` that is called for each time is that of a server that may start again.
+    If `token` is a function, it is called for each request, because a restarted server has a new
+    token.
     """
 
     url: str
@@ -39,7 +40,7 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
         password: str | None = None,
         directory: Path | str | None = None,
     ) -> Self:
-        """Return the server at this URL, opened by a token or else by a password.
+        """Return the address for a URL, with a token or else with a password.
 
         :raises InvalidInputError: for another URL than `http://HOST:PORT`.
         """
@@ -60,7 +61,7 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
         return said
 
     def authorization(self) -> str | None:
-        """Return the header that opens the server, None for an open one."""
+        """Return the Authorization header, or None for a server without authentication."""
         token = self.token() if callable(self.token) else self.token
         if token is not None:
             return f"Bearer {token}"
@@ -71,12 +72,12 @@ class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def route(*steps: str) -> str:
-    """Return the path of these steps, each quoted, so that none leaves its place."""
+    """Join path segments, each percent-encoded, so that none can contain a separator."""
     return "/" + "/".join(quote(step, safe="") for step in steps)
 
 
 def checked_url(url: str) -> str:
-    """Return the URL of a server without its last slash.
+    """Return the URL of a server without a trailing slash.
 
     :raises InvalidInputError: for another URL than `http://HOST:PORT`.
     """

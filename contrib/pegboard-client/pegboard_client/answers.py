@@ -1,4 +1,4 @@
-"""The answer of a server: the requested value, or the error that it means."""
+"""The decoding of a server's answers: a value, or the error to raise."""
 
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -19,16 +19,16 @@ _Value = TypeVar("_Value")
 
 
 class _Refusal(msgspec.Struct, frozen=True):
-    """An error in the protocol's shape."""
+    """An error in the protocol's format."""
 
     name: str
     data: dict[str, Any]
 
 
 def value_of(status: int, body: bytes, kind: type[_Value], url: str) -> _Value:
-    """Decode a body, None for an empty one.
+    """Decode the body of an answer; return None for an empty body.
 
-    A slow answer sends its status before its outcome, which may still be an error.
+    The server sends the status of a slow answer early, so that the body may still be an error.
 
     :raises ServerError: when it is an error, or not of this kind.
     """
@@ -44,7 +44,7 @@ def value_of(status: int, body: bytes, kind: type[_Value], url: str) -> _Value:
 
 
 def refusal(status: int, body: bytes, url: str) -> ServerError:
-    """Return the error for an answer that refuses."""
+    """Return the exception for an answer with an error status."""
     told = _refusal(body)
     data = told.data if told is not None else {}
     name = told.name if told is not None else "UnauthorizedError" * (status == UNAUTHORIZED)
@@ -60,7 +60,7 @@ def refusal(status: int, body: bytes, url: str) -> ServerError:
 
 
 def failure(error: "httpx.TransportError", url: str) -> PegboardError:
-    """Return the error for a request without a whole answer."""
+    """Return the exception for a request that got no complete answer."""
     import httpx
 
     why = " ".join(str(error).split()) or type(error).__name__

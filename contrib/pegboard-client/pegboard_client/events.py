@@ -1,4 +1,4 @@
-"""An event stream's bytes as values: frames, and the events in them."""
+"""The decoding of an event stream: bytes to frames, and frames to events."""
 
 from collections.abc import Iterator
 
@@ -26,13 +26,13 @@ _STORED_DIGITS = 26
 
 
 class Resync(msgspec.Struct, frozen=True, kw_only=True):
-    """Events were lost: their content must be read again. `missed` counts them, 0 if unknown."""
+    """Events were lost, so the client must read the state again; `missed` is their number or 0."""
 
     missed: int = 0
 
 
 class GlobalEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event with the directory and the project that it belongs to; None for everybody's."""
+    """An event with its directory and project; both are None for an event of the whole server."""
 
     event: Event
     directory: str | None = None
@@ -40,14 +40,14 @@ class GlobalEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """One message of a stream, with the id by which the stream can be resumed behind it."""
+    """A message of a server-sent event stream, with the id after which the stream can resume."""
 
     id: str | None
     data: bytes
 
 
 class FrameReader:
-    """Cuts a stream of bytes into frames (WHATWG HTML, 9.2: fields `data` and `id`)."""
+    """A decoder that splits bytes into frames (WHATWG HTML, 9.2: fields `data` and `id`)."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -55,7 +55,7 @@ class FrameReader:
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> Iterator[Frame]:
-        """Yield the frames that this piece completes.
+        """Yield the frames that are complete after these bytes.
 
         :raises ServerError: when a line has no end.
         """
@@ -92,7 +92,7 @@ class _Envelope(msgspec.Struct, frozen=True):
 
 
 def event_of(data: bytes) -> Event | Resync | None:
-    """Decode a frame of `/event`, None for a keep-alive."""
+    """Decode a frame of `/event`; None for a keep-alive."""
     try:
         return _event(msgspec.json.decode(data, type=_Bare))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -100,7 +100,7 @@ def event_of(data: bytes) -> Event | Resync | None:
 
 
 def global_event_of(data: bytes) -> GlobalEvent | Resync | None:
-    """Decode a frame of `/global/event`, None for a keep-alive."""
+    """Decode a frame of `/global/event`; None for a keep-alive."""
     try:
         envelope = msgspec.json.decode(data, type=_Envelope)
         found = _event(envelope.payload)
@@ -120,7 +120,7 @@ def _event(bare: _Bare) -> Event | Resync | None:
 
 
 def _properties(bare: _Bare) -> Properties:
-    """Decode the event by its kind; an unknown or newer one is `Custom`."""
+    """Decode the properties by the event's type; an unknown type becomes `Custom`."""
     try:
         match _KINDS.get(bare.type):
             case None:
@@ -143,7 +143,7 @@ def _properties(bare: _Bare) -> Properties:
 
 
 def _number(event_id: str) -> int:
-    """Return the number of a stored event in the database, 0 for others."""
+    """Return the sequence number in the id of a stored event, or 0 for other events."""
     digits = event_id.removeprefix("evt_")
     is_number = len(digits) == _STORED_DIGITS and digits.isascii() and digits.isdecimal()
     return int(digits) if is_number else 0

@@ -1,4 +1,4 @@
-"""The servers of this user that run, by the files in which they tell of themselves."""
+"""The running servers of this user, found by the runtime files that servers write."""
 
 import fcntl
 import os
@@ -21,7 +21,7 @@ _OTHERS = 0o077
 
 
 class FoundServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A server: its address, its process, what opens it, and the directory it was started for."""
+    """A running server: its URL, its process, its token and its start directory."""
 
     url: str
     pid: int
@@ -30,9 +30,9 @@ class FoundServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Access(msgspec.Struct, frozen=True, kw_only=True):
-    """A server's address and what opens it: the token, or else the password of the user.
+    """A server's URL with its credentials: a token, or else the user's password.
 
-    The token is looked up when it is needed: a server that starts again has another one.
+    The token is read when it is needed, because a restarted server has a new token.
     """
 
     url: str
@@ -77,15 +77,15 @@ def find_server(
 
 
 def token_of(url: str, state: Path) -> str | None:
-    """Return the token of the server at this URL, None if this user has not started it."""
+    """Return the token of the server at this URL, or None if this user did not start it."""
     return next((each.token for each in running(state) if each.url == url), None)
 
 
 def running(state: Path) -> tuple[FoundServer, ...]:
-    """Return the servers whose files are in this folder, newest first.
+    """Return the servers with a runtime file in the folder `state`, newest first.
 
-    A file that others may read or write does not count. A server locks its file as long as it
-    lives: an unlocked file is left over, and its port may belong to another program.
+    A file that other users can read or write is ignored. A running server locks its file; an
+    unlocked file is a leftover, and another program may use its port by now.
     """
     found = [(at, each) for file in state.glob("server-*.json") for at, each in _read(file)]
     return tuple(each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True))
@@ -122,10 +122,10 @@ def _nearest(servers: tuple[FoundServer, ...], directory: Path) -> FoundServer:
 
 
 def _is_meant(known: str, url: str) -> bool:
-    """Return whether the URL means this server.
+    """Return whether the URL is an address of the known server.
 
-    `localhost` does, for it may stand for several addresses, of which strangers can have some;
-    one address of this machine does not mean another.
+    `localhost` matches a server at any loopback address. A numeric address matches only itself,
+    because other users may listen at other loopback addresses.
     """
     one, other = urlsplit(known), urlsplit(url)
     host, named = one.hostname or "", other.hostname or ""

@@ -1,4 +1,4 @@
-"""The input of callers, in the protocol's words."""
+"""The conversion of callers' arguments into the protocol's values."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,12 +23,12 @@ def model_choice(name: str) -> ModelChoice:
 
 
 def chosen(name: str | None) -> ModelChoice | None:
-    """Return the model with this name, None for None."""
+    """Return the model with this name, or None if the name is None."""
     return None if name is None else model_choice(name)
 
 
 def id_of(session: Session | str) -> str:
-    """Return the id of a session that may be named by it."""
+    """Return the id of a session that is given as an object or as an id."""
     return session if isinstance(session, str) else session.id
 
 

@@ -1,7 +1,7 @@
-"""The provider `local`: a language model on this machine's CPU, with no key and no network.
+"""The provider `local`: a language model on this machine's CPU, without an API key or a network.
 
-The model runs in a process of its own, which starts with the first request and ends with the App.
-Before that only these few names are loaded.
+The model runs in a separate process, which starts with the first request and ends with the App. The
+process and its libraries are loaded only then.
 """
 
 import msgspec
@@ -37,7 +37,7 @@ async def chat_system_transform(model: Model, system: tuple[str, ...]) -> tuple[
 
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
-    """Leave tools out of a request for a tiny window, but never those that the user added."""
+    """Remove tools from a request for a tiny window, except tools that the user added."""
     if not is_tiny(request.model):
         return None
     from pegboard_local.prompt import LEFT_OUT

@@ -1,4 +1,4 @@
-"""The output of a model, as events: a text, or one JSON object that is a call or a text."""
+"""The conversion of a model's output, plain text or a JSON object, into events."""
 
 import json
 import re
@@ -29,7 +29,7 @@ _BLOCK = "0"
 
 
 class LocalAnswer:
-    """Reads an answer, piece by piece; `is_json` is whether it is held to the schema."""
+    """A parser for streamed output; `is_json` says that the output follows the JSON schema."""
 
     def __init__(self, *, is_json: bool) -> None:
         self._is_json = is_json
@@ -43,7 +43,7 @@ class LocalAnswer:
         self.called = False
 
     def read(self, piece: str) -> Iterator[StreamEvent]:
-        """Yield the events of the next piece."""
+        """Yield the events for the next chunk of output."""
         self._written += piece
         if not self._is_json:
             yield from self._write(self._written[self._place :])
@@ -77,7 +77,7 @@ class LocalAnswer:
                 self.called = True
 
     def _begun(self) -> Iterator[StreamEvent]:
-        """Find out which of the two it is, once its first words are there."""
+        """Detect a text or a call from the first characters; yield its start event."""
         if found := _TEXT_HEAD.match(self._written):
             self._talks = True
             self._place = found.end()
@@ -98,7 +98,7 @@ class LocalAnswer:
         return self._written[self._place :].lstrip()
 
     def _input(self) -> str | None:
-        """Return the call's arguments as the model wrote them, None if they are cut off."""
+        """Return the call's arguments as JSON text, or None if they are incomplete."""
         written = self._rest()
         try:
             _, end = json.JSONDecoder(strict=False).raw_decode(written)

@@ -1,7 +1,7 @@
-"""A request as a model without a tool format of its own can read it, and the schema of its answer.
+"""Requests for models without a tool format of their own, and the JSON schema of their answers.
 
-Every answer is one JSON object, held to a schema while it is written: a call of an offered tool, or
-the text that ends the turn. So a model can write nothing that is not a valid call.
+Each answer is one JSON object that follows a schema while it is generated: a call of an offered
+tool, or the text that ends the turn. The model therefore cannot generate an invalid call.
 """
 
 import json
@@ -54,7 +54,7 @@ Chat = list[dict[str, str]]
 
 
 def messages_of(request: ModelRequest, *, tiny: bool) -> Chat:
-    """Return the messages of a chat in which user and assistant alternate."""
+    """Return the messages of a chat in which the user and the assistant alternate."""
     rules = [_tools(request.tools, tiny=tiny)] if request.tools else []
     chat: Chat = [{"role": "system", "content": "\n\n".join((*request.system, *rules))}]
     if tiny:
@@ -73,7 +73,7 @@ def messages_of(request: ModelRequest, *, tiny: bool) -> Chat:
 
 
 def schema_of(tools: tuple[ToolDefinition, ...], *, tiny: bool) -> dict[str, Any] | None:
-    """Return the schema of an answer, None where no tool is offered and any text will do."""
+    """Return the JSON schema of an answer, or None without tools, when the answer is plain text."""
     if not tools:
         return None
     calls = [
@@ -96,7 +96,7 @@ def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
 def _grammar(schema: Any, *, tiny: bool) -> Any:  # noqa: ANN401 - a schema, at any depth
     """Return the part of a JSON Schema that a grammar can enforce.
 
-    A tiny model gets the required properties only: offered optional ones, it fills them in.
+    For a tiny model, optional properties are removed, because such a model fills in all properties.
     """
     if not isinstance(schema, Mapping):
         return {}
@@ -117,7 +117,7 @@ def _grammar(schema: Any, *, tiny: bool) -> Any:  # noqa: ANN401 - a schema, at 
 
 
 def _examples(tools: tuple[ToolDefinition, ...]) -> Chat:
-    """Return calls of offered tools as an earlier part of the chat."""
+    """Return example calls of the offered tools as earlier messages of the chat."""
     chat: Chat = []
     needed = {tool.name: set(tool.parameters.get("required", ())) for tool in tools}
     for asked, name, given in _SHOWN:
@@ -136,7 +136,7 @@ def _tools(tools: tuple[ToolDefinition, ...], *, tiny: bool) -> str:
 
 
 def _short(tool: ToolDefinition) -> str:
-    """Describe a tool in a few words: its required arguments and its purpose."""
+    """Describe a tool briefly: its required arguments and its purpose."""
     named = tool.parameters.get("required") or tool.parameters.get("properties", ())
     call = f"{tool.name}({', '.join(named)})"
     if tool.name in _WORDS:
@@ -158,7 +158,7 @@ def _texts(message: ModelMessage, request: ModelRequest, limit: int) -> Iterator
 
 
 def _as_answer(text: str) -> str:
-    """Put the model's earlier text into the form of an answer."""
+    """Convert an earlier text of the model into the JSON form of an answer."""
     return text if text.startswith(f'{{"{TOOL}"') else _json({ANSWER: text})
 
 
@@ -179,7 +179,7 @@ def _part_text(part: Content, request: ModelRequest, limit: int) -> str:
 
 
 def _bounded(text: str, limit: int) -> str:
-    """Cut the middle out of a text that would fill the window."""
+    """Shorten a text to about `limit` characters by removing its middle."""
     if len(text) <= limit:
         return text
     half = limit // 2

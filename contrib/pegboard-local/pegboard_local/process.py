@@ -1,4 +1,4 @@
-"""The process of a model: started when it is first asked, ended with the App or its program."""
+"""The process of a model, which starts with the first request and ends with the App."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ Chunk = Mapping[str, Any]
 
 
 class ModelProcess:
-    """A model in a process of its own; it answers one request after the other."""
+    """A model in a separate process, which answers one request at a time."""
 
     def __init__(self, path: Path, *, context: int, threads: int) -> None:
         self._settings = {"path": str(path), "context": context, "threads": threads}
@@ -40,7 +40,7 @@ class ModelProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process' id, None while there is none."""
+        """The id of the process, or None if it does not run."""
         return self._process.pid if self._process else None
 
     async def ask(self, body: Chunk, *, idle_timeout_s: float) -> AsyncGenerator[Chunk, None]:
@@ -63,7 +63,7 @@ class ModelProcess:
                     await shield(self._take_back(process))
 
     async def aclose(self) -> None:
-        """End the process."""
+        """End the process, if it runs."""
         if self._process is not None:
             await shield(self._end(self._process))
 
@@ -114,7 +114,7 @@ class ModelProcess:
         return found
 
     async def _take_back(self, process: Process) -> None:
-        """Stop the answer, and read the rest that is still under way."""
+        """Cancel the answer, and read the rest of the output."""
         await self._send(process, None)
         try:
             async with asyncio.timeout(STOP_LIMIT_S):

@@ -1,4 +1,4 @@
-"""The prompt for a tiny window: few words, few tools, and what the user and the project say."""
+"""The short system prompt and the few tools for a model with a tiny window."""
 
 _TITLES = frozenset(
     {
@@ -49,7 +49,7 @@ LEFT_OUT = frozenset(
 
 
 def shortened(system: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the pieces for a tiny window: ours in short form, long ones of others cut."""
+    """Return the system prompt with Pegboard's parts in short form and long parts of others cut."""
     kept = [short for piece in system if (short := _short(piece))]
     return tuple(kept) or (SHORT,)
 

@@ -1,4 +1,4 @@
-"""The models on this machine: what is known of each, and how it is asked."""
+"""The provider of the models on this machine."""
 
 import os
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -26,7 +26,7 @@ MOST_THREADS = 8
 
 
 class Local:
-    """The provider of models on the CPU."""
+    """The provider of models that run on the CPU."""
 
     def __init__(self, options: LocalOptions) -> None:
         self._options = options
@@ -35,33 +35,33 @@ class Local:
 
     @property
     def id(self) -> str:
-        """The name in `provider/model`."""
+        """The provider's id in `provider/model`."""
         return ID
 
     @property
     def name(self) -> str:
-        """The name for people."""
+        """The provider's display name."""
         return "On this machine"
 
     @property
     def env(self) -> Sequence[str]:
-        """No key is needed."""
+        """The environment variables with a key: none."""
         return ()
 
     def models(self) -> Sequence[Model]:
-        """Those whose weights are installed or named in the options."""
+        """Return the models whose weights are installed or named in the options."""
         installed = [name for name in PACKAGES if packaged(name)]
         named = dict.fromkeys((*installed, *self._options.models))
         return tuple(model for name in named if (model := self.resolve(name)))
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return a packaged model, one of the options, or the file at an absolute path."""
+        """Return a packaged model, a model of the options, or a model by absolute path."""
         if model_id not in self._found:
             self._found[model_id] = self._model(model_id)
         return self._found[model_id]
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the answer, event by event; closing the iterator cancels the request.
+        """Yield the events of the answer; closing the iterator cancels the request.
 
         :raises ContextOverflowError: when the request is longer than the window.
         :raises ProviderError: when the model cannot be loaded, or its process fails.
@@ -89,12 +89,12 @@ class Local:
         yield StreamFinish("length" if cut else "tool-calls" if answer.called else "stop", usage)
 
     async def aclose(self) -> None:
-        """End the processes."""
+        """End the processes of all models."""
         for process in self._processes.values():
             await process.aclose()
 
     def _path(self, model_id: str) -> Path | None:
-        """Return the file of a model, None if the name is unknown."""
+        """Return the path of a model's weights, or None if the model is unknown."""
         if named := self._options.models.get(model_id):
             return Path(named).expanduser()
         if model_id in PACKAGES:
@@ -125,11 +125,11 @@ class Local:
         )
 
     def _window(self, trained: int | None) -> int | None:
-        """Return the window to run the model with, None if its file does not declare one."""
+        """Return the context window to use, or None if the model file does not declare one."""
         return trained and min(trained, self._options.context or CONTEXT_TOKENS)
 
     def _process(self, model: Model) -> "ModelProcess":
-        """Return the process of a model, which starts with its first request.
+        """Return the process of a model; the process starts with its first request.
 
         :raises ProviderError: when there are no weights.
         """
@@ -172,7 +172,7 @@ def _body(
 
 
 def _refuse(chunk: "Chunk") -> None:
-    """Raise what a chunk says has failed."""
+    """Raise the error that a chunk contains, if any."""
     if "error" not in chunk:
         return
     error = chunk["error"]

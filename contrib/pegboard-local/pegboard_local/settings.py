@@ -1,4 +1,4 @@
-"""The options of the provider, and what is known of it before a model is loaded."""
+"""The options of the provider, and facts about models that need no loading."""
 
 from collections.abc import Mapping
 
@@ -14,8 +14,8 @@ TINY_TOKENS = 16_384
 class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The user's options.
 
-    `models` gives names to GGUF files. `context` is the most tokens that a model's window is given
-    memory for, `threads` how many it computes with; None lets the plugin choose.
+    `models` maps names to GGUF files. `context` is the maximum window in tokens, and `threads` the
+    number of CPU threads; if None, the plugin chooses.
     """
 
     models: Mapping[str, str] = {}
@@ -24,5 +24,5 @@ class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def is_tiny(model: Model) -> bool:
-    """Return whether a model is one of ours and its window too small for the whole prompt."""
+    """Return whether a packaged model's window is too small for the whole system prompt."""
     return model.provider_id == ID and (model.limit.context or TINY_TOKENS + 1) <= TINY_TOKENS

@@ -1,6 +1,6 @@
-"""Files of weights: where they are, and what their heads say of the model.
+"""Model weight files: their paths, and the metadata in their headers.
 
-The form of a head: the GGUF specification of ggml. It is read as far as it says what is needed.
+The header has the GGUF format of ggml. It is read only as far as necessary.
 """
 
 import struct
@@ -31,7 +31,7 @@ _MOST_BYTES = 1 << 24
 
 
 class Package(msgspec.Struct, frozen=True):
-    """Weights that a package of the registry brings; `package` needs no import to be found."""
+    """Weights from a Python package; `package` is found without importing it."""
 
     package: str
     file: str
@@ -46,14 +46,14 @@ PACKAGES = {
 
 
 class ModelHead(msgspec.Struct, frozen=True):
-    """A file's facts about its model: its name, and its training window."""
+    """The metadata of a model file: the model's name and its training window."""
 
     name: str | None
     context: int | None
 
 
 def packaged(name: str) -> Path | None:
-    """Return the file of a packaged model, None if the package is not installed."""
+    """Return the weight file of a packaged model, or None if the package is not installed."""
     spec = find_spec(PACKAGES[name].package)
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         path = Path(folder) / PACKAGES[name].file
@@ -63,7 +63,7 @@ def packaged(name: str) -> Path | None:
 
 
 def read_head(path: Path) -> ModelHead:
-    """Read the head of a model file: a few hundred bytes in most files.
+    """Read the header of a model file, a few hundred bytes in most files.
 
     :raises OSError: when it cannot be read.
     :raises ValueError: when it is no GGUF file.
@@ -87,7 +87,7 @@ def read_head(path: Path) -> ModelHead:
 
 
 def _entries(file: BinaryIO) -> Iterator[tuple[str, Any]]:
-    """Yield the keys and values of a head, in file order."""
+    """Yield the keys and values of a header in file order."""
     if file.read(4) != MAGIC:
         raise ValueError("this is no GGUF file")
     _number(file, "<I")

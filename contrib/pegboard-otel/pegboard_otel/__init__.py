@@ -1,7 +1,7 @@
-"""OpenTelemetry spans and metrics of turns, requests to models and tool calls.
+"""OpenTelemetry spans and metrics of turns, model requests and tool calls.
 
-Nothing is imported, and nothing is sent, unless the environment names a collector or the program
-has set up OpenTelemetry itself.
+Nothing is imported or sent unless the environment names a collector, or the program has set up
+OpenTelemetry itself.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ LIMIT_S = 30.0
 
 
 class Telemetry:
-    """The telemetry of a process, which the Apps that are open in it share."""
+    """The telemetry of a process, shared by all Apps that are open in it."""
 
     def __init__(self) -> None:
         self._apps = 0
@@ -39,7 +39,7 @@ class Telemetry:
 
     @hookimpl(timeout_s=LIMIT_S)
     async def startup(self, app: Host, plugin: Plugin) -> None:
-        """Load what exports, while the user still types."""
+        """Load the exporter in the background, before the user's first prompt."""
         self._apps += 1
         export = await self._opened(plugin)
         if export is not None and os.environ.get(HOOKS, "").strip().lower() == "true":
@@ -49,19 +49,19 @@ class Telemetry:
     async def around_call(
         self, activity: Activity, plugin: Plugin
     ) -> tuple[AbstractContextManager[object], ...] | None:
-        """Return the span of an activity."""
+        """Return a context manager that records a span for the activity."""
         export = self._export or await self._opened(plugin)
         return None if export is None else (export.spans.around(activity),)
 
     @hookimpl
     async def text_complete(self, text: str) -> None:
-        """Add the model's text to the span of its request, if the user wants contents."""
+        """Add the model's text to the span of its request, if the user has enabled contents."""
         if self._export is not None:
             self._export.spans.note_text(text)
 
     @hookimpl
     async def shell_env(self, env: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Take what is about this process out of tools' environment, and name their own parent."""
+        """Remove Pegboard's OpenTelemetry variables for tools, and add their parent span."""
         gone = [name for name in env if name.startswith("OTEL_") or name in _PARENT]
         parent = self._parent()
         if not gone and not parent:
@@ -70,7 +70,7 @@ class Telemetry:
 
     @hookimpl(timeout_s=LIMIT_S)
     async def shutdown(self) -> None:
-        """Send what is left, when the last App of the process closes."""
+        """Send the remaining telemetry when the last App of the process closes."""
         self._apps -= 1
         export = self._export
         if self._apps <= 0 and export is not None:
@@ -78,7 +78,7 @@ class Telemetry:
             await export.aclose()
 
     async def _opened(self, plugin: Plugin) -> "Export | None":
-        """Open the export if it is wanted, and return it; the first time imports its libraries."""
+        """Open the exporter on first use, and return it; None if telemetry is off."""
         if self._failed or not wanted():
             return None
         self._opening = self._opening or asyncio.Lock()
@@ -93,7 +93,7 @@ class Telemetry:
         return self._export
 
     def _parent(self) -> dict[str, str]:
-        """Return the variables that make a tool's process part of the tool's span."""
+        """Return the variables that make the current span the parent of a tool's spans."""
         if self._export is None:
             return {}
         from opentelemetry import propagate
@@ -105,7 +105,7 @@ class Telemetry:
 
 
 def wanted() -> bool:
-    """Return whether the environment names a collector, or the program has OpenTelemetry set up."""
+    """Return whether the environment names a collector or the program has set up OpenTelemetry."""
     if os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
         return False
     if any(os.environ.get(name, "").strip() for name in _ENDPOINTS):

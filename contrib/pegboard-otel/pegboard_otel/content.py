@@ -1,4 +1,4 @@
-"""The contents of messages and calls: in telemetry only where the user's environment says so."""
+"""The contents of messages and calls, recorded only if the user's environment enables this."""
 
 import os
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ _KNOWN: dict[str, Capture] = {
 
 
 def capture() -> Capture:
-    """Return where contents go; an unknown word is none."""
+    """Return where to record contents; an unknown setting means nowhere."""
     return _KNOWN.get(os.environ.get(VARIABLE, "").strip().upper(), "NO_CONTENT")
 
 
@@ -32,20 +32,20 @@ def limited(text: str) -> str:
 
 
 def news(messages: Sequence[ModelMessage]) -> str:
-    """Return what a request adds to the one before, in the conventions' JSON."""
+    """Return the messages since the model's last answer, as JSON of the GenAI conventions."""
     own = [at for at, each in enumerate(messages) if each.role == "assistant"]
     found = messages[own[-1] + 1 :] if own else messages
     return _json([{"role": each.role, "parts": _parts(each)} for each in found])
 
 
 def answer(text: str) -> str:
-    """Return a text of the model in the conventions' JSON."""
+    """Return a text of the model as JSON of the GenAI conventions."""
     parts = [{"type": "text", "content": limited(text)}]
     return _json([{"role": "assistant", "parts": parts}])
 
 
 def value(found: object) -> str:
-    """Return arguments or a result as JSON, or a text as it is."""
+    """Return a string unchanged, and any other value as JSON; remove secrets and limit the size."""
     return limited(found if isinstance(found, str) else _json(found))
 
 

@@ -1,4 +1,4 @@
-"""The way of spans and measurements: the program's own providers, or a collector by OTLP."""
+"""The export of spans and metrics, to the program's own providers or to a collector by OTLP."""
 
 import asyncio
 import os
@@ -20,14 +20,14 @@ INSTALL = "`pip install 'pegboard-otel[otlp]'` installs what sends it"
 
 
 class Export:
-    """The spans and measurements of a process, until `close`."""
+    """The exporters for spans and metrics of a process, until `aclose`."""
 
     def __init__(self, spans: Spans, close: Callable[[], object]) -> None:
         self.spans = spans
         self._close = close
 
     async def aclose(self) -> None:
-        """Send what is left, for a second at most; a collector that hangs is not waited for."""
+        """Send the remaining telemetry, and wait at most `FLUSH_S` for the collector."""
         loop = asyncio.get_running_loop()
         ended = asyncio.Event()
 
@@ -46,7 +46,7 @@ class Export:
 
 
 def open_export() -> Export:
-    """Return an export to the program's providers, else to the collector of the environment.
+    """Return an export to the program's own providers, or else to the collector in the environment.
 
     :raises ImportError: when nothing is installed that sends to a collector.
     """
@@ -74,7 +74,7 @@ def has_own_provider() -> bool:
 
 
 def _nothing() -> None:
-    """Do nothing: the program closes its own providers."""
+    """Do nothing, because the program closes its own providers."""
 
 
 def _to_collector() -> tuple[trace.TracerProvider, metrics.MeterProvider, Callable[[], object]]:
@@ -107,7 +107,7 @@ def _to_collector() -> tuple[trace.TracerProvider, metrics.MeterProvider, Callab
 
 
 def _wants(signal: str) -> bool:
-    """Return whether the environment has an address for these, and does not say `none`."""
+    """Return whether the environment sets an address for a signal, and does not disable it."""
     if os.environ.get(f"OTEL_{signal}_EXPORTER", "otlp").strip() == "none":
         return False
     places = ("OTEL_EXPORTER_OTLP_ENDPOINT", f"OTEL_EXPORTER_OTLP_{signal}_ENDPOINT")

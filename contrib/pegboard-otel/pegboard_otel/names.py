@@ -1,7 +1,7 @@
-"""The names of the GenAI conventions, in one place: all of them are still in development.
+"""The names of the GenAI conventions, all of which are still in development.
 
-They are those of the OpenTelemetry repository semantic-conventions-genai; the packages for Python
-have older ones.
+The names follow OpenTelemetry's repository semantic-conventions-genai, because the Python packages
+contain older names.
 """
 
 SCHEMA_URL = "https://opentelemetry.io/schemas/gen-ai-dev/1.42.0-dev"

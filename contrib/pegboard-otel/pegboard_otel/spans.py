@@ -1,4 +1,4 @@
-"""Spans and measurements of activities: turns, requests to models, tool calls."""
+"""The spans and metrics of activities: turns, model requests and tool calls."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(slots=True)
 class _Turn:
-    """The span of the turn that the current task works for, and what it has called."""
+    """The span of the current task's turn, with its numbers of model and tool calls."""
 
     span: Span
     model_calls: int = 0
@@ -35,10 +35,10 @@ _CURRENT: ContextVar[_Turn | None] = ContextVar("pegboard_otel_turn", default=No
 
 
 class Spans:
-    """Makes spans and measurements; `parent` is a carrier with the parent of turns that have none.
+    """A factory of spans and metrics; `parent` has the parent span for turns without one.
 
-    `capture` says whether contents of messages and calls go into spans, into their events, or
-    nowhere. With `has_old_names` the names of the older conventions are sent in addition.
+    `capture` says whether contents of messages and calls go into spans, into span events, or
+    nowhere. With `has_old_names`, the names of older conventions are sent in addition.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Spans:
 
     @contextmanager
     def around(self, activity: Activity) -> Iterator[None]:
-        """Run a block of the activity with its span as the current one."""
+        """Run the block of an activity with its span as the current span."""
         started_ns = time.time_ns()
         turn = _CURRENT.get()
         span = self._begun(activity, turn, started_ns)
@@ -101,12 +101,12 @@ class Spans:
             self._end(activity, span, of, started_ns)
 
     def note_text(self, text: str) -> None:
-        """Add a text of the model to the span of its request, where contents are wanted."""
+        """Add a text of the model to the request's span, if contents are enabled."""
         if self._capture != "NO_CONTENT":
             self._put(trace.get_current_span(), names.OUTPUT_MESSAGES, content.answer(text))
 
     def note_fold(self, step: FoldStep) -> None:
-        """Add a span for what a plugin made of the subject of a hook, under the current one."""
+        """Add a child span for a plugin's change of the value that a hook passes on."""
         ended_ns = time.time_ns()
         known: Attributes = {
             names.HOOK_NAME: step.hook,
@@ -197,7 +197,7 @@ class Spans:
             histogram.record(seconds, measured)
 
     def _put(self, span: Span, name: str, text: str) -> None:
-        """Put a content into the span, into an event of it, or into both."""
+        """Add a content to the span, to a span event, or to both."""
         if self._capture in ("SPAN_ONLY", "SPAN_AND_EVENT"):
             span.set_attribute(name, text)
         if self._capture in ("EVENT_ONLY", "SPAN_AND_EVENT"):
@@ -205,7 +205,7 @@ class Spans:
 
 
 def error_type(activity: Activity) -> str:
-    """Return the conventions' word for how an activity failed, "" if it did not."""
+    """Return the conventions' name for an activity's error, or "" if there was none."""
     match activity.error:
         case None:
             outcome = activity.outcome
@@ -218,7 +218,7 @@ def error_type(activity: Activity) -> str:
 
 
 def _identity(activity: Activity) -> tuple[str, SpanKind, Attributes]:
-    """Return the name, the kind and the attributes of a span when it begins."""
+    """Return the name, kind and initial attributes of an activity's span."""
     known: Attributes = {names.CONVERSATION: activity.session_id, **_measured(activity)}
     kind = SpanKind.CLIENT if activity.kind == "model" else SpanKind.INTERNAL
     match activity.kind:
@@ -232,7 +232,7 @@ def _identity(activity: Activity) -> tuple[str, SpanKind, Attributes]:
 
 
 def _measured(activity: Activity) -> Attributes:
-    """Return the attributes that a measurement has as well: few values, and no ids."""
+    """Return the attributes for metrics: few different values, and no ids."""
     match activity.kind:
         case "turn":
             return {names.OPERATION: "invoke_agent", names.AGENT_NAME: activity.name}
@@ -256,7 +256,7 @@ def _parameters(request: ModelRequest) -> Attributes:
 
 
 def _tokens(usage: Usage | None) -> Mapping[str, int]:
-    """Return the tokens of a request; those of caches and of reasoning are parts of the totals."""
+    """Return the token counts of a request; totals include cache and reasoning tokens."""
     if usage is None:
         return {}
     found = {

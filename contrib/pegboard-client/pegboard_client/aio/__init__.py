@@ -1,1 +1,1 @@
-"""The client for an event loop; `pegboard_client.sync` is made from it."""
+"""The asynchronous client; the build generates `pegboard_client.sync` from it."""

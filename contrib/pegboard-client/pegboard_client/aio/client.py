@@ -1,4 +1,4 @@
-"""A client of one server and one project."""
+"""The asynchronous client of one server and one project."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -105,24 +105,24 @@ class AsyncClient:
 
     @property
     def url(self) -> str:
-        """Where the server is."""
+        """The URL of the server."""
         return self._link.address.url
 
     def events(self) -> AsyncEventStream[Event]:
-        """Return a stream of the project's events from here on."""
+        """Return a stream of the project's events, from now on."""
         return AsyncEventStream(self._link, route("event"), event_of)
 
     def global_events(self) -> AsyncEventStream[GlobalEvent]:
-        """Return a stream of the events of all projects of the server from here on."""
+        """Return a stream of the events of all projects on the server, from now on."""
         return AsyncEventStream(self._link, route("global", "event"), global_event_of)
 
     async def messages(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
-        """Return the messages with their parts, oldest first; `limit` keeps the newest."""
+        """Return the messages with their parts, oldest first; `limit` selects the newest ones."""
         place = route("session", session_id, "message")
         return await self._link.get(tuple[Turn, ...], place, limit=limit)
 
     async def message(self, session_id: str, message_id: str) -> Turn:
-        """One message with its parts."""
+        """Return one message with its parts."""
         return await self._link.get(Turn, route("session", session_id, "message", message_id))
 
     async def prompt(
@@ -148,7 +148,7 @@ class AsyncClient:
     async def prompt_async(
         self, session: Session | str, prompt: str | Prompt, *, mentions: str | None = None
     ) -> None:
-        """Return as soon as the prompt is stored; all else comes as events."""
+        """Send a prompt, and return as soon as it is stored; the answer arrives as events."""
         place = route("session", id_of(session), "prompt_async")
         await self._link.post(type(None), place, await self._body(prompt, mentions))
 
@@ -159,7 +159,7 @@ class AsyncClient:
         return await asyncio.to_thread(prompt_body, prompt, mentions, directory, checked=checked)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Return whether the unread prompt is withdrawn; one that a model has read stays."""
+        """Withdraw a prompt; return False if a model has read the prompt already."""
         place = route("session", session_id, "message", message_id, "withdraw")
         return await self._link.post(bool, place)
 
@@ -175,9 +175,9 @@ class AsyncClient:
         variant: str | None = None,
         files: Sequence[FileInput] = (),
     ) -> Turn:
-        """Run a slash command and return the answer, as for a prompt.
+        """Run a slash command, and return the answer as `prompt` does.
 
-        `typed`: a user wrote the arguments, so mentions in them count.
+        `typed` says that a user wrote the arguments, so that mentions in them are resolved.
         """
         body = CommandBody(
             command=name,
@@ -193,7 +193,7 @@ class AsyncClient:
     async def shell(
         self, session_id: str, command: str, *, agent: str | None = None, model: str | None = None
     ) -> Turn:
-        """Run a shell command of the user unasked; return the message with its output."""
+        """Run a shell command for the user without a permission request; return its message."""
         body = ShellBody(command=command, agent=agent, model=chosen(model))
         return await self._link.turn(Turn, route("session", session_id, "shell"), body)
 
@@ -202,7 +202,7 @@ class AsyncClient:
         return await self._link.get(tuple[Todo, ...], route("session", session_id, "todo"))
 
     async def diff(self, session_id: str, *, message_id: str | None = None) -> tuple[FileDiff, ...]:
-        """Return the files that the session, or the answer to one prompt of it, changed."""
+        """Return the files that the session, or the answer to one of its prompts, has changed."""
         place = route("session", session_id, "diff")
         return await self._link.get(tuple[FileDiff, ...], place, messageID=message_id)
 
@@ -219,19 +219,19 @@ class AsyncClient:
         return await self._link.get(tuple[str, ...], route("experimental", "tool", "ids"))
 
     async def plugins(self) -> tuple[PluginEntry, ...]:
-        """Return the server's plugins with their faults and their tools."""
+        """Return the server's plugins with their errors and their tools."""
         return await self._link.get(tuple[PluginEntry, ...], route("pegboard", "plugins"))
 
     async def branch(self) -> Branch:
-        """Return the branch that is checked out, and the one that others start from."""
+        """Return the checked-out branch, and the branch from which others start."""
         return await self._link.get(Branch, route("vcs"))
 
     async def protection(self) -> Protection:
-        """Return the server's sandbox, and the project's files that lack trust and do not count."""
+        """Return the server's sandbox, and the project files that lack trust and are ignored."""
         return await self._link.get(Protection, route("pegboard", "protection"))
 
     async def standing(self, session_id: str, agent: str) -> dict[str, int]:
-        """Return the characters that every request carries beside the conversation, by source."""
+        """Return the characters that each request contains besides the conversation, by source."""
         place = route("pegboard", "standing")
         return await self._link.get(dict[str, int], place, session=session_id, agent=agent)
 
@@ -241,17 +241,17 @@ class AsyncClient:
         return await self._link.get(tuple[TraceEntry, ...], place, session=session_id)
 
     async def begin_trace(self) -> None:
-        """Let the server record what plugins change from here on."""
+        """Start to record the changes that plugins make to prompts."""
         await self._link.post(bool, route("pegboard", "trace"))
 
     async def providers(self) -> ConfiguredProviders:
-        """Return the providers that can be used, with their models."""
+        """Return the usable providers with their models."""
         return await self._link.get(ConfiguredProviders, route("config", "providers"))
 
     async def config(self) -> dict[str, Any]:
-        """Return the configuration in the protocol's keys, with secrets masked."""
+        """Return the configuration with the protocol's keys and masked secrets."""
         return await self._link.get(dict[str, Any], route("config"))
 
     async def health(self) -> Health:
-        """Return the version of the server, as a sign that it answers."""
+        """Return the version of the server; the request fails if the server does not answer."""
         return await self._link.get(Health, route("global", "health"))

@@ -1,4 +1,4 @@
-"""The files of a project, as its server sees them."""
+"""The files of a project, as the server sees them."""
 
 from typing import Literal
 
@@ -18,18 +18,18 @@ class AsyncFiles:
         return await self._link.get(tuple[FileNode, ...], route("file"), path=path)
 
     async def read(self, path: str) -> FileContent:
-        """Return the content of a file, empty for one that does not exist."""
+        """Return the content of a file, or an empty content if the file does not exist."""
         return await self._link.get(FileContent, route("file", "content"), path=path)
 
     async def find(
         self, query: str, *, kind: Literal["file", "directory"] | None = None, limit: int = 10
     ) -> tuple[str, ...]:
-        """Return the paths nearest to a text; those of folders end with a slash."""
+        """Return the paths that match the query best; folders end with a slash."""
         place = route("find", "file")
         return await self._link.get(tuple[str, ...], place, query=query, type=kind, limit=limit)
 
     async def search(self, pattern: str) -> tuple[Match, ...]:
-        """Return the lines that a regular expression matches."""
+        """Return the lines that match a regular expression."""
         return await self._link.get(tuple[Match, ...], route("find"), pattern=pattern)
 
     async def changes(self) -> tuple[FileChange, ...]:

@@ -1,4 +1,4 @@
-"""Requests to one server, over connections that are kept."""
+"""HTTP requests to one server, over connections that stay open."""
 
 import socket
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _Value = TypeVar("_Value")
 
 
 class AsyncLink:
-    """The connections to one server; the first request opens one."""
+    """The HTTP connections to one server; the first request opens one."""
 
     def __init__(self, address: ServerAddress) -> None:
         self.address = address
@@ -40,13 +40,13 @@ class AsyncLink:
     async def post(
         self, kind: type[_Value], path: str, body: msgspec.Struct | None = None
     ) -> _Value:
-        """Post a body and return the answer, which the server gives at once."""
+        """Post a body, and return the answer."""
         return await self._send(self._request("POST", path, body=body), kind)
 
     async def turn(
         self, kind: type[_Value], path: str, body: msgspec.Struct | None = None
     ) -> _Value:
-        """Post a body and return a model's answer; it has no time limit."""
+        """Post a body, and return a model's answer without a time limit."""
         return await self._send(self._request("POST", path, body=body, limit_s=None), kind)
 
     async def patch(self, kind: type[_Value], path: str, body: msgspec.Struct) -> _Value:
@@ -97,7 +97,7 @@ class AsyncLink:
         return value_of(response.status_code, response.content, kind, self.address.url)
 
     async def _sent(self, request: "httpx.Request", *, stream: bool = False) -> "httpx.Response":
-        """Send a request, once more with the new token where the server has restarted."""
+        """Send a request; repeat it once if the server has restarted with a new token."""
         http = self._opened()
         response = await http.send(self._signed(request), stream=stream)
         if response.status_code != UNAUTHORIZED or not self._renewed():
@@ -106,7 +106,7 @@ class AsyncLink:
         return await http.send(self._signed(request), stream=stream)
 
     def _renewed(self) -> bool:
-        """Return whether something else opens the server from now on."""
+        """Return whether the authorization has changed since the last request."""
         known, self._key = self._key, self.address.authorization()
         return self._key != known
 

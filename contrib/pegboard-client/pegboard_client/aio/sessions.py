@@ -1,4 +1,4 @@
-"""A server's sessions: made, listed, changed, forked, reverted, deleted."""
+"""The methods for a server's sessions: create, list, change, fork, revert and delete."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,7 +35,7 @@ class AsyncSessions:
         permission: Sequence[Rule] = (),
         metadata: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Create a session; the rules of `permission` can only tighten."""
+        """Create a session; `permission` rules can only restrict the configured ones."""
         body = SessionBody(
             title=title,
             parent_id=parent_id,
@@ -48,13 +48,13 @@ class AsyncSessions:
     async def list(
         self, *, limit: int | None = None, search: str | None = None, roots: bool = True
     ) -> tuple[Session, ...]:
-        """Return the project's sessions, last used first; `roots` leaves subagents' out."""
+        """Return the project's sessions, last used first; `roots` omits subagents' sessions."""
         return await self._link.get(
             tuple[Session, ...], route("session"), limit=limit, search=search, roots=roots
         )
 
     async def get(self, session_id: str) -> Session:
-        """Return the session."""
+        """Return the session with this id."""
         return await self._link.get(Session, route("session", session_id))
 
     async def update(
@@ -83,16 +83,16 @@ class AsyncSessions:
         return await self._link.delete(bool, route("session", session_id))
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
-        """Return the subagents' sessions."""
+        """Return the sessions of the session's subagents."""
         return await self._link.get(tuple[Session, ...], route("session", session_id, "children"))
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """Create a session that begins with the messages before this one, or with all."""
+        """Create a session with the messages before `message_id`, or with all messages."""
         body = ForkBody(message_id=message_id)
         return await self._link.post(Session, route("session", session_id, "fork"), body)
 
     async def abort(self, session_id: str) -> bool:
-        """Stop the session's turn, if one runs; return True."""
+        """Stop the session's running turn, if any; return True."""
         return await self._link.post(bool, route("session", session_id, "abort"))
 
     async def resume(self, session_id: str) -> Turn:
@@ -101,20 +101,20 @@ class AsyncSessions:
         return await self._link.turn(Turn, place)
 
     async def revert(self, session_id: str, message_id: str, part_id: str | None = None) -> Session:
-        """Set the session and its files back to before a message, or a part of one."""
+        """Restore the session and its files to the state before a message or part."""
         body = RevertBody(message_id=message_id, part_id=part_id)
         return await self._link.post(Session, route("session", session_id, "revert"), body)
 
     async def unrevert(self, session_id: str) -> Session:
-        """Set the session and its files back to before `revert`."""
+        """Undo `revert` in the session and its files; return the session."""
         return await self._link.post(Session, route("session", session_id, "unrevert"))
 
     async def summarize(self, session_id: str, model: str) -> bool:
-        """Summarise the history, without a time limit; return True."""
+        """Summarise the conversation without a time limit; return True."""
         choice = model_choice(model)
         body = SummarizeBody(provider_id=choice.provider_id, model_id=choice.model_id)
         return await self._link.turn(bool, route("session", session_id, "summarize"), body)
 
     async def status(self) -> dict[str, SessionStatus]:
-        """Return what each running session does; idle ones are absent."""
+        """Return the status of each running session; idle sessions are omitted."""
         return await self._link.get(dict[str, SessionStatus], route("session", "status"))

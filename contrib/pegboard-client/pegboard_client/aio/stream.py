@@ -1,4 +1,4 @@
-"""Events as a server tells them, without a gap."""
+"""The event stream of a server, which resumes without a gap after a lost connection."""
 
 import asyncio
 from collections import deque
@@ -25,12 +25,12 @@ _Told = TypeVar("_Told")
 
 
 class AsyncEventStream(Generic[_Told]):
-    """The events from here on, in order, until it is closed.
+    """The events of a server in order, from now on until the stream is closed.
 
-    Entering it, as with `async with`, waits until the server listens: what happens after that is
-    told. When the connection is lost, the stream comes back by itself and goes on behind the last
-    event; a `Resync` says that events were lost on the way. A wait that is cancelled loses
-    nothing either. There is no limit to how long nothing may happen.
+    Entering the stream with `async with` waits until the server has subscribed it, so no later
+    event is missed. After a lost connection, the stream reconnects and resumes after the last
+    event; a `Resync` means that events were lost meanwhile. A cancelled wait loses no event. The
+    stream may be silent for any length of time.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class AsyncEventStream(Generic[_Told]):
 
     @property
     def is_connected(self) -> bool:
-        """Whether the server is connected; False while the stream tries to come back."""
+        """Whether the stream is connected; False while it reconnects."""
         return self._pieces is not None
 
     async def __anext__(self) -> _Told | Resync:
@@ -92,7 +92,7 @@ class AsyncEventStream(Generic[_Told]):
         await self._hang_up()
 
     async def _begin(self) -> None:
-        """Connect, and wait for the server's first word; it comes at once."""
+        """Connect, and wait for the first event, which the server sends at once."""
         if not await self._hear(await self._connect()):
             url = self._link.address.url
             raise ServerUnreachableError(f"the event stream of {url} ended before it began")
@@ -108,7 +108,7 @@ class AsyncEventStream(Generic[_Told]):
         return self._pieces
 
     async def _come_back(self) -> None:
-        """Try once more, after a pause that grows with each try."""
+        """Reconnect once, after a pause that grows with each attempt."""
         if self._tries == 0:
             self._lost_at = monotonic()
         elif monotonic() - self._lost_at > GIVE_UP_S:
@@ -125,7 +125,7 @@ class AsyncEventStream(Generic[_Told]):
                 raise
 
     async def _hear(self, pieces: AsyncIterator[bytes]) -> bool:
-        """Take in what comes next; False, and hung up, when nothing comes any more."""
+        """Read the next bytes and queue their events; return False after the stream has ended."""
         import httpx
 
         try:

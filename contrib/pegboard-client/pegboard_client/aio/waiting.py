@@ -1,4 +1,4 @@
-"""The requests that wait for the user: permissions and questions."""
+"""The requests that wait for the user: permission requests and questions."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ class AsyncPermissions:
         self._link = link
 
     async def list(self) -> tuple[PermissionRequest, ...]:
-        """Those that wait."""
+        """Return the pending permission requests."""
         return await self._link.get(tuple[PermissionRequest, ...], route("permission"))
 
     async def reply(
@@ -36,8 +36,8 @@ class AsyncPermissions:
     ) -> bool:
         """Answer the request; return True.
 
-        A `message` with `reject` gives the model other instructions; `scope` is how far `always`
-        goes, and `agent_only` limits it to the agent that asked.
+        `message` with `reject` gives the model other instructions. `scope` is where `always`
+        applies, and `agent_only` limits it to the agent that asked.
         """
         body = ReplyBody(reply=reply, message=message, scope=scope, agent_only=agent_only)
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
@@ -50,10 +50,10 @@ class AsyncPermissions:
         agent_only: bool = False,
         patterns: Sequence[str] = (),
     ) -> bool:
-        """Allow the request and others like it; return True.
+        """Allow the request and similar ones; return True.
 
-        `scope` is how far that goes, `agent_only` limits it to the agent that asked, `patterns` to
-        what they match: they may only narrow what the request offers as `always`.
+        `scope` is where this applies, `agent_only` limits it to the agent that asked. `patterns`
+        may only narrow the patterns that the request offers as `always`.
         """
         body = ReplyBody(
             reply="always", scope=scope, agent_only=agent_only, patterns=tuple(patterns)
@@ -61,7 +61,7 @@ class AsyncPermissions:
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
 
     async def leave_unattended(self, request_id: str) -> bool:
-        """Deny the request because no user is there to answer it; return True."""
+        """Deny the request because no user is present to answer it; return True."""
         body = ReplyBody(reply="reject", unattended=True)
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
 
@@ -73,21 +73,21 @@ class AsyncQuestions:
         self._link = link
 
     async def list(self) -> tuple[QuestionRequest, ...]:
-        """Those that wait."""
+        """Return the pending questions."""
         return await self._link.get(tuple[QuestionRequest, ...], route("question"))
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """Ask a user these questions, wait, and return the answers, None when they decline."""
+        """Ask a user these questions, and wait for the answers; None if the user declines."""
         body = QuestionsBody(questions=tuple(questions))
         # mypy takes a union for no class
         kind: type[Answers | None] = Answers | None  # type: ignore[assignment]
         return await self._link.turn(kind, route("session", session_id, "question"), body)
 
     async def reply(self, request_id: str, answers: Sequence[Sequence[str]]) -> bool:
-        """Answer the questions, each by its labels or a free text; return True."""
+        """Answer the questions, each with labels or a free text; return True."""
         body = AnswersBody(answers=tuple(tuple(labels) for labels in answers))
         return await self._link.post(bool, route("question", request_id, "reply"), body)
 
     async def reject(self, request_id: str) -> bool:
-        """Decline the questions, which ends the turn that asked them; return True."""
+        """Decline the questions, which ends the turn that asked; return True."""
         return await self._link.post(bool, route("question", request_id, "reject"))
