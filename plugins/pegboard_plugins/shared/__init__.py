@@ -1,6 +1,6 @@
 """Code that several built-in plugins share; it is not public.
 
-This module has what they need before they import the rest.
+This module has the functions that plugins need before they import the rest of the package.
 """
 
 import os
@@ -19,7 +19,7 @@ _ACTIVE = ("VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT")
 
 
 def environments(worktree: "Path") -> "tuple[Path, ...]":
-    """Return the folders where the project at this root has its libraries, the first counts."""
+    """Return the existing virtual environments of the project at `worktree`, active ones first."""
     active = (worktree / name for each in _ACTIVE if (name := os.environ.get(each)))
     inside = (each for each in active if each.is_relative_to(worktree))
     own = (worktree / name for name in _ENVIRONMENTS)
@@ -27,17 +27,17 @@ def environments(worktree: "Path") -> "tuple[Path, ...]":
 
 
 def has_bundles(places: "UserFolders", worktree: "Path") -> bool:
-    """Return whether the user or the project at this root may have bundles."""
+    """Return whether the user or the project at `worktree` may have bundles."""
     return places.bundles.exists() or has_project_bundles(worktree)
 
 
 def has_project_bundles(worktree: "Path") -> bool:
-    """Return whether the project at this root may have bundles."""
+    """Return whether the project at `worktree` has a folder for bundles."""
     return any((worktree / name).is_dir() for name in BUNDLE_PLACES)
 
 
 def rule_options(command: "Callable[..., Any]") -> "Callable[..., Any]":
-    """Add the options `--allow` and `--deny` to a command; `RunRules` reads their rules."""
+    """Add the options `--allow` and `--deny` to a command; `RunRules` parses their values."""
     import click  # few plugins have commands
 
     allow = "Allow in this run what would be asked, such as `Bash(git *)`; repeatable."

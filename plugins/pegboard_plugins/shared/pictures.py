@@ -1,4 +1,4 @@
-"""Pictures made to fit a provider's limits, with Pillow where it is installed."""
+"""The reduction of pictures to a provider's limits, with Pillow if it is installed."""
 
 import hashlib
 import io
@@ -26,7 +26,7 @@ _KNOWN: dict[tuple[str, int, int], bytes | str] = {}
 
 
 def fitting_picture(content: bytes, limits: MediaLimits) -> bytes | str:
-    """Return a picture that fits the limits, or advice where there cannot be one; blocks."""
+    """Return a picture within the limits, or the reason why this is impossible; blocks."""
     key = hashlib.sha256(content).hexdigest(), limits.side, limits.image_bytes
     if key not in _KNOWN:
         while len(_KNOWN) >= MOST_KNOWN:
@@ -55,7 +55,7 @@ def _fitted(content: bytes, limits: MediaLimits) -> bytes | str:
 
 
 def _smaller(picture: "Image", limits: MediaLimits, kinds: tuple[str, ...]) -> Iterator[bytes]:
-    """Yield the picture in each form that fits, the largest first."""
+    """Yield the picture in each size and format within the limits, the largest first."""
     side = min(limits.side or max(picture.size), max(picture.size))
     while True:
         picture.thumbnail((side, side))

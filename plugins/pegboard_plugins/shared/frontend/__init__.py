@@ -1,7 +1,6 @@
-"""Code of front ends, servers and clients: bodies of requests, and an App's report about itself.
+"""Code that front ends, servers and clients share, such as request bodies and the `Feed`.
 
-Also changes of the user's configuration, the files of keys and secrets, and what a project's
-code does by its source.
+Other modules edit the user's configuration, store keys and secrets, and scan a project's code.
 """
 
 from pegboard import late_names

@@ -1,4 +1,4 @@
-"""Costs of a session's answers, by the agent and the model that gave them."""
+"""The costs of a session's answers, grouped by agent and model."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,9 +14,9 @@ _NOTHING_USD = 1e-9
 
 
 class AgentCost(msgspec.Struct, frozen=True, kw_only=True):
-    """The cost of an agent's answers by one model, in US dollars; `requests` counts them.
+    """The cost in US dollars of one agent's answers by one model.
 
-    `cost` is None where that of one of them is not known.
+    `requests` is the number of answers. `cost` is None if the cost of an answer is unknown.
     """
 
     agent: str
@@ -27,17 +27,17 @@ class AgentCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def by_agent(session: Session, answers: Iterable[AssistantMessage]) -> tuple[AgentCost, ...]:
-    """Return the cost of each agent and model, the dearest first.
+    """Return the cost of each agent and model of a session, highest first.
 
-    `answers` are those of the session and of all sessions below it. The sum of all costs,
-    with the one of `OTHER`, is the cost of the session.
+    `answers` are the answers of the session and of all its subagents' sessions. An entry of the
+    agent `OTHER` makes the costs add up to the cost of the session.
     """
     ordered = costs_of(answers)
     return (*ordered, *_rest(session, ordered))
 
 
 def costs_of(answers: Iterable[AssistantMessage]) -> tuple[AgentCost, ...]:
-    """Return the cost by agent and model of these answers, highest first."""
+    """Return the cost of the answers by agent and model, highest first."""
     found: dict[tuple[str, str], AgentCost] = {}
     for answer in answers:
         model = f"{answer.provider_id}/{answer.model_id}"
@@ -66,7 +66,7 @@ def _rest(session: Session, known: Sequence[AgentCost]) -> tuple[AgentCost, ...]
 
 
 def _subtracted(first: Tokens, second: Tokens) -> Tokens:
-    """Return the tokens of `first` less those of `second`."""
+    """Return the token counts of `first` minus those of `second`."""
     return Tokens(
         input=first.input - second.input,
         output=first.output - second.output,

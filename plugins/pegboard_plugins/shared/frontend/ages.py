@@ -1,10 +1,10 @@
-"""The age of a session in a list."""
+"""The formatting of a session's age in a list."""
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def age(seconds: float) -> str:
-    """Return an age in the largest unit of which it has at least one."""
+    """Return an age as text in the largest fitting unit, such as `3 h`; "now" below a minute."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"

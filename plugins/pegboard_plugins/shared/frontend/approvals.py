@@ -9,7 +9,7 @@ from pegboard.schema.session import USER_KEY, Approval
 
 
 async def approvals_of(app: App) -> tuple[Approval, ...]:
-    """Return the lasting approvals: of single sessions, of the project, of all projects."""
+    """Return the permanent approvals of the project's sessions, the project, and all projects."""
     storage, project = app.storage, app.workspace.project_id
     return (
         *await storage.session_approvals(project),
@@ -21,11 +21,12 @@ async def approvals_of(app: App) -> tuple[Approval, ...]:
 async def revoke(
     app: App, permission: str = "*", pattern: str = "*", *, ids: Collection[int] = ()
 ) -> tuple[Approval, ...]:
-    """Revoke approvals, in all Apps at once, and return them.
+    """Revoke approvals in all Apps, and return the revoked approvals.
 
-    They are those with these numbers, or those whose texts fit both wildcards.
+    Without `ids`, the wildcards `permission` and `pattern` select approvals. With `ids`, only
+    approvals with one of these ids are considered.
 
-    :raises NotFoundError: when none fits, or a number belongs to no approval.
+    :raises NotFoundError: when no approval matches, or an id belongs to no approval.
     """
     found = await approvals_of(app)
     if unknown := sorted(set(ids) - {each.id for each in found}):

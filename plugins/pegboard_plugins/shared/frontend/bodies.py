@@ -1,4 +1,4 @@
-"""The bodies of requests to a server, and of answers that are no values of the schema."""
+"""The JSON bodies of requests to a server, and of responses that the schema does not define."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from pegboard.schema.wire import Rest, Wire
 
 
 class SessionBody(Wire, frozen=True):
-    """A new session."""
+    """The body of a request to create a session."""
 
     title: str | None = None
     parent_id: str | None = None
@@ -29,7 +29,7 @@ class ChangedTime(Wire, frozen=True):
 
 
 class SessionChange(Wire, frozen=True):
-    """The changes of a session."""
+    """The body of a request to change a session; absent fields stay unchanged."""
 
     title: str | None = None
     metadata: dict[str, Any] | None = None
@@ -38,12 +38,12 @@ class SessionChange(Wire, frozen=True):
 
 
 class PromptBody(Wire, frozen=True):
-    """A prompt; `model_id` with `provider_id` beside the parts is the Python SDK's way.
+    """A prompt. The Python SDK sends `model_id` and `provider_id` instead of `model`.
 
-    `mentions` are the words that a user typed: a `@name` in them stands for a file or an agent.
-    Most clients look for them themselves. A `checked` prompt that no model can answer is refused
-    before it is stored. `format` is `{"type": "text"}`, or `json_schema` with a `schema` that the
-    final answer has to fit.
+    `mentions` is the text that the user typed: each `@name` in it stands for a file or an agent.
+    Most clients resolve mentions themselves. With `checked`, the server refuses a prompt that no
+    model can answer before it stores the prompt. `format` is `{"type": "text"}`, or `json_schema`
+    with a `schema` that the final answer must match.
     """
 
     parts: tuple[PartInput, ...]
@@ -61,7 +61,7 @@ class PromptBody(Wire, frozen=True):
     provider_id: str | None = None
 
     def model_name(self) -> str | None:
-        """Return the model as `provider/model`."""
+        """Return the model as `provider/model`, or None if the body names no model."""
         if self.model is not None:
             return f"{self.model.provider_id}/{self.model.model_id}"
         if self.model_id and self.provider_id:
@@ -70,9 +70,9 @@ class PromptBody(Wire, frozen=True):
 
 
 class CommandBody(Wire, frozen=True):
-    """A slash command; its model is one text.
+    """A slash command; `model` has the form `provider/model`.
 
-    `typed`: the arguments are a user's own words, in which mentions count.
+    `typed` means that a user wrote the arguments, so mentions in them count.
     """
 
     command: str
@@ -86,7 +86,7 @@ class CommandBody(Wire, frozen=True):
 
 
 class ShellBody(Wire, frozen=True):
-    """A user's command line; without an agent the session's agent is used."""
+    """A user's shell command; without `agent`, the session's agent is used."""
 
     command: str
     agent: str | None = None
@@ -95,7 +95,7 @@ class ShellBody(Wire, frozen=True):
 
 
 class InitBody(Wire, frozen=True):
-    """The run of the `init` command."""
+    """The body of a request to run the `init` command."""
 
     model_id: str
     provider_id: str
@@ -103,7 +103,7 @@ class InitBody(Wire, frozen=True):
 
 
 class SummarizeBody(Wire, frozen=True):
-    """The model that summarises."""
+    """The body of a request to summarise a session, with the model that writes the summary."""
 
     provider_id: str
     model_id: str
@@ -111,14 +111,14 @@ class SummarizeBody(Wire, frozen=True):
 
 
 class RevertBody(Wire, frozen=True):
-    """The point to go back to."""
+    """The message or the part before which a session is reverted."""
 
     message_id: str
     part_id: str | None = None
 
 
 class ForkBody(Wire, frozen=True):
-    """The message that the copy ends before."""
+    """The body of a request to fork a session; the fork ends before this message."""
 
     message_id: str | None = None
 
@@ -126,9 +126,9 @@ class ForkBody(Wire, frozen=True):
 class ReplyBody(Wire, frozen=True):
     """The answer to a permission request.
 
-    `scope` is how far an `always` goes, `agent_only` limits it to the agent that asked, `patterns`
-    to what they match: they only narrow what the request offers. A `reject` that is `unattended`
-    comes from a program that nobody is at: the model is told so.
+    `scope` is the scope of an `always`. `agent_only` limits the approval to the agent that asked,
+    and `patterns` to these patterns; both can only narrow the request's offer. `unattended` marks a
+    `reject` by a program without a user, which the model then learns.
     """
 
     reply: Reply
@@ -140,7 +140,7 @@ class ReplyBody(Wire, frozen=True):
 
 
 class ResponseBody(Wire, frozen=True):
-    """The answer to a permission request, as older clients give it."""
+    """The answer to a permission request in the form that older clients send."""
 
     response: Reply
 
@@ -152,13 +152,13 @@ class QuestionsBody(Wire, frozen=True):
 
 
 class AnswersBody(Wire, frozen=True):
-    """For each question the labels that are chosen."""
+    """The chosen labels for each question."""
 
     answers: Answers
 
 
 class LogBody(Wire, frozen=True):
-    """A line for the log."""
+    """A line for the server's log."""
 
     service: str
     level: Literal["debug", "info", "warn", "error"]
@@ -167,13 +167,13 @@ class LogBody(Wire, frozen=True):
 
 
 class ApiAuth(Wire, frozen=True, tag_field="type", tag="api"):
-    """A provider's key."""
+    """A provider's API key."""
 
     key: str
 
 
 class OtherAuth(Wire, frozen=True, tag_field="type", tag="oauth"):
-    """Tokens of a provider that signs users in."""
+    """The OAuth tokens of a provider."""
 
     refresh: str
     access: str
@@ -198,7 +198,7 @@ class Health(Rest, frozen=True):
 
 
 class ProviderListing(Rest, frozen=True):
-    """A provider as clients see it; keys and other secrets are never part of it."""
+    """A provider as clients see it, without keys and other secrets."""
 
     id: str
     name: str
@@ -209,14 +209,14 @@ class ProviderListing(Rest, frozen=True):
 
 
 class ConfiguredProviders(Rest, frozen=True):
-    """The providers that can be used, and the model of each that is taken unasked."""
+    """The usable providers, and the default model of each."""
 
     providers: tuple[ProviderListing, ...]
     default: dict[str, str]
 
 
 class FileNode(Rest, frozen=True):
-    """One entry of a folder; `ignored` is what git would not look at."""
+    """One entry of a folder; `ignored` means that git ignores it."""
 
     name: str
     path: str
@@ -226,7 +226,7 @@ class FileNode(Rest, frozen=True):
 
 
 class FileContent(Wire, frozen=True):
-    """The content of a file; a binary one is base64, or left out where no client can show it."""
+    """The content of a file; binary content is base64, or empty if no client can display it."""
 
     type: Literal["text", "binary"]
     content: str
@@ -235,7 +235,7 @@ class FileContent(Wire, frozen=True):
 
 
 class FileChange(Rest, frozen=True):
-    """One file that differs from the last commit, with the lines added and removed."""
+    """A file that differs from the last commit, with the numbers of added and removed lines."""
 
     path: str
     added: int
@@ -244,13 +244,13 @@ class FileChange(Rest, frozen=True):
 
 
 class Shown(Rest, frozen=True):
-    """A text in ripgrep's JSON form."""
+    """A string in ripgrep's JSON form."""
 
     text: str
 
 
 class Submatch(Rest, frozen=True):
-    """The place of the pattern in the line, in bytes."""
+    """The matched string in a line, with its start and end in bytes."""
 
     match: Shown
     start: int
@@ -268,18 +268,18 @@ class Match(Rest, frozen=True):
 
 
 class Branch(Wire, frozen=True):
-    """The checked-out branch and the default one; absent without git."""
+    """The checked-out branch and the default branch; both are absent without git."""
 
     branch: str | None = None
     default_branch: str | None = msgspec.field(default=None, name="default_branch")
 
 
 class Protection(Wire, frozen=True):
-    """The level of the sandbox, and the project's files that do not count for lack of trust.
+    """The sandbox level of a server, and the project's files that have no effect.
 
-    `mode` is the permission mode of a session whose user has chosen none. `unseen` is a line for
-    documents that agents wrote and the user has not accepted, `left_out` one for code that does not
-    run.
+    `mode` is the permission mode of a session for which the user has chosen none. `untrusted` are
+    the untrusted files. `unseen` has a line that names the documents that agents wrote and the user
+    has not accepted. `left_out` has a line that names the code that is not loaded.
     """
 
     sandbox: str
@@ -290,7 +290,7 @@ class Protection(Wire, frozen=True):
 
 
 class PluginEntry(Wire, frozen=True):
-    """A plugin with its problems and its tools."""
+    """A plugin with its origin, its error and its tools."""
 
     name: str
     origin: str
@@ -299,7 +299,7 @@ class PluginEntry(Wire, frozen=True):
 
 
 class TraceEntry(Wire, frozen=True):
-    """The change by a plugin in one call of a hook, as a unified diff."""
+    """The change that a plugin made in one call of a hook, as a unified diff."""
 
     hook: str
     plugin: str

@@ -1,8 +1,8 @@
-"""The parts of a bundle, read from its folder without running any of it.
+"""The parser of bundles: it reads a bundle's parts from its folder and runs no code of it.
 
-Two forms: Agent Plugins 1.0.0 (`plugin.json` in the root) and Claude Code's plugins
-(`.claude-plugin/plugin.json`). A folder of both forms has the skills and servers of the first, and
-the agents, commands and hooks of the second.
+A bundle has one of two forms: Agent Plugins 1.0.0 (`plugin.json` in the root) and Claude Code's
+plugins (`.claude-plugin/plugin.json`). A folder of both forms has the skills and servers of the
+first, and the agents, commands and hooks of the second.
 """
 
 import json
@@ -54,14 +54,14 @@ _LOOPBACK = re.compile(r"http://(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])(?:[:/]
 
 
 class BundleError(InvalidInputError):
-    """A folder is not a bundle that can be used."""
+    """A folder is not a usable bundle."""
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a bundle: folders of skills, files of hooks, servers in Pegboard's form.
+    """The parts of a bundle: folders of skills, files of hooks, and servers in Pegboard's form.
 
-    `agents` and `commands` are folders or Markdown files. `notes` name what has no effect here.
-    `storage` is a folder of its own that outlasts updates.
+    `agents` and `commands` are folders or Markdown files. `notes` are lines about the parts that
+    Pegboard ignores. `storage` is the bundle's own data folder, which outlasts updates.
     """
 
     name: str
@@ -79,9 +79,9 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_bundle(root: Path, storage: Path) -> Bundle:
-    """Read the bundle in a folder; blocks.
+    """Parse the bundle in the folder `root`; blocks. `storage` is the bundle's data folder.
 
-    :raises BundleError: when the folder is not a bundle, or breaks its form.
+    :raises BundleError: when the folder is not a bundle, or its manifest is invalid.
     """
     _refuse_links_out(root)
     agent_plugin = (root / AGENT_PLUGIN).is_file()
@@ -104,7 +104,7 @@ def _refuse_links_out(root: Path) -> None:
 
 
 class _ManifestReader:
-    """Reads the parts of one folder; `notes` collects what is ignored."""
+    """The parser of one folder; its notes collect the parts that Pegboard ignores."""
 
     def __init__(self, root: Path, storage: Path) -> None:
         self._root = root
@@ -143,7 +143,7 @@ class _ManifestReader:
         )
 
     def _claude_parts(self, facts: Mapping[str, Any]) -> Mapping[str, tuple[Path, ...]]:
-        """Return the parts that Agent Plugins do not have."""
+        """Return the agents, commands and hooks, which only Claude Code's manifest can have."""
         for key in sorted(facts.keys() - _CLAUDE_KEYS):
             self._note(f"the key {key}", why=_NOTHING_LIKE_IT)
         for name, (what, why) in _UNMAPPED.items():
@@ -161,9 +161,9 @@ class _ManifestReader:
         }
 
     def _check_facts(self, facts: Mapping[str, Any]) -> None:
-        """Check the types of an Agent Plugin's descriptive fields.
+        """Check the types of the descriptive fields in the manifest of an Agent Plugin.
 
-        :raises BundleError: when one breaks the specification.
+        :raises BundleError: when a field breaks the specification.
         """
         for key in ("homepage", "repository", "license"):
             if not isinstance(facts.get(key, ""), str):
@@ -180,7 +180,7 @@ class _ManifestReader:
         return BundleError(f"{self._root}: {key} is {value!r} where {expected} is expected")
 
     def _skills(self, given: object = None) -> tuple[Path, ...]:
-        """Return the folders of skills: the direct children of the folders for skills."""
+        """Return the folders of the valid skills; `given` is the manifest's `skills` field."""
         own = self._root / "skills"
         found: dict[Path, None] = {}
         for place in (*([own] if own.exists() else []), *self._paths(given)):
@@ -243,7 +243,7 @@ class _ManifestReader:
         return found
 
     def _paths(self, given: object) -> Iterator[Path]:
-        """Yield the paths that a manifest names, those that stay within the bundle."""
+        """Yield the paths of a manifest's field that lie in the bundle; note the other paths."""
         for each in given if isinstance(given, list) else [given]:
             if not isinstance(each, str):
                 continue
@@ -294,9 +294,9 @@ class _ManifestReader:
         return found
 
     def _server(self, entry: object, *, is_closed: bool) -> dict[str, Any]:
-        """Return a server in Pegboard's form.
+        """Return a server of a bundle in Pegboard's form.
 
-        :raises ValueError: when it cannot be used.
+        :raises ValueError: when the entry is invalid.
         """
         if not isinstance(entry, dict):
             raise ValueError("it is not a JSON object")  # noqa: TRY004 - the caller's one kind
@@ -352,7 +352,7 @@ class _ManifestReader:
 
 
 def _check_local(where: str, env: Mapping[str, str]) -> None:
-    """Check the rules that only Agent Plugins have for a server on this machine."""
+    """Reject a local server that breaks a rule which only Agent Plugins have."""
     if not _WORKING_FOLDER.match(where):
         begin = "./, ${PLUGIN_ROOT} or ${PLUGIN_DATA}"
         raise ValueError(f"the cwd {where!r} does not begin with {begin}")

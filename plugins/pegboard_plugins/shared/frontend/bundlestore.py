@@ -1,4 +1,4 @@
-"""The installed bundles: copies in the data folder, with the digests that the user trusts."""
+"""The store of installed bundles: their copies, and the digests that the user trusts."""
 
 import hashlib
 import os
@@ -28,7 +28,7 @@ _CACHE: dict[Path, tuple[tuple[object, ...], str]] = {}
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
     """An installed bundle: its source, and the digest that the user trusts.
 
-    `market` is the list of bundles in which `source` is a name.
+    `market` is the marketplace in which `source` is a name, or "" if `source` is a folder or URL.
     """
 
     source: str
@@ -42,7 +42,7 @@ class _Index(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BundleStore:
-    """The bundles of a user; all methods block."""
+    """The installed bundles of a user; all methods block."""
 
     def __init__(self, places: UserFolders) -> None:
         self._index = places.bundles
@@ -52,7 +52,7 @@ class BundleStore:
     def installed(self) -> dict[str, Installed]:
         """Return the installed bundles by name, sorted.
 
-        :raises BundleError: when the list cannot be read.
+        :raises BundleError: when the index file cannot be read.
         """
         try:
             content = self._index.read_bytes()
@@ -64,14 +64,14 @@ class BundleStore:
         return dict(sorted(found.items()))
 
     def bundle(self, name: str) -> Bundle:
-        """Return an installed bundle.
+        """Parse an installed bundle.
 
-        :raises BundleError: when its folder cannot be used.
+        :raises BundleError: when its folder is not a usable bundle.
         """
         return read_bundle(self._root / name, self._storage / name)
 
     def digest(self, name: str) -> str:
-        """Return the current digest of a bundle."""
+        """Return the digest of a bundle's current files."""
         return digest_of(self._root / name)
 
     def is_trusted(self, name: str, entry: Installed) -> bool:
@@ -79,13 +79,13 @@ class BundleStore:
         return bool(entry.trusted) and entry.trusted == self.digest(name)
 
     def add(self, source: str, *, market: str = "") -> Bundle:
-        """Install the bundle from a folder or a git repository, not yet trusted.
+        """Install the bundle from a folder or a git repository; it is not trusted yet.
 
-        With a `market`, the folder or repository of a list of bundles, `source` is a name in it.
+        With `market`, the folder or repository of a marketplace, `source` is a name in this
+        marketplace. The bundle replaces an installed bundle of the same name; the data folder
+        stays.
 
-        One of the same name is replaced; its storage stays.
-
-        :raises BundleError: when there is no bundle that can be used.
+        :raises BundleError: when the source has no usable bundle.
         """
         bundle, revision = copy_bundle(source, self._root, market=market)
         (self._storage / bundle.name).mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -95,13 +95,13 @@ class BundleStore:
         return self.bundle(bundle.name)
 
     def trust(self, name: str, digest: str) -> None:
-        """Trust a bundle with this digest."""
+        """Record that the user trusts the bundle with this digest."""
         found = self.installed()
         entry = msgspec.structs.replace(found[name], trusted=digest)
         self._write({**found, name: entry})
 
     def remove(self, name: str) -> None:
-        """Remove a bundle with its storage."""
+        """Remove a bundle and its data folder."""
         found = self.installed()
         del found[name]
         self._write(found)
@@ -117,18 +117,18 @@ class BundleStore:
 
 
 class Bundles(msgspec.Struct, frozen=True, kw_only=True):
-    """The trusted bundles, and a line for each of the others."""
+    """The trusted bundles, and a line for each bundle that is not loaded."""
 
     active: tuple[Bundle, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 def copy_bundle(source: str, root: Path, *, market: str = "") -> tuple[Bundle, str]:
-    """Copy a bundle to the folder of its name below `root`; return it and its revision.
+    """Copy a bundle to the folder of its name below `root`; return the bundle and its git revision.
 
     `source` and `market` are those of `BundleStore.add`.
 
-    :raises BundleError: when there is no bundle that can be used.
+    :raises BundleError: when the source has no usable bundle.
     """
     fetched = _fetched_from(market, source) if market else _fetched(source)
     with fetched as (folder, revision):
@@ -144,7 +144,7 @@ def copy_bundle(source: str, root: Path, *, market: str = "") -> tuple[Bundle, s
 
 
 def read_bundles(places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes]) -> Bundles:
-    """Return the user's bundles, then those of the project at this root; blocks.
+    """Return the user's bundles, then those of the project at `worktree`; blocks.
 
     `trusted` are the files of the project that the user trusts, as in the hook `config_load`.
     """
@@ -167,9 +167,9 @@ def read_bundles(places: UserFolders, worktree: Path, trusted: Mapping[Path, byt
 
 
 def digest_of(folder: Path) -> str:
-    """Return the digest of all files of a folder: names, contents, and which can be executed.
+    """Return a digest of all files of a folder: their names, contents and executable bits.
 
-    :raises BundleError: when there are too many of them, or one cannot be read.
+    :raises BundleError: when the folder has too many files, or a file cannot be read.
     """
     files = [path for path in sorted(folder.rglob("*")) if ".git" not in path.parts]
     files = [path for path in files if path.is_file()]
@@ -196,13 +196,13 @@ def digest_of(folder: Path) -> str:
 
 
 def _whole(source: str) -> str:
-    """Return a source that is the same from everywhere."""
+    """Return a source that does not depend on the working directory: a URL or an absolute path."""
     return source if source.startswith(_SCHEMES) else str(Path(source).expanduser().resolve())
 
 
 @contextmanager
 def _fetched_from(market: str, name: str) -> Iterator[tuple[Path, str]]:
-    """Return the folder of a bundle that a list names, for as long as the context lasts."""
+    """Yield the folder and the revision of the bundle `name` of a marketplace within a context."""
     with _fetched(market) as (folder, revision):
         source = listed_source(folder, name)
         if isinstance(source, Path):
@@ -214,7 +214,7 @@ def _fetched_from(market: str, name: str) -> Iterator[tuple[Path, str]]:
 
 @contextmanager
 def _fetched(source: str) -> Iterator[tuple[Path, str]]:
-    """Yield a folder with a bundle, and its revision, for the length of a context."""
+    """Yield the folder of a bundle and its revision within a context; clone a URL."""
     if not source.startswith(_SCHEMES):
         folder = Path(source).expanduser()
         if not folder.is_dir():
@@ -230,7 +230,7 @@ def _fetched(source: str) -> Iterator[tuple[Path, str]]:
 
 
 def _git(*words: str) -> str:
-    """Run git without hooks, submodules and questions."""
+    """Run git without hooks, submodules and prompts, and return its output."""
     git = find_program("git", os.environ, root=Path.cwd())
     if git is None:
         raise BundleError("git is needed for a URL, and is not installed")

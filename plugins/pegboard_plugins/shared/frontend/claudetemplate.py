@@ -1,4 +1,4 @@
-"""Texts of Claude Code's commands and skills as templates with Pegboard's placeholders.
+"""The conversion of Claude Code's commands and skills into templates with Pegboard's placeholders.
 
 In Claude Code `$0` is the first word of the arguments, and `$N` is `$ARGUMENTS[N]`.
 """
@@ -15,11 +15,11 @@ _APPENDED = "\n\n$ARGUMENTS[+|ARGUMENTS: $ARGUMENTS|]"
 
 
 def template_of(body: str, names: Sequence[str] = (), *, appends: bool = True) -> str:
-    """Return the text as a template; `names` are those of its arguments.
+    """Convert the body of a command or skill into a template; `names` are its arguments' names.
 
-    A placeholder without a word stays as it is written. Without a placeholder the arguments are
-    appended, unless the caller does that. In shell snippets only names and `$ARGUMENTS[N]` count:
-    `$1` is the shell's.
+    A placeholder without a word in the arguments stays as written. Without any placeholder, the
+    arguments are appended if `appends`. In shell snippets only names and `$ARGUMENTS[N]` are
+    replaced, because `$1` belongs to the shell.
     """
     named = rf"|\$(?P<name>{'|'.join(map(re.escape, names))})\b" if names else ""
     in_text = re.compile(f"{_PLACEHOLDER}|{_NUMBER}{named}")
@@ -50,13 +50,13 @@ def template_of(body: str, names: Sequence[str] = (), *, appends: bool = True) -
 
 
 def argument_names(settings: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the names of the arguments, which commas or blanks separate."""
+    """Return the argument names from the front matter, separated by commas or blanks."""
     names = (name for each in listed(settings.get("arguments")) for name in each.split())
     return tuple(name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name))
 
 
 def argument_hints(settings: Mapping[str, object], body: str) -> tuple[str, ...]:
-    """Return what a client shows of the arguments: their hint, else the placeholders."""
+    """Return the argument hint of the front matter, or else the placeholders in the body."""
     hint = settings.get("argument-hint")
     if isinstance(hint, list):  # YAML reads `[issue]` as a list
         hint = f"[{', '.join(map(str, hint))}]"
@@ -66,6 +66,6 @@ def argument_hints(settings: Mapping[str, object], body: str) -> tuple[str, ...]
 
 
 def counting_note(content: bytes) -> str:
-    """Return a warning about a text that may have been written when `$1` was the first word."""
+    """Return a warning if the text seems to use `$1` as the first word, or else ""."""
     is_older = re.search(rb"\$[1-9]", content) and b"$0" not in content
     return "`$1` is the second word of its arguments, `$0` the first" if is_older else ""

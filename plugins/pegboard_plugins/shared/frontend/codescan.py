@@ -1,7 +1,7 @@
 """A scan of a Python file for its imports and actions, without running it.
 
-The scan helps a user to judge; it is no proof. Code that hides what it does gets past it, which is
-why `exec`, `getattr` with a computed name and the like are listed as well.
+The scan helps a user to judge code; it proves nothing. Code can hide its actions, so the scan also
+lists `exec`, `getattr` with a computed name, and similar calls.
 """
 
 import ast
@@ -94,14 +94,14 @@ _WRITING_MODES = frozenset("wax+")
 
 @dataclass(frozen=True, slots=True, order=True)
 class CodeFinding:
-    """Something that a line of the file does: `calls subprocess.run: runs a process`."""
+    """An action in a line of a file, such as `calls subprocess.run: runs a process`."""
 
     line: int
     what: str
 
 
 class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The imports and actions of a file; `error` says why it could not be parsed."""
+    """The imports and actions of a file; `error` is the reason if it could not be parsed."""
 
     imports: tuple[str, ...] = ()
     findings: tuple[CodeFinding, ...] = ()
@@ -109,12 +109,12 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scans_of(decision: Decision) -> dict[Path, ScanReport]:
-    """Scan each Python file in a decision, without running it."""
+    """Scan each Python file that a trust decision lists, without running it."""
     return {path: scan(content) for path, content in decision.files.items() if path.suffix == ".py"}
 
 
 def scan(source: bytes) -> ScanReport:
-    """Scan the bytes of a Python file; imports and runs nothing."""
+    """Scan the source of a Python file; nothing is imported or run."""
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
@@ -135,7 +135,7 @@ def scan(source: bytes) -> ScanReport:
 
 
 def _aliases(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """Yield the names that imports bind, with the full names they stand for."""
+    """Yield each name that an import binds, with its full dotted name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -194,7 +194,7 @@ def _of_module(called: str) -> str:
 
 
 def _dotted(node: ast.expr, names: dict[str, str]) -> str:
-    """Return the called name in full: `sp.run` is `subprocess.run`."""
+    """Return the full dotted name of an expression: `sp.run` becomes `subprocess.run`."""
     match node:
         case ast.Name(id=name):
             return names.get(name, name).removeprefix("builtins.")
@@ -207,7 +207,7 @@ def _dotted(node: ast.expr, names: dict[str, str]) -> str:
 
 
 def _writes(call: ast.Call) -> bool:
-    """Return whether a call of `open` may write, by its mode; an unknown mode may."""
+    """Return whether a call of `open` may write; a mode that is not a literal may write."""
     given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"]
     place = 1 if isinstance(call.func, ast.Name) else 0
     modes = given or call.args[place : place + 1]

@@ -1,6 +1,6 @@
 """Edits of the user's own configuration.
 
-An edit of a JSON file changes its text and keeps comments and layout.
+An edit of a JSON file preserves its comments and layout.
 """
 
 import json
@@ -27,7 +27,7 @@ class UnclearTextError(ValueError):
 
 
 class _Member(msgspec.Struct, frozen=True, kw_only=True):
-    """One key of an object: where it begins, and where its value begins and ends."""
+    """A key of a JSON object: the offsets of the key, and of its value's start and end."""
 
     name: str
     start: int
@@ -36,7 +36,7 @@ class _Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Object(msgspec.Struct, frozen=True, kw_only=True):
-    """An object by the places of its braces and of its members."""
+    """A JSON object: the offsets of its braces, and its members."""
 
     start: int
     members: tuple[_Member, ...]
@@ -44,7 +44,7 @@ class _Object(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def patched(text: str, changes: Mapping[str, Any]) -> str:
-    """Set these keys in the text; tables are merged, None removes a key.
+    """Return the JSON text with `changes` applied: tables are merged, None removes a key.
 
     :raises UnclearTextError: when the text is not an object of JSON with comments.
     """
@@ -65,7 +65,7 @@ def _leaves(changes: Mapping[str, Any], at: tuple[str, ...]) -> list[tuple[tuple
 
 
 def _with(text: str, path: tuple[str, ...], value: object) -> str:
-    """Set one value in the text, with any missing tables on its path."""
+    """Return the JSON text with the value set at `path`; missing tables are created."""
     place = _BLANK.match(text).end()  # type: ignore[union-attr] # it always matches
     for depth, name in enumerate(path):
         table = _object(text, place)
@@ -101,7 +101,7 @@ def _added(text: str, table: _Object, name: str, value: object, depth: int) -> s
 
 
 def _removed(text: str, table: _Object, member: _Member) -> str:
-    """Remove a member, its comma, and the blanks of its line."""
+    """Return the text without the member, its comma, and the blanks of its line."""
     end = _after_blank(text, member.end)
     if text[end] == ",":
         return f"{text[: member.start]}{text[_after_spaces(text, end + 1) :]}"
@@ -144,7 +144,7 @@ def _name(text: str) -> str:
 
 
 def _value_end(text: str, place: int) -> int:
-    """Return where the value that begins here ends; brackets are only counted."""
+    """Return the offset after the value that begins at `place`; brackets are only counted."""
     if text[place] not in "{[":
         found = _TEXT.match(text, place) or _PLAIN.match(text, place)
         if found is None:
@@ -163,7 +163,7 @@ def _value_end(text: str, place: int) -> int:
 
 
 def _after_blank(text: str, place: int) -> int:
-    """Return the next place without a blank or a comment."""
+    """Return the offset of the next character that is not blank or in a comment."""
     at = _BLANK.match(text, place).end()  # type: ignore[union-attr] # it always matches
     if at >= len(text):
         raise UnclearTextError("the text ends too early")
@@ -181,13 +181,13 @@ DEEPEST = 32
 
 
 class ConfigEdit(msgspec.Struct, frozen=True):
-    """A written file and its previous text; None when the file is new."""
+    """A written configuration file and its previous text, which is None if the file is new."""
 
     file: Path
     before: str | None
 
     def undo(self) -> None:
-        """Restore the previous text of the file."""
+        """Restore the previous text of the file, or remove a new file."""
         if self.before is None:
             self.file.unlink(missing_ok=True)
         else:
@@ -197,10 +197,10 @@ class ConfigEdit(msgspec.Struct, frozen=True):
 def update_user_config(
     config_dir: Path, changes: Mapping[str, Any], *, env: Mapping[str, str]
 ) -> ConfigEdit:
-    """Set these keys of `opencode.json` in the user's folder, and return the edit.
+    """Apply `changes` to `opencode.json` in the user's folder, and return the edit.
 
-    Tables are merged, None takes a key out; comments and all else stay as they are. A missing file
-    is created. It blocks for the time of a small file; one writer at a time.
+    Tables are merged, and None removes a key; comments and layout stay. A missing file is created.
+    The function blocks briefly, and supports one writer at a time.
 
     :raises InvalidInputError: when the configuration would not be valid; nothing is written.
     """
@@ -219,9 +219,9 @@ def update_user_config(
 
 
 def write_config(file: Path, text: str) -> ConfigEdit:
-    """Write the whole text into the config file atomically; its mode and links stay.
+    """Replace the text of a configuration file atomically; its mode and symlinks stay.
 
-    :raises InvalidInputError: when it cannot be written.
+    :raises InvalidInputError: when the file cannot be written.
     """
     place = file.resolve()
     before = place.read_bytes().decode() if place.is_file() else None
@@ -249,7 +249,7 @@ def _changed(text: str, changes: Mapping[str, Any], file: Path) -> str:
 
 
 def _anew(value: Mapping[str, Any], changes: Mapping[str, Any]) -> str:
-    """Return the whole as plain JSON, for a text that cannot be changed place by place."""
+    """Return the changed configuration as plain JSON, without the comments of the original."""
     return json.dumps(_merged(value, changes), ensure_ascii=False, indent=2) + "\n"
 
 
@@ -266,7 +266,7 @@ def _merged(below: object, above: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write the whole text into the file atomically; its mode stays."""
+    """Replace the text of a file atomically; the mode of the file stays."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     mode = file.stat().st_mode & 0o777 if file.exists() else USERS_ALONE
     try:

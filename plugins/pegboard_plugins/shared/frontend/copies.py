@@ -1,4 +1,4 @@
-"""Copies of conversations under new ids: forks, and imports."""
+"""Forked, imported and moved sessions."""
 
 import re
 import time
@@ -32,7 +32,7 @@ _Value = TypeVar("_Value")
 
 
 class Conversation(Rest, frozen=True):
-    """A session with its whole conversation, and its todo list."""
+    """A session with its turns and its todo list."""
 
     info: Session
     turns: tuple[Turn, ...] = ()
@@ -40,12 +40,12 @@ class Conversation(Rest, frozen=True):
 
 
 async def forked(app: App, session_id: str, message_id: str | None = None) -> Session:
-    """Create a session with the messages before this one, or with all.
+    """Create a copy of a session, with all messages or those before `message_id`.
 
-    It keeps agent, model and every rule of the original; its cost starts at zero. It can revert the
-    changes that its messages report, too.
+    The copy has the agent, model and rules of the original; its cost starts at zero. It can also
+    revert the file changes of the copied messages.
 
-    :raises NotFoundError: when there is no such session, or no such message in it.
+    :raises NotFoundError: when the session, or the message in it, does not exist.
     """
     session, turns = await app.session(session_id), await app.list_turns(session_id, files=True)
     if message_id is None and session.revert is not None:
@@ -73,10 +73,10 @@ async def forked(app: App, session_id: str, message_id: str | None = None) -> Se
 
 
 async def adopted(app: App, conversations: Sequence[Conversation]) -> Session:
-    """Store these sessions under new ids as this project's, and return the first.
+    """Import exported sessions into this project under new ids, and return the first.
 
-    Calls that ran when they were exported are interrupted here. Their files can be reverted as far
-    as this machine has the snapshots, which are those of its own sessions.
+    Unfinished tool calls are marked as interrupted. File changes can be reverted only if this
+    machine has the snapshots, which are those of its own sessions.
     """
     names, now = Renaming(IdSource()), _now()
     new_ids = {each.info.id: names.session(each.info.id) for each in conversations}
@@ -103,12 +103,10 @@ async def adopted(app: App, conversations: Sequence[Conversation]) -> Session:
 
 
 async def moved_here(app: App, session_id: str, place: Workspace | None = None) -> Session:
-    """Move a session, with those of its subagents, to the App's project and folder.
+    """Move a session and its subagents' sessions to the App's project, and return the session.
 
-    With a `place` it becomes one of that folder.
-
-    It keeps its ids, its messages and its list. Approvals that were given for it alone, and what
-    tools have stored for it, do not follow.
+    With `place`, the sessions move to that folder instead. Ids, messages and todo list stay.
+    Approvals for the session alone, and data that tools stored for it, do not move.
 
     :raises SessionBusyError: while the session runs.
     """
@@ -128,12 +126,12 @@ async def moved_here(app: App, session_id: str, place: Workspace | None = None) 
 
 
 def _now() -> int:
-    """In milliseconds since the epoch."""
+    """Return the current time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
 
 def _placed(workspace: Workspace, session: Session, session_id: str) -> Session:
-    """Return a session of another project as one of this project, under a new id."""
+    """Return a copy of the session's record for this project, with another id."""
     return replace(
         _at_home(workspace, session),
         id=session_id,
@@ -143,7 +141,7 @@ def _placed(workspace: Workspace, session: Session, session_id: str) -> Session:
 
 
 def _at_home(workspace: Workspace, session: Session) -> Session:
-    """Return the session as one of this project."""
+    """Return the session's record with the workspace's project and folder."""
     return replace(
         session,
         project_id=workspace.project_id,
@@ -169,7 +167,7 @@ def _before(turns: Sequence[Turn], message_id: str | None) -> list[Turn]:
 
 
 def fork_title(title: str) -> str:
-    """`title (fork #1)`, and of a fork the next number."""
+    """Return `title (fork #1)`; for the title of a fork, the next number."""
     found = _FORK.match(title)
     if found is None:
         return f"{title} (fork #1)"
@@ -177,9 +175,9 @@ def fork_title(title: str) -> str:
 
 
 class Renaming:
-    """Old and new ids; mentions of an old id in texts, such as tools' output, are replaced too.
+    """A mapping of old ids to new ids, which also replaces old ids in texts such as tool output.
 
-    `ids` makes the new ones, in the order of the turns, so that they sort like them.
+    `ids` makes the new ids in the order of the turns, so that they sort in this order.
     """
 
     def __init__(self, ids: IdSource) -> None:
@@ -189,18 +187,18 @@ class Renaming:
         self._part: str | None = None
 
     def session(self, old: str) -> str:
-        """Return the new id of a session."""
+        """Assign a new id to a session, and return it."""
         return self._noted(old, self._ids.new("session"))
 
     def turns(self, turns: Iterable[Turn]) -> None:
-        """Give new ids to these turns and their parts."""
+        """Assign new ids to the turns and their parts."""
         for turn in turns:
             self._message = self._noted(turn.info.id, self._ids.new("message", after=self._message))
             for part in turn.parts:
                 self._part = self._noted(part.id, self._ids.new("part", after=self._part))
 
     def apply(self, value: _Value, kind: type[_Value]) -> _Value:
-        """Replace the old ids in a value by the new ones."""
+        """Return the value with all old ids replaced."""
         return msgspec.json.decode(_ID.sub(self._name, encode(value)), type=kind)
 
     def _noted(self, old: str, new: str) -> str:
@@ -231,6 +229,6 @@ def _ended(part: Part, now: int) -> Part:
 
 
 def steps(turns: Iterable[Turn]) -> dict[str, RestoreWay]:
-    """Return the trees that a session's patches refer to, by a name for each pair."""
+    """Return the snapshot trees that the turns' patches refer to, each pair under a name."""
     patches = (part for turn in turns for part in turn.parts if isinstance(part, PatchPart))
     return {name: way for patch in patches for name, way in ways_of(patch).items()}

@@ -1,4 +1,4 @@
-"""Edits of a conversation: removing a message, rewriting a part."""
+"""Edits of a stored conversation: removed messages and changed parts."""
 
 from pegboard import App
 from pegboard.errors import NotFoundError
@@ -6,9 +6,9 @@ from pegboard.storage import DropMessage, DropPart, PutPart
 
 
 async def edit_turn(app: App, session_id: str, change: PutPart | DropPart | DropMessage) -> None:
-    """Change or remove a message, or a part of one, while the session is idle.
+    """Change or remove a message or a part while the session is idle.
 
-    :raises NotFoundError: when there is no such session, message or part.
+    :raises NotFoundError: when the session, the message or the part does not exist.
     :raises SessionBusyError: while the session runs, here or in another process.
     """
     message_id = change.part.message_id if isinstance(change, PutPart) else change.message_id

@@ -1,4 +1,4 @@
-"""The reasons why a call would be allowed, asked for or denied."""
+"""An explanation why a tool call would be allowed, asked for or denied."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -25,13 +25,13 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
-    """The reasons why a call would be allowed, asked for or denied.
+    """An explanation why a tool call would be allowed, asked for or denied.
 
-    `session` is what the plugins were shown, with the rules that bind it. `to_allow` are rules that
-    would allow the call, each tried; where it is asked for and there are none, no rule of the
-    user's would. `verdicts` are those of the single requests, `headless` is the verdict where
-    nobody is asked. `sandbox` says what encloses the processes of tools, and whether the verdict is
-    due to it; it is empty where nothing does. `modes` has the action in each permission mode.
+    `session` is the session that the policies judged, with its rules. `verdicts` are the verdicts
+    on the single requests, and `headless` is the verdict if no user is there. `to_allow` are tested
+    rules that would allow the call, or () if no rule of the user could. `sandbox` names the sandbox
+    and whether it decides; it is empty without a sandbox. `modes` has the action in each permission
+    mode.
     """
 
     tool: str
@@ -47,17 +47,17 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """The command as written, from which the patterns are made; empty for other calls."""
+        """The command line of the call, which the patterns are made of; empty for other calls."""
         return next((request.line for request in self.requests if request.line), "")
 
 
 async def explain(
     app: App, name: str, args: Mapping[str, Any], *, agent: str | None = None
 ) -> Explanation:
-    """Predict the questions of a call and each policy's answer, without running the call.
+    """Predict a call's permission requests and each policy's verdict, without running the call.
 
-    :raises ToolError: when there is no such tool, or the arguments do not fit it.
-    :raises NotFoundError: when there is no such agent.
+    :raises ToolError: when the tool does not exist, or rejects the arguments.
+    :raises NotFoundError: when the agent does not exist.
     """
     call = await app.policy.foresee(name, args, agent=agent)
     judged = [await app.policy.judge(call.session, request) for request in call.requests]
@@ -88,7 +88,7 @@ async def explain(
 async def _in_mode(
     app: App, session: SessionView, requests: Sequence[PermissionRequest], mode: str
 ) -> Action:
-    """Return the decision about the requests in a session of this mode."""
+    """Return the strictest action for the requests in a session with this permission mode."""
     info = replace(session.info, metadata=with_mode(session.info, mode))
     view = replace(session, info=info)
     judged = [await app.policy.judge(view, request) for request in requests]

@@ -1,4 +1,4 @@
-"""The seam of front ends: the sessions of one project, in this process or on a server."""
+"""The interface of front ends to a project's sessions, in this process or on a server."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -37,7 +37,7 @@ FACTS = "feed.facts"
 
 
 class Feed(Protocol):
-    """The sessions of one project; everything raises a `PegboardError` when it cannot be done."""
+    """A project's sessions for a front end; a method that fails raises a `PegboardError`."""
 
     @property
     def facts(self) -> "Facts":
@@ -46,7 +46,7 @@ class Feed(Protocol):
 
     @property
     def mode(self) -> str:
-        """The permission mode with which a session begins."""
+        """The permission mode of a new session."""
         ...
 
     @property
@@ -56,24 +56,24 @@ class Feed(Protocol):
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
-        """The failures of these plugins so far."""
+        """The failures so far of the plugins that run in this process."""
         ...
 
     @property
     def is_connected(self) -> bool:
-        """Whether events arrive now; False while a server is away."""
+        """Whether events arrive now; False while the server is unreachable."""
         ...
 
     def subscribe(self) -> Subscription:
-        """Return a subscription to the events from here on."""
+        """Return a subscription to all later events."""
         ...
 
     async def aclose(self) -> None:
-        """End it, and what runs in it if that is in this process."""
+        """Close the feed, and stop the work that runs in this process."""
         ...
 
     async def commands(self) -> Sequence[Command]:
-        """Return the slash commands of project, skills and plugins."""
+        """Return the slash commands of the project, skills and plugins."""
         ...
 
     async def agents(self) -> Sequence[Agent]:
@@ -81,22 +81,22 @@ class Feed(Protocol):
         ...
 
     async def tools(self) -> Mapping[str, str]:
-        """Return the permission of each tool by its name, "" where it is not known."""
+        """Return each tool's permission by the tool's name; "" for an unknown permission."""
         ...
 
     async def models(self) -> Sequence[Model]:
-        """Return the models that can be asked, with all known facts."""
+        """Return the available models, with all known facts."""
         ...
 
     async def require_model(self, name: str) -> Model | None:
-        """Return a model that can be asked, None for one that only a server's provider knows.
+        """Return an available model, or None if only a server's provider may know the model.
 
-        :raises ModelNotFoundError: for any other; it names the nearest.
+        :raises ModelNotFoundError: when the model is unknown; it names the nearest models.
         """
         ...
 
     async def unlisted(self) -> Sequence[str]:
-        """Return the providers with a key of which no model is known."""
+        """Return the providers that have a key but no known model."""
         ...
 
     async def model_sources(self) -> Sequence[str]:
@@ -104,11 +104,11 @@ class Feed(Protocol):
         ...
 
     async def plugins(self) -> "Sequence[PluginEntry]":
-        """Return the plugins with their faults and their tools."""
+        """Return the plugins with their errors and tools."""
         ...
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
-        """Return the characters that every request carries beside the conversation, by source."""
+        """Return the characters that every request contains outside the conversation, by source."""
         ...
 
     async def trace(self, session_id: str) -> "Sequence[TraceEntry]":
@@ -116,15 +116,15 @@ class Feed(Protocol):
         ...
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
-        """Return the project's sessions, last used first."""
+        """Return the project's sessions, most recently used first, filtered by `search`."""
         ...
 
     async def newest(self) -> Session | None:
-        """Return the session that was used last in this folder, else in the project."""
+        """Return the most recently used session of this folder, or else of the project."""
         ...
 
     async def session(self, session_id: str) -> Session:
-        """Return the session; an error names the nearest ids when there is none."""
+        """Return the session; if it does not exist, the error names the nearest ids."""
         ...
 
     async def create(self, *, title: str | None = None, agent: str | None = None) -> Session:
@@ -132,31 +132,31 @@ class Feed(Protocol):
         ...
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """Create a session with the messages before this one, or with all."""
+        """Create a copy of the session, with all messages or those before `message_id`."""
         ...
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Give the session a title."""
+        """Change the session's title."""
         ...
 
     async def change_mode(self, session_id: str, mode: str) -> None:
-        """Give the session another permission mode."""
+        """Change the session's permission mode."""
         ...
 
     async def delete(self, session_id: str) -> None:
-        """Delete the session, with those of its subagents."""
+        """Delete the session and its subagents' sessions."""
         ...
 
     async def turns(self, session_id: str, *, limit: int | None = None) -> Sequence[Turn]:
-        """Return the session's messages so far, or the newest of them."""
+        """Return the session's turns so far, or only the newest `limit` turns."""
         ...
 
     async def status(self, session_id: str) -> SessionStatus | None:
-        """Return the session's status, None while it is idle."""
+        """Return the session's status, or None while it is idle."""
         ...
 
     async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
-        """Return the requests that wait for an answer."""
+        """Return the permission requests and questions that wait for an answer."""
         ...
 
     async def todos(self, session_id: str) -> Sequence[Todo]:
@@ -164,7 +164,7 @@ class Feed(Protocol):
         ...
 
     async def diff(self, session_id: str) -> Sequence[FileDiff]:
-        """Return the session's changes in files."""
+        """Return the session's changes of files."""
         ...
 
     async def prompt(
@@ -172,10 +172,10 @@ class Feed(Protocol):
     ) -> Turn:
         """Send a prompt and return the last answer, after all its events.
 
-        In `mentions`, words that a user typed, `@name` means a file or an agent. A `checked` prompt
-        that no model can answer is refused before it is stored.
+        `mentions` is the text that the user typed, where `@name` means a file or an agent. With
+        `checked`, a prompt that no model can answer is refused before it is stored.
 
-        :raises AbortedError: when the turn was stopped before there was an answer.
+        :raises AbortedError: when the turn was stopped before it had an answer.
         """
         ...
 
@@ -184,24 +184,24 @@ class Feed(Protocol):
     ) -> Turn:
         """Run a slash command with the prompt's text as arguments, and with its files.
 
-        `typed`: a user wrote the arguments, so mentions in them count.
+        `typed` means that a user wrote the arguments, so mentions in them count.
         """
         ...
 
     async def resume(self, session_id: str) -> Turn:
-        """Go on with an interrupted answer, and return it after all its events."""
+        """Resume an interrupted turn, and return its answer after all its events."""
         ...
 
     async def shell(self, session_id: str, prompt: Prompt) -> Turn:
-        """Run the user's own command, the prompt's text, and return when it has ended."""
+        """Run the prompt's text as the user's shell command, and return its turn at the end."""
         ...
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Return whether a prompt is gone, because no model has read it."""
+        """Withdraw a prompt that no model has read; return whether this succeeded."""
         ...
 
     async def abort(self, session_id: str) -> bool:
-        """Stop what runs in the session; False when nothing runs in this process."""
+        """Stop the session's turn; return False if nothing runs in it."""
         ...
 
     async def approve(
@@ -212,7 +212,10 @@ class Feed(Protocol):
         agent_only: bool = False,
         patterns: Sequence[str] = (),
     ) -> None:
-        """Allow what waits, and the like of it from now on, or less if the patterns say so."""
+        """Allow a waiting request, and similar requests from now on.
+
+        `patterns`, if any, and `agent_only` narrow the approval.
+        """
         ...
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
@@ -220,33 +223,33 @@ class Feed(Protocol):
         ...
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny a permission request because no user can answer it."""
+        """Deny a permission request because no user is present to answer it."""
         ...
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """Ask a user, here or at another client; the answers are None when they decline."""
+        """Ask a user questions, here or at another client; return None if the user declines."""
         ...
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]] | None) -> None:
-        """Answer questions, or leave them unanswered: None."""
+        """Answer questions, or decline them with None."""
         ...
 
     async def revert(self, session_id: str, message_id: str) -> None:
-        """Go back to before a message; an event tells which files were left, and why."""
+        """Revert the session to before a message; an event names files that were not restored."""
         ...
 
     async def unrevert(self, session_id: str) -> None:
-        """Undo the going back."""
+        """Undo the revert of a session."""
         ...
 
     async def compact(self, session_id: str, model: str) -> None:
-        """Summarise the history."""
+        """Summarise the session's history with this model."""
         ...
 
     async def files(self, text: str) -> Sequence[str]:
-        """Paths of the project that have the letters of the text in this order."""
+        """Return the project's paths that contain the letters of the text in this order."""
         ...
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """Return the block to draw for a tool call."""
+        """Return the block to display for a tool call."""
         ...

@@ -1,4 +1,4 @@
-"""The changes on the way of a prompt: the steps of an App's folds, from a moment on."""
+"""A trace of the changes that plugins make to prompts, one step per plugin and hook call."""
 
 import hashlib
 from collections import deque
@@ -17,11 +17,11 @@ _DIGEST = 16
 
 
 class TraceStep(msgspec.Struct, frozen=True, kw_only=True):
-    """The change by one plugin of the subject of a fold.
+    """The change that one plugin made in one call of a hook that transforms a value.
 
-    `before` and `after` are digests; `diff` is a unified diff of texts, and of the JSON of values
-    such as turns, "" for all else. `tools` names those of a model's request. `session_id` is "" for
-    a hook without a session.
+    `before` and `after` are digests of the value. `diff` is a unified diff of texts or of the JSON
+    of values such as turns, and "" for other values. `tools` are the tools of a model request.
+    `session_id` is "" for a hook without a session.
     """
 
     session_id: str
@@ -38,19 +38,19 @@ _STEPS = StashKey[deque[TraceStep]]()
 
 
 def begin_trace(app: App) -> None:
-    """Record from now on what each plugin of the App changes."""
+    """Record all later changes by the App's plugins."""
     if not tracing(app):
         steps = app.stash.setdefault(_STEPS, lambda: deque(maxlen=KEPT))
         app.hooks.fold_listeners.append(lambda step: steps.append(_traced(step)))
 
 
 def tracing(app: App) -> bool:
-    """Return whether the changes of the App's plugins are recorded."""
+    """Return whether changes by the App's plugins are recorded."""
     return app.stash.get(_STEPS) is not None
 
 
 def trace_steps(app: App, session_id: str | None = None) -> tuple[TraceStep, ...]:
-    """Return the steps since the trace began, oldest first; with an id those of one session."""
+    """Return the recorded steps, oldest first, of all sessions or of one."""
     steps = app.stash.get(_STEPS) or ()
     return tuple(step for step in steps if session_id is None or step.session_id == session_id)
 
@@ -71,14 +71,14 @@ def _traced(step: FoldStep) -> TraceStep:
 
 
 def digest(value: object) -> str:
-    """Sixteen hexadecimal digits that tell values apart."""
+    """Return a digest of a value: the first 16 hexadecimal digits of its SHA-256."""
     lines = _lines(value)
     content = "\n".join(lines).encode() if lines is not None else _content(value)
     return hashlib.sha256(content).hexdigest()[:_DIGEST]
 
 
 def difference(before: object, after: object) -> str:
-    """Return the unified diff of two texts, tables of texts, structs or tuples; else ""."""
+    """Return the unified diff of two values as text or JSON; "" for values without lines."""
     old, new = _lines(before) or _json(before), _lines(after) or _json(after)
     if old == new:
         return ""
@@ -104,7 +104,7 @@ def _json(value: object) -> list[str]:
 
 
 def _lines(value: object) -> list[str] | None:
-    """Return the lines of a text, or of a tuple or table of texts; None for other values."""
+    """Return the lines of a string, or of a tuple or mapping of strings; None for other values."""
     match value:
         case str():
             return value.splitlines()

@@ -14,9 +14,9 @@ _COMMA = re.compile(r",(?![^{]*\})")
 
 
 def front_matter(text: str) -> tuple[dict[str, Any] | None, str]:
-    """Return the settings and the rest of the text; None and the whole text without settings.
+    """Split a Markdown text into its settings and its body; the settings are None if absent.
 
-    All values are strings, and lists and tables of them: YAML's dates and numbers are not read.
+    All scalar values are strings: YAML's dates and numbers are not converted.
     """
     parts = _FRONT.match(text)
     return (_settings(parts[1]), parts[2]) if parts else (None, text)
@@ -43,7 +43,7 @@ def _pairs(front: str) -> dict[str, Any]:
 
 
 def listed(value: object) -> tuple[str, ...]:
-    """Return the names that a setting lists: a YAML list, or a string with commas."""
+    """Return the names that a setting lists, as a YAML list or a comma-separated string."""
     if isinstance(value, str):
         return tuple(name for each in _COMMA.split(value) if (name := each.strip().strip("\"'")))
     return tuple(filter(None, map(str, value))) if isinstance(value, list) else ()

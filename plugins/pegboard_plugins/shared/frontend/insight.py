@@ -1,4 +1,4 @@
-"""The facts of an App for front ends: plugins, fixed parts of requests, changes by plugins."""
+"""The facts about an App that front ends display, such as its plugins and traced changes."""
 
 import json
 from collections import Counter
@@ -19,10 +19,10 @@ def plugin_entries(app: App) -> tuple[PluginEntry, ...]:
 
 
 def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
-    """Return the characters that every request carries beside the conversation, by source.
+    """Return the characters that every request contains outside the conversation, by source.
 
-    The sources are the traced pieces of the system prompt, and the descriptions of the tools that
-    the session's last request offered; before the first request, of all tools.
+    The sources are the traced parts of the system prompt, and the descriptions of the tools in the
+    session's last request, or of all tools before the first request.
     """
     found: Counter[str] = Counter()
     if (known := app.agents.get(agent)) is not None:
@@ -41,7 +41,7 @@ def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
 
 
 def trace_entries(app: App, session_id: str) -> tuple[TraceEntry, ...]:
-    """Return the traced changes that plugins made to the session's prompts."""
+    """Return the recorded changes that plugins made to the session's prompts."""
     steps = trace_steps(app, session_id)
     return tuple(
         TraceEntry(hook=step.hook, plugin=step.plugin, diff=step.diff)
@@ -51,7 +51,7 @@ def trace_entries(app: App, session_id: str) -> tuple[TraceEntry, ...]:
 
 
 def _grown(diff: str) -> int:
-    """Return the characters that a unified diff adds to a text."""
+    """Return the net number of characters that a unified diff adds to a text."""
     lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
     more = sum(len(line) for line in lines if line.startswith("+"))
     return max(0, more - sum(len(line) for line in lines if line.startswith("-")))

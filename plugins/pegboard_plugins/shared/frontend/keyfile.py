@@ -1,7 +1,7 @@
-"""The file with the keys of providers, readable only by its owner.
+"""The file of providers' keys, readable only by its owner.
 
-It has OpenCode's form: a provider's id, and what opens it. `ID/LABEL` is one more key of the
-provider, and the type `keyring` says that the system's keyring has it.
+It has OpenCode's format: each provider's id with its credential. `ID/LABEL` is a further key of the
+provider. A credential of the type `keyring` is stored in the system's keyring.
 
 The secrets of plugins are in another file, `secrets.json` in the same folder.
 """
@@ -29,7 +29,7 @@ _log = logging.getLogger("pegboard.credentials")
 
 
 class KeyFile:
-    """The file at `path`; all processes of the user share it."""
+    """The file of credentials at `path`, which all processes of the user share."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -49,7 +49,7 @@ class KeyFile:
         self.change(lambda known: {name: known[name] for name in known if name != entry})
 
     def change(self, changed: Callable[[Credentials], Credentials]) -> None:
-        """Replace the credentials by a change of the current ones, under a lock.
+        """Replace the credentials by the result of `changed`, under a lock.
 
         :raises ConfigError: when the file cannot be written.
         """
@@ -66,9 +66,9 @@ class KeyFile:
             raise ConfigError(text, file=self.path) from error
 
     def read(self) -> tuple[Credentials, str]:
-        """Read the credentials, and the reason why they are unusable; "" if they are valid.
+        """Return the credentials, and the reason if the file is unusable or "" if it is valid.
 
-        A file that others can read becomes its owner's alone again, which is logged.
+        If others can read the file, its mode is restricted to the owner, which is logged.
         """
         try:
             return msgspec.json.decode(self._content(), type=Credentials), ""
@@ -95,12 +95,12 @@ class KeyFile:
 
 
 def entry_name(provider_id: str, label: str | None) -> str:
-    """Return the name in the file for a provider's key, or for its key with this label."""
+    """Return the name of a provider's key in the file; further keys have a label."""
     return f"{provider_id}/{label}" if label else provider_id
 
 
 def key_of(credential: Mapping[str, Any]) -> str | None:
-    """Return a provider's key, a company's token, or a sign-in's token until it expires."""
+    """Return the API key or token of a credential; None if it has none or has expired."""
     match credential:
         case {"type": "oauth", "access": str(token), "expires": int(until_ms)}:
             return token if not until_ms or until_ms > time.time() * 1000 else None
@@ -119,7 +119,7 @@ def kept_names(places: UserFolders, plugin: str) -> tuple[str, ...]:
 def store_secret(places: UserFolders, plugin: str, name: str, value: str | None) -> None:
     """Store a secret of a plugin, readable only by the user; None deletes it. Blocks.
 
-    :raises ConfigError: when the file cannot be written; it is then as it was.
+    :raises ConfigError: when the file cannot be written; it then stays unchanged.
     """
 
     def changed(known: Credentials) -> Credentials:
@@ -133,5 +133,5 @@ def store_secret(places: UserFolders, plugin: str, name: str, value: str | None)
 
 
 def kept_secrets(places: UserFolders) -> Mapping[str, Mapping[str, Any]]:
-    """Return the stored secrets by plugin and name, empty if the file cannot be used."""
+    """Return the stored secrets by plugin and name, or none if the file is unusable."""
     return KeyFile(places.secrets).read()[0] if places.secrets.exists() else {}

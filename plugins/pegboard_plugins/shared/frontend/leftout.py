@@ -1,4 +1,4 @@
-"""The line that names the code of a project that does not run, and the commands that help."""
+"""The warning about a project's code that is not loaded, with the commands to load it."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,9 +16,10 @@ NAMES = 3
 
 
 class LeftOut(NamedTuple):
-    """Code that does not run: one line for all of it, or "".
+    """The warnings about code that is not loaded.
 
-    The line stands for the `details`; `others` are warnings about plugins that run.
+    `lines` has one line that sums up all `details`, or nothing. `others` are warnings about plugins
+    that are loaded.
     """
 
     lines: tuple[str, ...] = ()
@@ -35,7 +36,11 @@ class _Fault(NamedTuple):
 
 
 def left_out(app: "App", *, names: int = NAMES) -> LeftOut:
-    """Return the code that does not run, because it is untrusted, changed, broken or refused."""
+    """Return the warnings about code that is not loaded.
+
+    The code is untrusted, changed since it was trusted, broken or refused. The line names `names`
+    files of each kind and counts the rest.
+    """
     root = app.workspace.worktree
     waiting = {_short(path, root): path in app.trust.changed for path in app.untrusted}
     found = _faults(app)
@@ -58,7 +63,7 @@ def left_out(app: "App", *, names: int = NAMES) -> LeftOut:
 
 
 def untrusted_warnings(app: "App") -> tuple[str, ...]:
-    """Return a line that names all untrusted files of code; () without any."""
+    """Return one line that names all untrusted files of code, or () if there are none."""
     code = [path for path in app.untrusted if path not in app.config_sources.untrusted]
     if not code:
         return ()
@@ -68,7 +73,7 @@ def untrusted_warnings(app: "App") -> tuple[str, ...]:
 
 
 def fault_warnings(app: "App") -> tuple[str, ...]:
-    """Return a line for each problem and failure of a plugin, refusals first."""
+    """Return a line for each problem and failure of a plugin, refused plugins first."""
     found = _faults(app)
     return tuple(dict.fromkeys(each.warning for each in (*_refusing(found), *found)))
 

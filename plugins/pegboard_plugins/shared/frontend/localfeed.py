@@ -1,4 +1,4 @@
-"""The feed that an App in this process is."""
+"""The `Feed` of an App in this process."""
 
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -45,7 +45,10 @@ FACTS_S = 1.0
 
 @asynccontextmanager
 async def plugins_here(directory: Path) -> "AsyncIterator[App]":
-    """Open an App for this machine's plugins next to a server's session; it runs nothing."""
+    """Open an App that has this machine's plugins while a server runs the sessions.
+
+    The App runs no session, and uses a temporary data folder.
+    """
     from tempfile import TemporaryDirectory  # few Apps are next to a server
 
     from pegboard import App, AppOptions
@@ -59,7 +62,7 @@ async def plugins_here(directory: Path) -> "AsyncIterator[App]":
 
 
 class LocalFeed:
-    """The `Feed` of an open App, which it closes; `note` is one on its folder, if any."""
+    """The `Feed` of an App in this process; `note` is a further warning about the project."""
 
     def __init__(self, app: "App", note: str = "") -> None:
         self._app = app
@@ -70,7 +73,7 @@ class LocalFeed:
 
     @property
     def facts(self) -> "Facts":
-        """The known facts of the project, looked up now and then: every frame needs them."""
+        """The facts of the project, at most one second old because every frame reads them."""
         now = monotonic()
         if self._facts is None or now > self._known_until:
             self._facts = frontend.facts_of(self._app, self._note)
@@ -79,22 +82,22 @@ class LocalFeed:
 
     @property
     def mode(self) -> str:
-        """The configured mode."""
+        """The permission mode of a new session."""
         return frontend.default_mode(self._app.config)
 
     @property
     def hooks(self) -> HookCalls | None:
-        """The App's."""
+        """The hooks of the App's plugins."""
         return self._app.hooks
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
-        """The App's."""
+        """The failures of the App's plugins."""
         return self._app.failures
 
     @property
     def is_connected(self) -> bool:
-        """True: the sessions are in this process."""
+        """True, because the sessions are in this process."""
         return True
 
     def subscribe(self) -> Subscription:
@@ -106,21 +109,21 @@ class LocalFeed:
         await self._app.aclose()
 
     async def commands(self) -> Sequence[Command]:
-        """Return the slash commands, those of files that were trusted meanwhile too."""
+        """Return the slash commands, including those of files that were trusted meanwhile."""
         await self._app.reload_project_code()
         return tuple(self._app.commands.values())
 
     async def agents(self) -> Sequence[Agent]:
-        """Return the agents."""
+        """Return the agents, the default one first."""
         first = self._app.default_agent().name
         return sorted(self._app.agents.values(), key=lambda agent: agent.name != first)
 
     async def tools(self) -> Mapping[str, str]:
-        """Return the tools."""
+        """Return each tool's permission by the tool's name."""
         return {name: tool.permission for name, tool in self._app.tools.items()}
 
     async def unlisted(self) -> Sequence[str]:
-        """Return the providers with a key of which no model is known."""
+        """Return the providers that have a key but no known model."""
         app = self._app
         listed = {model.provider_id for model in await app.models()}
         return [
@@ -130,7 +133,7 @@ class LocalFeed:
         ]
 
     async def models(self) -> Sequence[Model]:
-        """Return the models that can be asked, always with the configured one."""
+        """Return the available models and the configured model."""
         found = {(model.provider_id, model.id): model for model in await self._app.models()}
         if self._app.config.model:
             with suppress(ModelNotFoundError):
@@ -139,35 +142,38 @@ class LocalFeed:
         return [found[name] for name in sorted(found)]
 
     async def require_model(self, name: str) -> Model | None:
-        """Look for the model."""
+        """Return the model, resolved by the App's providers.
+
+        :raises ModelNotFoundError: when no provider has the model.
+        """
         return await self._app.resolve_model(name)
 
     async def model_sources(self) -> Sequence[str]:
-        """Keys and servers, as the App would use them."""
+        """Return a line for each key and each model server that the App can use."""
         return await frontend.model_sources(self._app)
 
     async def plugins(self) -> "Sequence[PluginEntry]":
-        """Return the plugins."""
+        """Return the plugins with their errors and tools."""
         return frontend.plugin_entries(self._app)
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
-        """Return the sizes of the system prompt's pieces and the tools' descriptions, by plugin."""
+        """Return the sizes of the system prompt's parts and the tools' descriptions, by plugin."""
         return frontend.standing(self._app, session_id, agent)
 
     async def trace(self, session_id: str) -> "Sequence[TraceEntry]":
-        """Return the changes by plugins."""
+        """Return the changes that plugins made to the session's prompts."""
         return frontend.trace_entries(self._app, session_id)
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
-        """Return the project's sessions."""
+        """Return the project's sessions, most recently used first, filtered by `search`."""
         return await self._app.sessions(limit=frontend.LISTED, search=search)
 
     async def newest(self) -> Session | None:
-        """Return the session that was used last."""
+        """Return the most recently used session of this folder, or else of the project."""
         return await frontend.newest_session(self._app)
 
     async def session(self, session_id: str) -> Session:
-        """Return the session, also by the beginning of its id."""
+        """Return the session with this id or unique beginning of an id."""
         return await frontend.named_session(self._app, session_id)
 
     async def create(self, *, title: str | None = None, agent: str | None = None) -> Session:
@@ -179,16 +185,16 @@ class LocalFeed:
         await self._app.delete_session(session_id)
 
     async def turns(self, session_id: str, *, limit: int | None = None) -> Sequence[Turn]:
-        """Return the session's messages."""
+        """Return the session's turns, or only the newest `limit` turns."""
         return (await self._app.list_turns(session_id))[-(limit or 0) :]
 
     async def status(self, session_id: str) -> SessionStatus | None:
-        """Return the session's status."""
+        """Return the session's status, or None while it is idle."""
         status = self._app.session_status(session_id)
         return None if isinstance(status, Idle) else status
 
     async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
-        """Return the requests that wait for an answer."""
+        """Return the permission requests and questions that wait for an answer."""
         return (*self._app.permissions.pending(), *self._app.questions.pending())
 
     async def todos(self, session_id: str) -> Sequence[Todo]:
@@ -196,13 +202,13 @@ class LocalFeed:
         return await self._app.storage.todos(session_id)
 
     async def change_mode(self, session_id: str, mode: str) -> None:
-        """Change the session."""
+        """Change the session's permission mode."""
         await frontend.change_mode(self._app, session_id, mode)
 
     async def prompt(
         self, session_id: str, prompt: Prompt, *, mentions: str = "", checked: bool = False
     ) -> Turn:
-        """Send it, with what it mentions."""
+        """Send a prompt with the files and agents that it mentions, and return the last answer."""
         app, agent = self._app, prompt.agent
         if checked:
             await frontend.require_answerer(app, session_id, agent=agent, model=prompt.model)
@@ -214,7 +220,7 @@ class LocalFeed:
     async def run_command(
         self, session_id: str, name: str, prompt: Prompt, *, typed: bool = True
     ) -> Turn:
-        """Run it."""
+        """Run a slash command, and return its answer."""
         order = frontend.CommandOrder(
             name=name,
             arguments=prompt.text,
@@ -227,20 +233,20 @@ class LocalFeed:
         return await frontend.run_command(self._app, session_id, order)
 
     async def resume(self, session_id: str) -> Turn:
-        """Go on."""
+        """Resume an interrupted turn, and return its answer."""
         return await self._app.resume(session_id)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Take it back."""
+        """Withdraw a prompt that no model has read; return whether this succeeded."""
         return await self._app.withdraw(session_id, message_id)
 
     async def shell(self, session_id: str, prompt: Prompt) -> Turn:
-        """Run the command."""
+        """Run the prompt's text as the user's shell command, and return its turn."""
         order = frontend.ShellOrder(command=prompt.text, agent=prompt.agent, model=prompt.model)
         return await frontend.run_shell(self._app, session_id, order)
 
     async def abort(self, session_id: str) -> bool:
-        """Stop it, and wait until it has stopped."""
+        """Stop the session's turn and wait for its end; return whether anything ran."""
         return await self._app.abort(session_id)
 
     async def approve(
@@ -251,58 +257,58 @@ class LocalFeed:
         agent_only: bool = False,
         patterns: Sequence[str] = (),
     ) -> None:
-        """Allow it, and the like of it."""
+        """Allow a waiting request, and similar requests from now on."""
         policy = self._app.policy
         await policy.approve(request_id, scope, agent_only=agent_only, patterns=patterns)
 
     async def reply(self, request_id: str, reply: Reply, message: str | None = None) -> None:
-        """Answer."""
+        """Answer a permission request."""
         await self._app.answer_permission(request_id, reply, message)
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny it."""
+        """Deny a permission request because no user is present to answer it."""
         await self._app.permissions.leave_unattended(request_id)
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """Ask."""
+        """Ask the user questions, and return the answers or None."""
         return await self._app.ask_user(session_id, questions)
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]] | None) -> None:
-        """Answer."""
+        """Answer questions, or decline them with None."""
         if answers is None:
             await self._app.reject_question(request_id)
         else:
             await self._app.answer_question(request_id, answers)
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Give it a title."""
+        """Change the session's title."""
         await self._app.update_session(session_id, title=title)
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """Create a copy up to a message."""
+        """Create a copy of the session, with all messages or those before `message_id`."""
         return await frontend.forked(self._app, session_id, message_id)
 
     async def revert(self, session_id: str, message_id: str) -> None:
-        """Go back."""
+        """Revert the session to before a message."""
         await frontend.reverted(self._app, session_id, message_id)
 
     async def unrevert(self, session_id: str) -> None:
-        """Go forth again."""
+        """Undo the revert of the session."""
         await frontend.unreverted(self._app, session_id)
 
     async def diff(self, session_id: str) -> Sequence[FileDiff]:
-        """Return the session's changes."""
+        """Return the session's changes of files."""
         return await frontend.session_diff(self._app, session_id)
 
     async def compact(self, session_id: str, model: str) -> None:
-        """Summarise."""
+        """Summarise the session's history; an empty `model` means the session's model."""
         await self._app.summarize(session_id, model=model or None)
 
     async def files(self, text: str) -> Sequence[str]:  # noqa: ARG002 - the protocol's
-        """None: plugins of this process complete them."""
+        """Return no paths, because plugins of this process complete paths."""
         return ()
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """Return the block of the plugins."""
+        """Return the plugins' block for a tool call."""
         self._blocks = self._blocks or pegboard.unstable.CallBlocks(self._app)
         return await self._blocks.block(part, width)

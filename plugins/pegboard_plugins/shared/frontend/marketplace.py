@@ -1,4 +1,4 @@
-"""Lists of bundles: the marketplaces of Claude Code, each a file in a folder or a repository."""
+"""Marketplaces of Claude Code: files that list bundles, each in a folder or a repository."""
 
 import json
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ _SHOWN = 10
 
 
 def listed_source(folder: Path, name: str) -> Path | str:
-    """Return where the bundle of a list is: a folder next to the list, or the URL of a repository.
+    """Return the source of a listed bundle: a folder next to the list, or the URL of a repository.
 
-    :raises BundleError: when there is no list, or it has no such bundle that can be fetched.
+    :raises BundleError: when there is no list, or it has no usable entry of this name.
     """
     file = folder / MARKETPLACE
     content, why = read_bounded(file)
@@ -41,7 +41,7 @@ def listed_source(folder: Path, name: str) -> Path | str:
 
 
 def _below(table: Any, path: str) -> str:  # noqa: ANN401 - JSON
-    """Return a path of a list, seen from the list's own folder."""
+    """Return a listed path relative to the marketplace; `pluginRoot` precedes bare paths."""
     facts = table.get("metadata")
     root = facts.get("pluginRoot") if isinstance(facts, Mapping) else None
     is_bare = isinstance(root, str) and not path.startswith("./")

@@ -1,4 +1,4 @@
-"""Foreign text in a model's input, between tags that the text cannot close."""
+"""The tags that mark untrusted text in a model's input; the text cannot close them."""
 
 import re
 
@@ -8,7 +8,7 @@ _END = re.compile(r"</(?=\s*(?:instructions|material|skill|system-reminder))", r
 def material(text: str, source: str) -> str:
     """Return the text between `<material from="...">` tags, which the system prompt explains.
 
-    A text of one line stays within its line.
+    The result of a text of one line has one line.
     """
     inner = disarmed(text)
     inner = f"\n{inner}\n" if "\n" in inner else inner
@@ -16,10 +16,10 @@ def material(text: str, source: str) -> str:
 
 
 def disarmed(text: str) -> str:
-    """Return the text with a backslash in each end tag of the kind that Pegboard writes."""
+    """Return the text with a backslash in each end tag that Pegboard writes."""
     return _END.sub(r"<\\/", text)
 
 
 def as_source(name: str) -> str:
-    """Return the name of a source as an attribute's value, with quotes escaped."""
+    """Return the name of a source as an attribute's value, without quotes, tags and line breaks."""
     return name.replace('"', "'").replace("\n", " ").replace("<", "(").replace(">", ")")

@@ -1,7 +1,7 @@
-"""`@file` and `@agent` in text that a user typed: parsed, then looked up.
+"""The mentions `@file` and `@agent` in a prompt: their parser and their lookup.
 
-Only text that a user typed goes through here. What a model, a tool or a file says is never
-searched, or it could have files read in the user's name.
+Only text that a user typed is parsed. Output of a model, a tool or a file is never parsed, or it
+could attach files in the user's name.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ MentionInput = FileInput | AgentInput | TextInput
 
 
 class Mention(msgspec.Struct, frozen=True, kw_only=True):
-    """A name behind an `@`, and the lines that `#10-20` behind it selects."""
+    """The name after an `@`, and the lines that a suffix such as `#10-20` selects."""
 
     name: str
     start: int | None = None
@@ -38,7 +38,7 @@ class Mention(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MentionedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or a folder that a mention leads to, with links resolved."""
+    """A mentioned file or folder: the path as mentioned, and the path with symlinks resolved."""
 
     mention: Mention
     given: Path
@@ -47,7 +47,7 @@ class MentionedFile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names by which rules may match the file: as mentioned, and as the link's target."""
+        """The names that rules may match: the path as mentioned, and the symlink's target."""
         return tuple(dict.fromkeys((os.path.normpath(self.given), str(self.path))))
 
     def part(self) -> FileInput:
@@ -67,7 +67,7 @@ class MentionedFile(msgspec.Struct, frozen=True, kw_only=True):
 def mentions(text: str) -> tuple[Mention, ...]:
     """Return the distinct mentions in a text, in order.
 
-    The `@` follows a blank or a bracket, not a letter, a backtick or another `@`; a full stop,
+    A letter, a backtick, a slash or another `@` before the `@` prevents a mention. A full stop,
     comma or bracket that ends the sentence does not belong to the name.
     """
     found = (_mention(match["name"]) for match in _MENTION.finditer(text))
@@ -85,10 +85,10 @@ def _mention(raw: str) -> Mention:
 
 
 def find_files(wanted: Iterable[Mention], workspace: Workspace) -> tuple[MentionedFile, ...]:
-    """Look up the mentioned files and folders that exist inside the worktree on the disk.
+    """Return the mentioned files and folders that exist inside the worktree.
 
-    A relative name starts at the directory, else at the worktree's root. What leads out of the
-    worktree, by `..`, an absolute path or a symlink, is not found.
+    A relative name starts at the working directory, or else at the worktree's root. A path that
+    leads out of the worktree, by `..`, an absolute path or a symlink, is not found.
     """
     found = (_find(mention, workspace) for mention in wanted)
     return tuple(each for each in found if each is not None)
@@ -112,7 +112,7 @@ def missing_files(text: str, directory: Path) -> tuple[str, ...]:
     """Return a warning for each mention in `text` that looks like a file and does not exist.
 
     A name looks like a file if it has a dot or a slash, and no colon, which names of plugins
-    have. It looks at the disk.
+    have. The function reads the disk.
     """
     wanted = [
         each
@@ -134,10 +134,10 @@ def parts_for(
     found: Mapping[Mention, FileInput | str],
     agents: Mapping[str, Agent],
 ) -> tuple[MentionInput, ...]:
-    """Return the parts for the mentions: files, subagents, or text.
+    """Return the prompt parts of the mentions: files, subagents, or explanations.
 
-    `found` has a reason in place of a file that may not be attached; the part is then a sentence
-    for the model.
+    `found` has a file part for each file, or the reason why the file may not be attached. A reason
+    becomes a sentence for the model.
     """
     parts: list[MentionInput] = []
     for each in wanted:
@@ -157,12 +157,11 @@ def parts_for(
 async def mentioned(
     app: App, session_id: str, text: str, *, agent: str | None = None
 ) -> tuple[MentionInput, ...]:
-    """Return the files, agents and plugins' material that a user's text mentions.
+    """Return the prompt parts of all files, agents and plugins' material that a text mentions.
 
-    A file that the rules of the agent do not let it read at once is left out, with a sentence
-    that says so.
+    A file that the agent may not read without a permission is replaced by a sentence that says so.
 
-    :raises NotFoundError: when there is no such session.
+    :raises NotFoundError: when the session does not exist.
     """
     wanted = mentions(text)
     if not wanted:
@@ -181,7 +180,7 @@ async def mentioned(
 async def _attachable(
     app: App, session_id: str, file: MentionedFile, agent: str
 ) -> FileInput | str:
-    """Return the file as a part, or why it may not be attached without a permission."""
+    """Return the file as a prompt part, or the reason why it needs a permission."""
     facts = {"filepath": str(file.path)}
     verdict = await app.policy.decide(session_id, "read", file.names, agent=agent, metadata=facts)
     return file.part() if verdict.action == "allow" else verdict.reason or "it needs a permission"

@@ -1,4 +1,4 @@
-"""The order in which models are offered."""
+"""The sort order of models in lists."""
 
 import re
 
@@ -7,7 +7,7 @@ VERSION_DIGITS = 2
 
 
 def newest_first(name: str) -> tuple[str, list[int], str]:
-    """Return the sort key of `PROVIDER/MODEL`: within a provider higher versions come first."""
+    """Return the sort key of `PROVIDER/MODEL`; within a provider higher versions come first."""
     provider, _, model = name.partition("/")
     versions = [int(each) for each in re.findall(r"\d+", model) if len(each) <= VERSION_DIGITS]
     return provider, [*(-each for each in versions), 1], name

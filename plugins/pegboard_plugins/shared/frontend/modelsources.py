@@ -1,4 +1,4 @@
-"""The sources of models on this machine: configured keys, and servers that answer."""
+"""The available sources of models: configured keys, and model servers on this machine."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ PROBE_S = 0.3
 
 
 async def model_sources(app: App) -> tuple[str, ...]:
-    """Return the configured keys, and the model servers that answer on this machine."""
+    """Return lines about the configured keys and the model servers that answer on this machine."""
     sources = {name: app.keys.source(name, each.env) for name, each in app.providers.items()}
     keys = [f"{name} ({source})" for name, source in sources.items() if source is not None]
     local = _local(app)
@@ -29,7 +29,7 @@ async def model_sources(app: App) -> tuple[str, ...]:
 
 
 def _local(app: App) -> Mapping[str, tuple[str, int]]:
-    """Return the addresses of this machine's model servers, by provider."""
+    """Return the host and port of each provider whose model server runs on this machine."""
     places = {}
     for name, provider in app.providers.items():
         model = None if provider.env else provider.resolve("any")

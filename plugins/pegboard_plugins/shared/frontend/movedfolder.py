@@ -1,4 +1,4 @@
-"""Checkouts that were moved or renamed, whose sessions move with them."""
+"""The transfer of sessions to a checkout's new folder after the checkout was moved or renamed."""
 
 import asyncio
 from contextlib import suppress
@@ -17,10 +17,11 @@ MOST_FOLDERS = 1000
 
 
 async def take_sessions(app: App, file: Path, known: dict[str, str], mark: str) -> str:
-    """Move the sessions of a checkout's former folders to the App's folder, and record that.
+    """Move the sessions of a checkout's former folders to the App's folder, and update the record.
 
-    It returns a note on them, if there are any. A former folder has the same mark in the record
-    `known` and does not exist any more.
+    `file` has the record `known`: each folder with the mark that identifies its checkout. A former
+    folder has the same mark and no longer exists. The result is a note on the moved sessions, or
+    "".
     """
     former = await asyncio.to_thread(_gone, known, mark)
     try:
@@ -40,7 +41,7 @@ def _gone(known: dict[str, str], mark: str) -> list[str]:
 
 
 async def _moved(app: App, old: Path) -> list[Session]:
-    """Move the sessions of a folder, and of its subfolders that exist again."""
+    """Move the sessions of a folder, and of those subfolders that exist in the new folder."""
     moved = []
     for session in await app.storage.sessions(roots=True):
         folder = Path(session.directory)
@@ -54,7 +55,7 @@ async def _moved(app: App, old: Path) -> list[Session]:
 
 
 def _write(file: Path, known: dict[str, str]) -> None:
-    """Write the record; if that fails, sessions stay where they are."""
+    """Write the record of folders; if this fails, sessions stay where they are."""
     draft = temporary_beside(file)
     with suppress(OSError):
         draft.write_bytes(msgspec.json.encode(dict(list(known.items())[-MOST_FOLDERS:])))

@@ -1,4 +1,4 @@
-"""The session that a user names by its id or by the beginning of it, and the newest one."""
+"""The lookup of a session by its id or the beginning of its id, and of the newest session."""
 
 from pegboard import App, InvalidInputError
 from pegboard.errors import NotFoundError
@@ -11,10 +11,10 @@ LISTED = 500
 
 
 async def named_session(app: App, session_id: str, *, whole: bool = False) -> Session:
-    """Return the session with this id or unique beginning of one; with `whole` only with the id.
+    """Return the session with this id or, unless `whole`, with this unique beginning of an id.
 
-    :raises NotFoundError: with the nearest ids, when there is none.
-    :raises InvalidInputError: when several begin so.
+    :raises NotFoundError: when no session matches; it names the nearest ids.
+    :raises InvalidInputError: when several ids begin so, or with `whole`, one.
     """
     try:
         return await app.session(session_id)
@@ -35,7 +35,7 @@ async def named_session(app: App, session_id: str, *, whole: bool = False) -> Se
 
 
 async def newest_session(app: App) -> Session | None:
-    """Return the session used last in the App's folder, else in the project."""
+    """Return the most recently used session of the App's folder, or else of the project."""
     project, folder = app.workspace.project_id, str(app.workspace.directory)
     here = await app.storage.sessions(project, roots=True, limit=1, directory=folder)
     found = here or await app.sessions(limit=1)

@@ -19,7 +19,7 @@ _KEY = "mode"
 
 
 class PermissionMode(msgspec.Struct, frozen=True, kw_only=True):
-    """A mode; tools with one of its `effects` run without a question where no rule asks."""
+    """A permission mode: tools with one of `effects` run unasked, unless a rule asks."""
 
     name: str
     help: str
@@ -51,9 +51,9 @@ def is_for_all(rule: Rule) -> bool:
 
 
 def default_mode(config: Config) -> str:
-    """Return the mode when a user is present: the configured one, else `ask`.
+    """Return the permission mode of new sessions: the configured mode, or else `ask`.
 
-    A user who has allowed everything in the configuration is asked no more than before.
+    If the user's configuration allows everything, the mode is `everything`.
     """
     if config.permission_mode:
         return config.permission_mode
@@ -62,19 +62,19 @@ def default_mode(config: Config) -> str:
 
 
 def mode_of(session: Session) -> str:
-    """Return the mode that a front end has given to the session, or ""."""
+    """Return the permission mode that a front end has set for the session, or ""."""
     return str((session.metadata or {}).get(_KEY) or "")
 
 
 def with_mode(session: Session, mode: str) -> dict[str, Any]:
-    """Return the session's metadata with this mode."""
+    """Return the session's metadata with this permission mode."""
     return {**(session.metadata or {}), _KEY: mode}
 
 
 async def change_mode(app: App, session_id: str, mode: str) -> None:
-    """Give the session the mode, and answer the waiting requests that it allows.
+    """Set the session's permission mode, and answer the waiting requests that it allows.
 
-    :raises NotFoundError: when there is no such session.
+    :raises NotFoundError: when the session does not exist.
     """
     metadata = with_mode(await app.session(session_id), mode)
     await app.storage.commit(ChangeSession(session_id=session_id, metadata=metadata))

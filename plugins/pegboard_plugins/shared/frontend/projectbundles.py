@@ -1,4 +1,4 @@
-"""The bundles of a project: folders that act once the user trusts all of their files."""
+"""The bundles of a project, which are active once the user trusts all of their files."""
 
 import hashlib
 import shlex
@@ -22,9 +22,9 @@ _Stamp = tuple[int, int, int, int]
 
 
 class ProjectBundle(msgspec.Struct, frozen=True, kw_only=True):
-    """A folder of a project that is to be a bundle.
+    """A folder of a project that may be a bundle.
 
-    `files` are all that it has, with links resolved. `problem` is why it cannot be used.
+    `files` are all of its files, with symlinks resolved. `problem` is the reason if it is unusable.
     """
 
     folder: Path
@@ -33,7 +33,7 @@ class ProjectBundle(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
     def is_trusted(self, trusted: Mapping[Path, bytes]) -> bool:
-        """Return whether exactly these files, in their current state, are trusted."""
+        """Return whether the folder's files, as they are now, are exactly the trusted ones."""
         if self.problem or not self.files:
             return False
         inside = self.folder.resolve()
@@ -43,9 +43,9 @@ class ProjectBundle(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def read(self, places: UserFolders, worktree: Path) -> Bundle:
-        """Return the parts of the bundle; nothing of it runs.
+        """Parse the bundle; none of its code runs.
 
-        :raises BundleError: when it cannot be used.
+        :raises BundleError: when the folder is not a usable bundle.
         """
         if self.problem:
             raise BundleError(self.problem)
@@ -64,7 +64,7 @@ class ProjectBundle(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def project_bundles(worktree: Path) -> Iterator[ProjectBundle]:
-    """Yield the project's folders that claim to be bundles, sorted by path; blocks."""
+    """Yield the subfolders of the project's bundle folders, sorted by path; blocks."""
     root = worktree.resolve()
     found = (path for name in BUNDLE_PLACES for path in _folders(worktree / name))
     for folder in islice(found, MOST_BUNDLES):
@@ -78,9 +78,9 @@ def project_bundles(worktree: Path) -> Iterator[ProjectBundle]:
 def active_bundles(
     places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes], *, taken: set[str]
 ) -> tuple[list[Bundle], list[str]]:
-    """Return the trusted bundles of a project, and a line for each of the others.
+    """Return the trusted bundles of a project, and a line for each other bundle; blocks.
 
-    One whose name is `taken` does not act; it blocks.
+    A bundle with a name in `taken` is not loaded. The names of loaded bundles are added to `taken`.
     """
     active: list[Bundle] = []
     problems = []
@@ -112,7 +112,7 @@ def _folders(place: Path) -> list[Path]:
 
 
 def _files(folder: Path, root: Path) -> tuple[tuple[Path, ...], str]:
-    """Return all files of a folder, or the reason why it cannot be a bundle."""
+    """Return all files of a folder, and the reason if it cannot be a bundle or else ""."""
     if not folder.resolve().is_relative_to(root):
         return (), "is a link that leads out of the project; copy the folder"
     found = list(islice((path for path in folder.rglob("*") if path.is_file()), MOST_FILES + 1))

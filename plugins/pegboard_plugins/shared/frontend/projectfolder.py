@@ -1,7 +1,7 @@
-"""The facts of a project's folder: its branch, and warnings such as of misplaced code.
+"""The facts of a project's folder: its branch, and warnings such as about misplaced code.
 
-Pegboard's own calls of git do not look at a repository's configuration; a `git status` in a shell
-does.
+Pegboard's own calls of git ignore the repository's configuration; a `git status` in a shell
+does not.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def facts_of(app: App, note: str = "") -> Facts:
-    """Return the facts of the App's project; `note` is one more warning, if there is one."""
+    """Return the facts of the App's project; `note` is a further warning, if not empty."""
     lines, details, others = _NO_CODE
     if app.untrusted or app.plugins.problems or app.failures:
         from pegboard_plugins.shared.frontend import left_out  # most projects have none
@@ -78,10 +78,10 @@ def facts_of(app: App, note: str = "") -> Facts:
 
 
 async def follow_folder(app: App) -> str:
-    """Move the sessions of a checkout's former folder to the App's; return a note about that.
+    """Move the sessions of a checkout's former folder to the App's; return a note about them or "".
 
-    A checkout is known by the first line of its reflog, which says when and from where it was
-    made, and by the inode of its git directory: another clone or a copy has another.
+    Two facts identify a checkout: the inode of its git directory, and the first line of its reflog,
+    which has the time and the source of the clone. A copy or another clone differs in them.
     """
     mark, file = _mark(app.workspace), app.places.data / _FOLDERS
     if not mark or (known := _known(file)).get(str(app.workspace.worktree)) == mark:
@@ -92,7 +92,7 @@ async def follow_folder(app: App) -> str:
 
 
 def _mark(place: Workspace) -> str:
-    """Return the mark that identifies a checkout, "" without git or a commit."""
+    """Return a digest that identifies the checkout, or "" without git or a commit."""
     if place.git_dir is None:
         return ""
     try:
@@ -105,7 +105,7 @@ def _mark(place: Workspace) -> str:
 
 
 def _known(file: Path) -> dict[str, str]:
-    """Return the folders of known checkouts, each with its mark."""
+    """Return the recorded folders, each with the digest that identifies its checkout."""
     content, _ = read_bounded(file)
     try:
         return msgspec.json.decode(content, type=dict[str, str])
@@ -114,7 +114,7 @@ def _known(file: Path) -> dict[str, str]:
 
 
 def surroundings(app: App) -> tuple[str, ...]:
-    """Return the warnings about database, stored keys and settings."""
+    """Return the warnings about the database, the stored keys and the settings."""
     damage, keys = None, UserFolders.of(os.environ).keys
     if keys.exists():
         from pegboard_plugins.shared.frontend import KeyFile
@@ -125,9 +125,9 @@ def surroundings(app: App) -> tuple[str, ...]:
 
 
 def settings_warnings(app: App) -> tuple[str, ...]:
-    """List the faults of Pegboard's settings and folders, and of git's if untrusted.
+    """Return the faults of Pegboard's settings and folders, and of git's settings if untrusted.
 
-    It reads the names of folders, and some files of those that may be misspelt.
+    The function lists folders, and reads some files of folders with misspelt names.
     """
     place = app.workspace
     found = (
@@ -144,7 +144,7 @@ def settings_warnings(app: App) -> tuple[str, ...]:
 
 
 def unseen_warnings(app: App) -> tuple[str, ...]:
-    """Return a line for the documents that wait for the user's acceptance; () without any."""
+    """Return a line for the documents that wait for the user's acceptance, or () without any."""
     record = app.places.unseen_documents
     if not record.exists():
         return ()
@@ -162,7 +162,7 @@ def unseen_warnings(app: App) -> tuple[str, ...]:
 
 
 def misplaced(directory: Path, worktree: Path) -> Iterator[str]:
-    """Yield a line for each file in a folder that is not read, with the folder that is."""
+    """Yield a line for each folder of code that Pegboard ignores, with the folder that it reads."""
     folders = way_down(worktree, directory)
     for folder in folders:
         yield from misplaced_below(folder / _FOLDER)
@@ -173,7 +173,10 @@ def misplaced(directory: Path, worktree: Path) -> Iterator[str]:
 
 
 def misplaced_below(root: Path) -> Iterator[str]:
-    """Yield the same for a project's own folder of Pegboard, and for the user's config folder."""
+    """Yield a line for each ignored folder of code below `root`.
+
+    `root` is a project's `.pegboard` folder or the user's configuration folder.
+    """
     wrong = root / "plugin"
     if _modules(wrong) or any(wrong.glob(f"*/{_PACKAGE}")):
         yield f"{wrong} is not looked at: plugins are found in {root / 'plugins'}/"
@@ -183,7 +186,7 @@ def misplaced_below(root: Path) -> Iterator[str]:
 
 
 def _too_deep(folder: Path, packages: str = "") -> Iterator[str]:
-    """Yield the subfolders of a folder for code that hold code but are no packages."""
+    """Yield a line for each ignored subfolder: one that contains code but is not a package."""
     for wrong in sorted(folder.glob("*/")):
         if not (wrong / _PACKAGE).exists() and wrong.name != "__pycache__" and _has_ours(wrong):
             what = "plugins" if packages else "tools"
@@ -207,7 +210,7 @@ _REFTABLE_BRANCH = ".invalid"
 
 
 def branch(workspace: Workspace) -> str | None:
-    """Return the checked-out branch; None without git, and for a detached HEAD."""
+    """Return the checked-out branch; None without git or for a detached HEAD."""
     if workspace.git_dir is None:
         return None
     head = _read(workspace.git_dir / "HEAD").strip()
@@ -237,8 +240,8 @@ _SWITCHES = frozenset({"true", "false", "1", "0", "yes", "no", "on", "off", ""})
 def running_settings(git_dirs: Iterable[Path]) -> tuple[str, ...]:
     """Return the names of a repository's settings and hooks that make git run a program.
 
-    `git_dirs` are those of the worktree and the one that all worktrees share. It reads small files,
-    and skips unreadable ones.
+    `git_dirs` are the git directories of the worktree and of the repository. Unreadable files are
+    skipped.
     """
     found: dict[str, None] = {}
     for folder in git_dirs:

@@ -1,4 +1,4 @@
-"""The feed that a server is: requests one way, events the other."""
+"""The `Feed` of a project on a server: it sends requests and receives events."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -49,11 +49,11 @@ from pegboard_plugins.shared.frontend.serverturns import ServerTurns, gone
 async def attach(
     url: str, directory: Path, password: str | None, *, brings_plugins: bool = False
 ) -> "RemoteFeed":
-    """Open the feed of a server for a directory; it hears events until it is closed.
+    """Open the feed of a server for a directory, with a running event stream.
 
-    With `brings_plugins` the plugins of this machine have commands, keys, colours and blocks.
+    With `brings_plugins` this machine's plugins provide commands, keys, colours and blocks.
 
-    :raises ServerError: when no server answers, or it does not let us in.
+    :raises ServerError: when no server answers, or it rejects the password.
     """
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(
@@ -71,7 +71,7 @@ async def attach(
 
 
 class RemoteFeed:
-    """One project of a server; when it is closed, the `stack` is."""
+    """The `Feed` of a project on a server; `aclose` also closes the `stack` of contexts."""
 
     def __init__(
         self,
@@ -93,7 +93,7 @@ class RemoteFeed:
         self._facts = Facts(directory=directory, server=client.url)
 
     async def begin(self) -> None:
-        """Hear the server."""
+        """Start the event stream, and request the project's facts."""
         self._hearing = self._turns.begin()
         looking = self._look()
         agents, config, _ = await asyncio.gather(self.agents(), self._client.config(), looking)
@@ -101,7 +101,7 @@ class RemoteFeed:
         self._facts = replace(self._facts, agent=agent, model=str(config.get("model") or ""))
 
     async def _look(self) -> None:
-        """Ask for what a turn may have changed of the project."""
+        """Request the facts that a turn may have changed, and publish an event about them."""
         with suppress(PegboardError):  # a server of another make may know neither
             held = await self._client.protection()
             self._mode = held.mode or ASK
@@ -122,12 +122,12 @@ class RemoteFeed:
         self._looking = asyncio.create_task(self._look(), name="facts")
 
     async def begin_trace(self) -> None:
-        """Let the server record what plugins change from here on; an older one has no trace."""
+        """Start the server's trace of changes by plugins, if the server has one."""
         with suppress(ServerError):
             await self._client.begin_trace()
 
     async def bring_plugins(self) -> None:
-        """Load the plugins of this machine: commands, keys, colours, and what is shown of calls."""
+        """Load this machine's plugins for commands, keys, colours and blocks of tool calls."""
         try:
             app = await self._stack.enter_async_context(plugins_here(self._facts.directory))
         except PegboardError as error:
@@ -145,21 +145,21 @@ class RemoteFeed:
         )
 
     async def _hear_failures(self, events: Subscription) -> None:
-        """Tell of the plugins of this machine when they fail."""
+        """Publish the failures of this machine's plugins as events of the feed."""
         async for event in events:
             if isinstance(event.properties, PluginFailed):
                 self._bus.publish(event)
 
     @property
     def facts(self) -> Facts:
-        """The facts that the server gave, and the warnings of both sides."""
+        """The facts that the server sent, and the warnings of the server and this machine."""
         held = self._facts
         warnings = dict.fromkeys((*held.left_out, *held.unseen, *held.warnings))
         return replace(held, warnings=tuple(warnings))
 
     @property
     def mode(self) -> str:
-        """The server's."""
+        """The server's permission mode of a new session."""
         return self._mode
 
     @property
@@ -182,7 +182,7 @@ class RemoteFeed:
         return self._bus.subscribe(limit=QUEUED_EVENTS)
 
     async def aclose(self) -> None:
-        """Hang up; what runs goes on."""
+        """Close the connection; turns continue on the server."""
         tasks = [task for task in (self._hearing, self._failing, self._looking) if task is not None]
         for task in tasks:
             task.cancel()
@@ -191,7 +191,7 @@ class RemoteFeed:
         await self._stack.aclose()
 
     async def commands(self) -> Sequence[Command]:
-        """Return the server's commands."""
+        """Return the server's slash commands."""
         return await self._client.commands()
 
     async def agents(self) -> Sequence[Agent]:
@@ -208,7 +208,7 @@ class RemoteFeed:
         return [model for each in listed for model in each.models.values()]
 
     async def require_model(self, name: str) -> Model | None:
-        """Look for the model, or for its provider among those of the models that are listed."""
+        """Return the model, or None if the server lists only other models of its provider."""
         models = {f"{each.provider_id}/{each.id}": each for each in await self.models()}
         known = [*models, self._facts.model]
         provider, slash, _ = name.partition("/")
@@ -217,11 +217,11 @@ class RemoteFeed:
         return models.get(name)
 
     async def unlisted(self) -> Sequence[str]:
-        """Return none: only the server knows which keys it has."""
+        """Return nothing, because only the server knows its keys."""
         return ()
 
     async def model_sources(self) -> Sequence[str]:
-        """Return none: they are the server's."""
+        """Return nothing, because only the server knows its sources of models."""
         return ()
 
     async def plugins(self) -> Sequence[PluginEntry]:
@@ -229,25 +229,25 @@ class RemoteFeed:
         return await self._client.plugins()
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
-        """Return the characters that the server's requests carry."""
+        """Return the characters that the server's requests contain outside the conversation."""
         return await self._client.standing(session_id, agent)
 
     async def trace(self, session_id: str) -> Sequence[TraceEntry]:
-        """Return the changes by the server's plugins since the chat attached."""
+        """Return the changes by the server's plugins since the trace began."""
         return await self._client.trace(session_id)
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
-        """Return the project's sessions."""
+        """Return the project's sessions, most recently used first, filtered by `search`."""
         return await self._client.sessions.list(limit=LISTED, search=search)
 
     async def newest(self) -> Session | None:
-        """Return the session that was used last."""
+        """Return the most recently used session of this folder, or else of the project."""
         found, folder = await self.sessions(), str(self._facts.directory)
         here = (each for each in found if each.directory == folder)
         return next(here, found[0] if found else None)
 
     async def session(self, session_id: str) -> Session:
-        """Return the session."""
+        """Return the session; if it does not exist, the error names the nearest ids."""
         try:
             with gone("session", session_id):
                 return await self._client.sessions.get(session_id)
@@ -261,15 +261,15 @@ class RemoteFeed:
         return await self._client.sessions.create(title=title, agent=agent)
 
     async def fork(self, session_id: str, message_id: str | None = None) -> Session:
-        """Create a copy of the session."""
+        """Create a copy of the session, with all messages or those before `message_id`."""
         return await self._client.sessions.fork(session_id, message_id)
 
     async def rename(self, session_id: str, title: str) -> None:
-        """Give it a title."""
+        """Change the session's title."""
         await self._client.sessions.update(session_id, title=title)
 
     async def change_mode(self, session_id: str, mode: str) -> None:
-        """Change the session."""
+        """Change the session's permission mode."""
         metadata = with_mode(await self._client.sessions.get(session_id), mode)
         await self._client.sessions.update(session_id, metadata=metadata)
 
@@ -278,15 +278,15 @@ class RemoteFeed:
         await self._client.sessions.delete(session_id)
 
     async def turns(self, session_id: str, *, limit: int | None = None) -> Sequence[Turn]:
-        """Return the session's messages."""
+        """Return the session's turns, or only the newest `limit` turns."""
         return await self._client.messages(session_id, limit=limit)
 
     async def status(self, session_id: str) -> SessionStatus | None:
-        """Return the session's status."""
+        """Return the session's status, or None while it is idle."""
         return (await self._client.sessions.status()).get(session_id)
 
     async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
-        """Return the requests that wait for an answer."""
+        """Return the permission requests and questions that wait for an answer."""
         permissions = await self._client.permissions.list()
         return (*permissions, *await self._client.questions.list())
 
@@ -295,20 +295,20 @@ class RemoteFeed:
         return await self._client.todo(session_id)
 
     async def diff(self, session_id: str) -> Sequence[FileDiff]:
-        """Return the session's changes."""
+        """Return the session's changes of files."""
         return await self._client.diff(session_id)
 
     async def prompt(
         self, session_id: str, prompt: Prompt, *, mentions: str = "", checked: bool = False
     ) -> Turn:
-        """Send it."""
+        """Send a prompt, and return the last answer after its events."""
         send = partial(self._client.prompt, mentions=mentions or None, checked=checked)
         return await self._turns.answer(session_id, partial(send, session_id, prompt))
 
     async def run_command(
         self, session_id: str, name: str, prompt: Prompt, *, typed: bool = True
     ) -> Turn:
-        """Run it."""
+        """Run a slash command on the server, and return its answer."""
         send = partial(
             self._client.command,
             session_id,
@@ -323,22 +323,22 @@ class RemoteFeed:
         return await self._turns.answer(session_id, send)
 
     async def resume(self, session_id: str) -> Turn:
-        """Go on."""
+        """Resume an interrupted turn, and return its answer."""
         resume = partial(self._client.sessions.resume, session_id)
         return await self._turns.answer(session_id, resume)
 
     async def shell(self, session_id: str, prompt: Prompt) -> Turn:
-        """Run the command."""
+        """Run the prompt's text as the user's shell command, and return its turn."""
         agent, model = prompt.agent, prompt.model
         return await self._client.shell(session_id, prompt.text, agent=agent, model=model)
 
     async def withdraw(self, session_id: str, message_id: str) -> bool:
-        """Take it back."""
+        """Withdraw a prompt that no model has read; return whether this succeeded."""
         with gone("message", message_id):
             return await self._client.withdraw(session_id, message_id)
 
     async def abort(self, session_id: str) -> bool:
-        """Stop it."""
+        """Stop the session's turn; return whether anything ran."""
         return await self._client.sessions.abort(session_id)
 
     async def approve(
@@ -349,7 +349,7 @@ class RemoteFeed:
         agent_only: bool = False,
         patterns: Sequence[str] = (),
     ) -> None:
-        """Allow what waits, and the like of it."""
+        """Allow a waiting request, and similar requests from now on."""
         with gone("permission request", request_id):
             await self._client.permissions.approve(
                 request_id, scope, agent_only=agent_only, patterns=patterns
@@ -361,16 +361,16 @@ class RemoteFeed:
             await self._client.permissions.reply(request_id, reply, message)
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny a permission request."""
+        """Deny a permission request because no user is present to answer it."""
         with gone("permission request", request_id):
             await self._client.permissions.leave_unattended(request_id)
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """Ask everybody who sees the session."""
+        """Ask the users of all clients of the session, and return the answers or None."""
         return await self._client.questions.ask(session_id, questions)
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]] | None) -> None:
-        """Answer questions."""
+        """Answer questions, or decline them with None."""
         with gone("question", request_id):
             if answers is None:
                 await self._client.questions.reject(request_id)
@@ -378,23 +378,23 @@ class RemoteFeed:
                 await self._client.questions.reply(request_id, answers)
 
     async def revert(self, session_id: str, message_id: str) -> None:
-        """Go back."""
+        """Revert the session to before a message."""
         await self._client.sessions.revert(session_id, message_id)
 
     async def unrevert(self, session_id: str) -> None:
-        """Go forth again."""
+        """Undo the revert of the session."""
         await self._client.sessions.unrevert(session_id)
 
     async def compact(self, session_id: str, model: str) -> None:
-        """Summarise."""
+        """Summarise the session's history with this model."""
         await self._client.sessions.summarize(session_id, model)
 
     async def files(self, text: str) -> Sequence[str]:
-        """Return the files that the server finds."""
+        """Return the project's paths that the server finds for the text."""
         return await self._client.files.find(text)
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """Return the block of this machine's plugins, the tool's own, or the default one."""
+        """Return the block of this machine's plugins, the tool's own block, or the default one."""
         if self._blocks is not None:
             return await self._blocks.block(part, width)
         return given_block(part) or default_block(part)

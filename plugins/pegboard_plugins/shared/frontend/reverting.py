@@ -1,8 +1,7 @@
-"""Revert: move a session back to a point, or forward again, with its files.
+"""Revert: restore a session and its files to an earlier point, or undo that.
 
-Only files that the session has changed are touched, and only those that are still as it has
-left them: what somebody has edited since, what no snapshot has, and what cannot be looked up any
-more is left and named, in the answer and by an event.
+A file is restored only if the session changed it and nothing changed it since. The result and an
+event name each file that was not restored, and why.
 """
 
 import time
@@ -34,7 +33,7 @@ from pegboard.unstable import (
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):
     """The session after a revert, and the results for its files.
 
-    `warning` says what was left, why, and where copies are; it is "" without any of it.
+    `warning` names the files that were not restored, the reasons, and the copies; it may be "".
     """
 
     session: Session
@@ -45,10 +44,10 @@ class Reverted(msgspec.Struct, frozen=True, kw_only=True):
 async def reverted(
     app: App, session_id: str, message_id: str, part_id: str | None = None
 ) -> Reverted:
-    """Revert the session and its files to before a message, or before a part of one.
+    """Revert the session and its files to before a message, or before a part of a message.
 
-    The messages stay until the next prompt. A second call moves the point, either way; to the same
-    point it tries again the files that could not be put back.
+    The messages stay until the next prompt. A second call moves the point, earlier or later. A call
+    for the same point tries the unrestored files again.
 
     :raises NotFoundError: when the session has no such message or part; nothing is changed.
     :raises SessionBusyError: while the session runs.
@@ -63,7 +62,7 @@ async def reverted(
 async def unreverted(app: App, session_id: str) -> Reverted:
     """Undo the revert of the session and its files.
 
-    :raises NotFoundError: when there is no such session.
+    :raises NotFoundError: when the session does not exist.
     :raises SessionBusyError: while the session runs.
     """
     async with app.hold_session(session_id) as fence:
@@ -77,11 +76,11 @@ async def unreverted(app: App, session_id: str) -> Reverted:
 async def session_diff(
     app: App, session_id: str, *, message_id: str | None = None
 ) -> tuple[FileDiff, ...]:
-    """Return the changes of files by the session's ended steps, up to the point of a revert.
+    """Return the changes of files by the session's completed steps, up to the point of a revert.
 
-    With a user's message, what its answer has changed.
+    With the id of a user's message, only the changes by its answers are returned.
 
-    :raises NotFoundError: when the session, or the message in it, is not there.
+    :raises NotFoundError: when the session, or the message in it, does not exist.
     """
     session = await app.storage.session(session_id)
     turns: Sequence[Turn] = await app.list_turns(session_id, files=True)
@@ -141,7 +140,7 @@ async def _moved(
 
 
 def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Revert:
-    """Return the point to go back to; visible parts of a message before the part stay."""
+    """Return the point before a message, or before a part that follows visible parts."""
     prompt: str | None = None
     for turn in turns:
         if isinstance(turn.info, UserMessage):
@@ -161,7 +160,7 @@ def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Rever
 
 
 def _exchange(turns: Sequence[Turn], message_id: str) -> tuple[Turn, ...]:
-    """Return a message and the answers to it."""
+    """Return the turn of a user's message and the turns that answer it."""
     found = tuple(
         turn
         for turn in turns
@@ -199,7 +198,7 @@ _REASONS = {
 def left_by(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> tuple[Left, ...]:
-    """Return the changes between two points that cannot be undone, each once."""
+    """Return the file changes between two points that no revert can undo, each file once."""
     found: dict[str, Left] = {}
     for part in _taken_back(turns, here, there):
         if isinstance(part, PatchPart):
@@ -209,7 +208,7 @@ def left_by(
 
 
 def unseen(app: App, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None) -> str:
-    """Return why the changes of some reverted steps are unknown, "" when all are known."""
+    """Return why the file changes of some reverted steps are unknown, or "" if all are known."""
     count, seen, wrote = 0, True, False
     for part in (*_taken_back(turns, here, there), None):
         if part is None or isinstance(part, StepStartPart):
@@ -230,7 +229,7 @@ def unseen(app: App, turns: Sequence[Turn], *, here: Revert | None, there: Rever
 def _by_commands(
     app: App, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> set[Path]:
-    """Return files that a user may have edited, too, while calls ran that do not name theirs."""
+    """Return files that the user may also have edited while a command, or a similar call, ran."""
     patches: dict[str, list[PatchPart]] = {}
     doubtful = set()
     for part in _taken_back(turns, here, there):
@@ -253,17 +252,17 @@ def _names_files(tool: Tool | None) -> bool:
 
 
 def _was_killed(part: ToolPart) -> bool:
-    """Return whether the call's end, and so its changes, is unknown."""
+    """Return whether the call was interrupted, so that its file changes are unknown."""
     return isinstance(part.state, Failed) and part.state.error in INTERRUPTED_CALLS
 
 
 def _reads(tool: Tool | None) -> bool:
-    """Return whether calls of a tool change no file; False for a tool that no longer exists."""
+    """Return whether a tool's calls change no file; False for a tool that no longer exists."""
     return tool is not None and tool.effect == "reads"
 
 
 def said_of(files: Restored, root: Path) -> str:
-    """Describe for people the files that were not undone and the copies; "" without either."""
+    """Return a warning about the unrestored files and the copies, or "" without either."""
     lines = [f"{shown_path(left.path, root)}: {reason_of(left, root)}" for left in files.left]
     count = "1 file" if len(files.left) == 1 else f"{len(files.left)} files"
     text = f"not put back, {count}: {'; '.join(_first(lines))}" if lines else ""
@@ -271,7 +270,7 @@ def said_of(files: Restored, root: Path) -> str:
 
 
 def copies_of(files: Restored, root: Path) -> str:
-    """Name the files that the user may have edited meanwhile, and the places of copies."""
+    """Return a warning that names the files that the user may have edited, and their copies."""
     if files.replaced is None:
         return ""
     names = ", ".join(_first([shown_path(path, root) for path in files.replaced.paths]))
@@ -287,7 +286,7 @@ def _first(lines: list[str]) -> list[str]:
 
 
 def reason_of(left: Left, root: Path) -> str:
-    """Return why a file was not restored, and how to restore it where that is possible."""
+    """Return why a file was not restored, and how to restore it if that is possible."""
     if left.reason in ("nested", "submodule") and not left.path.exists():
         return _GONE
     folder = shown_path(_repository(left.path, root), root)
@@ -295,7 +294,7 @@ def reason_of(left: Left, root: Path) -> str:
 
 
 def shown_path(path: Path, root: Path) -> str:
-    """Return the path in the form that people read."""
+    """Return the path relative to `root` if possible, in the form for users."""
     return stored_name(str(path.relative_to(root) if path.is_relative_to(root) else path))
 
 
@@ -306,7 +305,7 @@ def _repository(path: Path, root: Path) -> Path:
 
 
 def _taken_back(turns: Sequence[Turn], here: Revert | None, there: Revert | None) -> list[Part]:
-    """Return the parts that this revert removes, and the one before it did not."""
+    """Return the parts that this revert removes and that the previous one kept."""
     if there is None:
         return []
     known = {part.id for part in behind(turns, here)}
@@ -316,7 +315,7 @@ def _taken_back(turns: Sequence[Turn], here: Revert | None, there: Revert | None
 def between(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> dict[Path, RestoreWay]:
-    """Return each file's change from one point of a session to another; None is its end."""
+    """Return each file's change from one point of a session to another; None is the end."""
     places = [_states(*split(turns, point)) for point in (here, there)]
     return {
         Path(name_of(path)): RestoreWay(before=tree, after=places[1][path])
@@ -328,7 +327,7 @@ def between(
 def staged_between(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> dict[str, StagedWay]:
-    """Return the change of each path in git's index from one point of a session to another."""
+    """Return each path's change in git's index from one point of a session to another."""
     halves = [
         [[each for patch in half for each in patch.staged] for half in split(turns, point)]
         for point in (here, there)
@@ -348,7 +347,7 @@ def staged_between(
 def _states(
     before: Iterable[PatchPart | Staged], behind: Iterable[PatchPart | Staged]
 ) -> dict[str, str]:
-    """Return, for each path that the session has changed, a tree with its state at a point."""
+    """Return a git tree with the state at a point, for each path that the session has changed."""
     trees = {path: way.after for path, way in total_by_name(before).items()}
     return trees | {path: way.before for path, way in total_by_name(behind).items()}
 

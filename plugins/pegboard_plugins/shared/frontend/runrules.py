@@ -1,4 +1,4 @@
-"""`--allow` and `--deny`: permission rules for one run, chat or batch."""
+"""The permission rules of `--allow` and `--deny`, which count for one run, chat or batch."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -38,8 +38,8 @@ def split_rules(text: str) -> Iterator[str]:
 class RunRules:
     """A plugin with the rules of the command line, such as `Bash(git *)`, `edit` or `task(x)`.
 
-    Those that allow answer what would be asked, and nothing else. Those that deny are a source of
-    their own, which no other rule loosens. `split_rules` reads the texts.
+    A rule of `--allow` answers questions and overrides nothing else. The rules of `--deny` are a
+    source of their own, which no other rule can loosen. `split_rules` splits each text into rules.
 
     :raises InvalidInputError: for a text that is not a rule.
     """
@@ -54,7 +54,7 @@ class RunRules:
 
     @hookimpl
     def config_load(self, config: Config, workspace: Workspace, home: Path) -> Config:
-        """Return the configuration with the rules."""
+        """Return the configuration with the rules of the command line."""
         allowed, denied = self._rules(workspace, home)
         return evolve(
             config,
@@ -63,11 +63,11 @@ class RunRules:
         )
 
     def check(self, app: "App") -> None:
-        """Check that some tool asks for each permission that a rule names.
+        """Check that each rule names a permission that some tool requests.
 
-        A rule about a server of tools is not checked: the server may not run here.
+        Rules about a tool of an MCP server are not checked, because the server may not run here.
 
-        :raises InvalidInputError: for a permission that no tool has.
+        :raises InvalidInputError: for a permission that no tool requests.
         """
         known = {tool.permission for tool in app.tools.values()} | {*_WITHOUT_TOOL}
         given = [("--allow", text) for text in self._allow]

@@ -1,4 +1,4 @@
-"""The events of a server, and its turns, which go on while a connection is lost."""
+"""The turns and events of a server; a turn continues while the connection is lost."""
 
 import asyncio
 from collections import defaultdict
@@ -28,9 +28,10 @@ _NOT_FOUND, _ABORTED = "NotFoundError", "MessageAbortedError"
 
 
 class ServerTurns:
-    """The events of a server from `begin` on, and prompts that end after their events.
+    """The turns and events of a server.
 
-    `on_rest` is called when a session is idle, and when events were lost.
+    `begin` starts to publish the events on `bus`. `on_rest` is called when a session becomes idle,
+    and when events were lost.
     """
 
     def __init__(
@@ -48,7 +49,7 @@ class ServerTurns:
         self._hearing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def begin(self) -> asyncio.Task[None]:
-        """Start the task that passes events on; the caller owns it."""
+        """Start the task that publishes the server's events; the caller owns the task."""
         self._hearing = task = asyncio.create_task(self._hear(), name="events")
         return task
 
@@ -93,10 +94,10 @@ class ServerTurns:
                 self._rests[session_id].set()
 
     async def answer(self, session_id: str, send: Callable[[], Awaitable[Turn]]) -> Turn:
-        """Return the answer; a connection that breaks off is taken up again.
+        """Send a request and return its answer, also after the connection was lost.
 
-        :raises AbortedError: when the turn was stopped before there was an answer.
-        :raises ServerError: when the server refuses, or is away for too long.
+        :raises AbortedError: when the turn was stopped before it had an answer.
+        :raises ServerError: when the server refuses, or stays away for too long.
         """
         before = await self._newest_id(session_id)
         self._rests[session_id].clear()
@@ -128,7 +129,7 @@ class ServerTurns:
     async def _find_answer(
         self, session_id: str, before: str, lost: ServerUnreachableError
     ) -> Turn:
-        """Return the answer to a prompt whose connection broke off, once the session is idle.
+        """Return the answer to a prompt after its connection was lost, once the session is idle.
 
         The wait ends with the event stream, which gives up when the server stays away.
         """
@@ -146,7 +147,7 @@ class ServerTurns:
             raise lost
 
     async def _all_told(self, session_id: str) -> None:
-        """Wait for the events of the turn that is over, but not for ever."""
+        """Wait until the turn's events have arrived, for at most 10 seconds."""
         resting = asyncio.create_task(self._rests[session_id].wait())
         either: set[asyncio.Future[Any]] = {resting, self._hearing}
         await asyncio.wait(either, timeout=TOLD_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
@@ -160,7 +161,7 @@ class ServerTurns:
 
 @contextmanager
 def gone(kind: str, name: str) -> Iterator[None]:
-    """Raise a server's "not found" in this block as the error that an App raises."""
+    """Translate a server's "not found" error in this block into `NotFoundError`."""
     try:
         yield
     except ServerError as error:

@@ -1,4 +1,4 @@
-"""The folder of a session: another folder is refused, a renamed one is followed."""
+"""The folder that a session belongs to: its check, and its change after a rename."""
 
 import asyncio
 import shlex
@@ -16,7 +16,7 @@ _SHOWN = 3
 def require_folder(session: Session, folder: Path) -> None:
     """Reject a session that belongs to another folder.
 
-    Its paths, its snapshots and the user's approvals are those of its own folder.
+    Its paths, its snapshots and the user's approvals belong to its own folder.
 
     :raises InvalidInputError: with both folders and the commands that work.
     """
@@ -41,9 +41,9 @@ def _adopting(folder: Path) -> str:
 
 
 async def gone_folders(app: App) -> dict[Path, int]:
-    """Return the missing folders that have sessions, each with the number of sessions.
+    """Return the missing folders that have sessions, each with its number of sessions.
 
-    The folder of the session that was used last comes first.
+    The folder of the most recently used session comes first.
     """
     count = Counter(Path(each.directory) for each in await app.storage.sessions(roots=True))
     return {folder: number for folder, number in count.items() if not folder.is_dir()}
@@ -61,10 +61,10 @@ def gone_note(folders: Mapping[Path, int]) -> str:
 
 
 async def adopt_folder(app: App, folder: Path) -> tuple[Session, ...]:
-    """Make the sessions of a folder that does not exist any more those of the App's folder.
+    """Move the sessions of a missing folder to the App's folder.
 
     :raises InvalidInputError: when the folder exists, or no session worked in it.
-    :raises SessionBusyError: while one of them runs.
+    :raises SessionBusyError: while one of the sessions runs.
     """
     old = await asyncio.to_thread(folder.resolve)
     if await asyncio.to_thread(old.is_dir):

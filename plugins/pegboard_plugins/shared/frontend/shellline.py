@@ -1,7 +1,7 @@
-"""`!command`: a command line that the user runs, with output that the model sees.
+"""`!command`: a shell command that the user runs, with output that the model sees.
 
-No permission is asked: it is the user who runs the line. What it changes is the user's work, and
-stays when the session is reverted.
+No permission is asked, because the user runs the command. Its changes of files are the user's work,
+so a revert of the session does not undo them.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ RAN = "The user ran the following command in a shell."
 
 
 class ShellOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The command line, and the agent and model that the session then goes on with."""
+    """A user's shell command; `agent` and `model` are those of the session's next prompt."""
 
     command: str
     agent: str | None = None
@@ -34,10 +34,10 @@ class ShellOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_shell(app: App, session_id: str, order: ShellOrder) -> Turn:
-    """Run the command while the session is idle, and return the message with its output.
+    """Run the command while the session is idle, and return the turn with its output.
 
-    :raises InvalidInputError: for a command that no shell can be given.
-    :raises SessionBusyError: while the session runs; and what `App.run_user_call` does.
+    :raises InvalidInputError: when the command is empty or contains a zero byte.
+    :raises SessionBusyError: while the session runs. Other errors are those of `App.run_user_call`.
     """
     if not order.command.strip() or "\0" in order.command:
         raise InvalidInputError("the command is empty or holds a zero byte; name one to run")

@@ -1,4 +1,4 @@
-"""The check of a `SKILL.md`: whether it is a valid skill, and which settings are ignored."""
+"""The check of a `SKILL.md` file: whether it is a valid skill, and which settings are ignored."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -26,9 +26,10 @@ _IGNORED = {
 
 
 class SkillCheck(msgspec.Struct, frozen=True):
-    """Why a file is not a skill, empty for a skill, and what else there is to know of it.
+    """The result of a check; `problem` is the reason why the file is no valid skill, or "".
 
-    `departures` are rules of Agent Skills 1.0 that it breaks, `notes` settings without effect.
+    `departures` are lines about broken rules of Agent Skills 1.0. `notes` are lines about settings
+    without effect.
     """
 
     problem: str = ""
@@ -37,7 +38,7 @@ class SkillCheck(msgspec.Struct, frozen=True):
 
 
 def check_skill(file: Path) -> SkillCheck:
-    """Return the check of a file; it blocks, and nothing of the file runs."""
+    """Check the `SKILL.md` at `file`, without running its code; blocks."""
     content, why = read_bounded(file)
     if why:
         return SkillCheck(f"{SKILL_FILE} {why}")
@@ -46,7 +47,7 @@ def check_skill(file: Path) -> SkillCheck:
 
 @lru_cache(maxsize=128)
 def check_text(text: str, folder: str) -> SkillCheck:
-    """Return the check of the text of a file in a folder of this name."""
+    """Check the text of a `SKILL.md` in a folder of the name `folder`."""
     settings, _ = front_matter(text)
     if settings is None:
         missing = "does not begin with settings between two lines `---`; add a description there"
@@ -63,7 +64,7 @@ def check_text(text: str, folder: str) -> SkillCheck:
 
 
 def _departures(settings: Mapping[str, Any], folder: str) -> Iterator[str]:
-    """Yield the rules of Agent Skills 1.0 that a skill breaks."""
+    """Yield a line for each rule of Agent Skills 1.0 that a skill breaks."""
     name = settings.get("name")
     if name is None:
         yield f"it has no name; add `name: {folder}`"
@@ -76,7 +77,7 @@ def _departures(settings: Mapping[str, Any], folder: str) -> Iterator[str]:
 
 
 def skill_problem(settings: Mapping[str, object], folder: str) -> str:
-    """Return why the settings in a folder are not a valid skill's, "" if they are."""
+    """Return why the settings are no valid skill's, or "" if they are valid."""
     name, description = settings.get("name", folder), settings.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return (

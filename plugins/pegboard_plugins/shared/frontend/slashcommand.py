@@ -1,8 +1,7 @@
-"""Slash commands: a template with its arguments becomes a prompt.
+"""Slash commands: the conversion of a template and its arguments into a prompt.
 
-The shell snippets of a template run first, as calls of the tool that serves the shell. Their
-output and the user's arguments are inserted afterwards, so that neither can become a command or a
-placeholder.
+The template's shell snippets run first, as calls of the shell tool. Their output and the user's
+arguments are inserted afterwards, so that neither can become a command or a placeholder.
 """
 
 import re
@@ -53,7 +52,7 @@ _Known = TypeVar("_Known")
 
 
 class Filled(msgspec.Struct, frozen=True, kw_only=True):
-    """An expanded template; `typed` is the part in which mentions count."""
+    """An expanded template; `typed` is the part of `text` in which mentions count."""
 
     text: str
     typed: str
@@ -62,8 +61,8 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
 def tokens(arguments: str) -> tuple[str, ...]:
     """Split a command's arguments into words.
 
-    Quotes keep blanks together as in a shell, and a backslash keeps a double quote; an
-    apostrophe inside a word, or a quote without an end, is a character like any other.
+    Quotes group words as in a shell, and a backslash escapes a double quote. An apostrophe inside a
+    word, or a quote without an end, is an ordinary character.
     """
     return tuple(_unquoted(match) for match in _TOKEN.finditer(arguments))
 
@@ -75,17 +74,17 @@ def _unquoted(match: re.Match[str]) -> str:
 
 
 def snippets(template: str) -> tuple[str, ...]:
-    """Return the shell commands of a template, each once."""
+    """Return the distinct shell commands in a template."""
     return tuple(dict.fromkeys(_SNIPPET.findall(template)))
 
 
 def fill(template: str, arguments: str, outputs: Mapping[str, str], *, label: str = "") -> Filled:
-    """Fill `$1`, `$2` ..., `$ARGUMENTS` and the snippets' outputs into a template.
+    """Replace `$1`, `$2` ..., `$ARGUMENTS` and the shell snippets of a template.
 
-    The highest placeholder takes all words that are left. Arguments without a placeholder go to the
-    end, behind the `label`. `$ARGUMENTS[1|TEXT|]` is the second word alone, or else TEXT, and
-    `$ARGUMENTS[+|TEXT|]` is TEXT if there are arguments. A snippet without an output stays as it
-    stands.
+    The highest placeholder takes all remaining words. Arguments without a placeholder are appended
+    after `label`. `$ARGUMENTS[1|TEXT|]` is the second word, or else TEXT. `$ARGUMENTS[+|TEXT|]` is
+    TEXT if there are arguments. `outputs` maps snippets to their outputs; other snippets stay as
+    written.
     """
     pieces = _SNIPPET.split(template)
     own = "".join(pieces[::2])
@@ -125,9 +124,9 @@ def _filler(arguments: str, template: str) -> Callable[[str], str]:
 
 
 class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A slash command as the user gives it, with the files that a client attaches.
+    """A user's call of a slash command, with the files that a client attaches.
 
-    `typed`: the arguments are a user's own words, in which mentions count.
+    `typed` means that a user wrote the arguments, so mentions in them count.
     """
 
     name: str
@@ -145,7 +144,8 @@ async def run_command(app: App, session_id: str, order: CommandOrder) -> Turn:
 
     :raises NotFoundError: for an unknown session, agent or command, with the nearest names.
     :raises ModelNotFoundError: when no provider serves the model.
-    :raises PermissionDeniedError: when a snippet may not run; and what `App.prompt` does.
+    :raises PermissionDeniedError: when a snippet may not run. Other errors are those of
+        `App.prompt`.
     """
     await app.reload_project_code()
     command = _find("command", order.name, app.commands)
@@ -225,13 +225,13 @@ def _find(kind: str, name: str, known: Mapping[str, _Known]) -> _Known:
 
 
 def _model(app: App, session: Session, command: Command, order: CommandOrder, agent: Agent) -> str:
-    """Choose the model: the command's, its agent's, the user's, the agent's, or the session's."""
+    """Return the model of the command, its agent, the user, the answering agent, or the session."""
     of_command = _name(agent.model) if command.agent else None
     return _answering(app, session, command.model or of_command or order.model, agent)
 
 
 def _answering(app: App, session: Session, chosen: str | None, agent: Agent) -> str:
-    """Return the chosen model, else the agent's, the session's last or the default; "" if none."""
+    """Return `chosen`, or else the model of the agent, the session or the configuration, or ""."""
     last = session.model
     of_session = f"{last.provider_id}/{last.id}" if last else None
     return chosen or _name(agent.model) or of_session or app.config.model or ""
@@ -252,7 +252,7 @@ def _subtask(command: Command, agent: Agent, text: str, model: ModelChoice) -> S
 
 
 async def _output(app: App, session_id: str, order: CommandOrder, snippet: str) -> str:
-    """Run a snippet as a call of the tool that serves the shell, and return its output."""
+    """Run a snippet as a call of the shell tool, and return its output."""
     shell = serving(app.tools.values(), "shell")
     if shell is None:
         raise InvalidInputError(f"/{order.name} was not sent: no tool here runs shell commands")
@@ -275,7 +275,7 @@ async def _output(app: App, session_id: str, order: CommandOrder, snippet: str) 
 def _output_of(output: str, metadata: Mapping[str, object]) -> str:
     """Return the output of a successful snippet, for use inside a sentence.
 
-    Of one that failed, or wrote more than its metadata keep, return the tool's whole report.
+    For a failed snippet, or one with output that was cut, return the tool's whole result.
     """
     wrote = str(metadata.get("output", "")).strip("\n")
     went_well = metadata.get("exit") == 0
@@ -283,9 +283,9 @@ def _output_of(output: str, metadata: Mapping[str, object]) -> str:
 
 
 def _with_arguments(snippet: str, arguments: str) -> str:
-    """Pass the arguments as the shell's parameters to a snippet that uses them.
+    """Prepend shell parameters with the arguments to a snippet that uses them.
 
-    A shell never reads parameters as commands, whatever the user has typed.
+    A shell never parses the values of parameters as commands.
     """
     lines = []
     if _PARAMETER.search(snippet):

@@ -1,8 +1,8 @@
-"""Unknown values in JSON, where the protocol requires numbers: an extra field marks them.
+"""The extra fields that mark unknown values in JSON where the protocol requires numbers.
 
-An object of the JSON names in `pegboardUnknown` those of its fields that are numbers for nothing.
-A session has in `pegboardEstimate` what its cost lacks. Only a client that asks by a header gets
-these fields: the protocol allows no others than its own.
+`pegboardUnknown` lists the fields of an object that are unknown although they have a number.
+`pegboardEstimate` of a session has the missing part of its cost. Only a client that sends a header
+gets these fields, because the protocol does not define them.
 """
 
 import re
@@ -21,7 +21,7 @@ _Value = TypeVar("_Value")
 
 
 def for_client(body: bytes, headers: Mapping[str, str]) -> bytes:
-    """Adapt JSON, or lines of JSON, to the client that sent these headers."""
+    """Remove the extra fields from JSON for a client that has not asked for them."""
     name, value = ASKS_UNKNOWN
     return body if _OURS not in body or headers.get(name) == value else _FIELDS.sub(b"", body)
 
@@ -29,7 +29,7 @@ def for_client(body: bytes, headers: Mapping[str, str]) -> bytes:
 def decoded(body: bytes | msgspec.Raw, kind: type[_Value]) -> _Value:
     """Decode a server's JSON, with None for values that the server does not know.
 
-    :raises msgspec.DecodeError: for what is no JSON, or nothing of this kind.
+    :raises msgspec.DecodeError: when the body is not JSON, or not of this type.
     """
     if _MARK not in bytes(body):
         return msgspec.json.decode(body, type=kind)
@@ -39,7 +39,7 @@ def decoded(body: bytes | msgspec.Raw, kind: type[_Value]) -> _Value:
 
 
 def _forget(found: Any) -> None:  # noqa: ANN401 - any JSON
-    """Replace the marked values of objects by None."""
+    """Set the fields that `pegboardUnknown` lists to None, in all nested objects."""
     still = [found]
     while still:
         match still.pop():

@@ -1,8 +1,8 @@
-"""The record of instruction documents that agents have written and the user has not accepted.
+"""The record of instruction documents that agents wrote and the user has not accepted.
 
-Such a document is material until the user has seen it: an agent that reads hostile material must
-not leave orders for later sessions. The record has the digests of what agents wrote, by path. A
-file with any other content, as after a pull, counts as it stands.
+Until the user accepts a document, it is not an instruction. Otherwise an agent that reads hostile
+text could leave instructions for later sessions. The record has the digests of the documents'
+contents by path. A document with other content, as after a pull, counts as an instruction.
 """
 
 import hashlib
@@ -23,15 +23,15 @@ _Record = dict[str, list[str]]
 
 
 class UnseenDocuments:
-    """The record of documents that wait for the user, in the file at `path`. Methods block."""
+    """The record at `path` of documents that the user has not accepted; methods block."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def note(self, documents: Iterable[Path]) -> None:
-        """Record documents that an agent has changed, with their current content.
+        """Record the current content of documents that an agent has changed.
 
-        A record that cannot be written is logged.
+        A failure to write the record is logged.
         """
         found = {str(path): _digest(path) for path in documents}
         try:
@@ -48,14 +48,14 @@ class UnseenDocuments:
             )
 
     def among(self, paths: Iterable[Path]) -> frozenset[Path]:
-        """Return those of the resolved `paths` whose content waits for the user."""
+        """Return those of the resolved `paths` that the user has not accepted."""
         record = self._read()
         return frozenset(
             path for path in paths if (known := record.get(str(path))) and _digest(path) in known
         )
 
     def below(self, root: Path) -> Iterator[tuple[Path, bytes]]:
-        """Yield the documents below `root` that wait for the user, with their content, sorted."""
+        """Yield the unaccepted documents below `root` with their content, sorted by path."""
         for name, versions in sorted(self._read().items()):
             path = Path(name)
             content = read_bounded(path)[0] if path.is_relative_to(root) else b""
@@ -63,7 +63,7 @@ class UnseenDocuments:
                 yield path, content
 
     def accept(self, seen: Mapping[Path, bytes]) -> None:
-        """Accept documents with exactly this content, since the user has seen it.
+        """Accept documents with exactly this content, which the user has seen.
 
         :raises OSError: when the record cannot be written.
         """

@@ -1,4 +1,4 @@
-"""Markdown as rows of styled text, by rich."""
+"""The rendering of Markdown as rows of styled text, by rich."""
 
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -54,7 +54,7 @@ class _ShortRule(HorizontalRule):
 
 
 class _WholeTable(TableElement):
-    """A table that continues a long word in the next row, so that no text is lost."""
+    """A table that wraps long words, so that no text is lost."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for table in super().__rich_console__(console, options):
@@ -73,7 +73,7 @@ class _BareCode(CodeBlock):
 
 
 class _Answer(Markdown):
-    """Markdown in which HTML is text like any other: nothing that a model says is left out."""
+    """Markdown that renders HTML as plain text, so that all of a model's answer is visible."""
 
     elements = {  # noqa: RUF012 - rich's own
         **Markdown.elements,
@@ -110,7 +110,7 @@ def _with_links(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _without_repeated_addresses(tokens: Sequence[Token]) -> list[Token]:
-    """Reduce links whose text is their address to that text."""
+    """Replace each link that has its address as its text by the text."""
     kept = list(tokens)
     for place in range(len(kept) - 2):
         opening, text, closing = kept[place : place + 3]
@@ -122,16 +122,15 @@ def _without_repeated_addresses(tokens: Sequence[Token]) -> list[Token]:
 
 @cache
 def _parser() -> MarkdownIt:
-    """Return the parser, made once, since making it takes as long as parsing a paragraph."""
+    """Return the parser, which is created once because that takes as long as a paragraph."""
     return MarkdownIt("commonmark", {"html": False}).enable(["strikethrough", "table"])
 
 
 def markdown_rows(text: str, width: int, roles: Mapping[str, Style]) -> list[Row]:
     """Render Markdown as rows of at most `width` columns, without trailing blanks.
 
-    `roles` are the styles of a theme; where there are none, the rows have no colours.
-
-    There are none where the text is nested more deeply than it would be parsed.
+    `roles` are the styles of a theme; without them, the rows have no colours. The result is empty
+    if the text is nested too deeply to be rendered.
     """
     answer = _Answer(escape_controls(text), roles)
     if max((token.level for token in answer.parsed), default=0) >= DEEPEST:

@@ -1,4 +1,4 @@
-"""The roles of tokens in code, as rich finds them."""
+"""The syntax colouring of code, by rich's lexers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -29,7 +29,7 @@ _ROLE = "role"
 
 
 def coloured_code(lines: Sequence[str], file: str) -> Iterator[SpanLine]:
-    """Yield each line of code in spans; all plain if the file's name has no known language."""
+    """Yield each line of code as coloured spans; plain spans for files of an unknown language."""
     code = "\n".join(lines)
     marked = {kind: Style(meta={_ROLE: role}) for kind, role in CODE_ROLES.items()}
     theme = ANSISyntaxTheme(marked)

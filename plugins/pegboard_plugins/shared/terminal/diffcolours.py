@@ -1,4 +1,4 @@
-"""The colours of a drawn diff: added and removed rows, and the tokens of their code."""
+"""The colours of a rendered diff: added and removed rows, and the tokens of their code."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
@@ -11,7 +11,7 @@ HIGHLIGHTED_ROWS = 400
 
 
 def row_sign(line: SpanLine) -> tuple[int, Literal["", "added", "removed"]]:
-    """Return where in the line a row of a diff begins that was added or removed, and which."""
+    """Return the index of the line number and the sign of a changed diff row, or (0, "")."""
     for place, (number, sign) in enumerate(pairwise(line)):
         if number.style == "number" and sign.style in ("added", "removed"):
             return place, sign.style
@@ -19,9 +19,10 @@ def row_sign(line: SpanLine) -> tuple[int, Literal["", "added", "removed"]]:
 
 
 def coloured_diff(lines: Iterable[SpanLine], diff: str) -> Iterator[SpanLine]:
-    """Yield the lines of a drawn diff, in which the tokens of the code have roles, too.
+    """Yield the lines of a rendered diff with the tokens of the code coloured.
 
-    A line with a file's name says which language follows; the first is that of `diff` itself.
+    A line with a file's name sets the language of the rows after it. The first file name is in
+    `diff`.
     """
     heads = (each[4:].partition("\t")[0] for each in diff.split("\n") if each.startswith("+++ "))
     file, left = next(heads, ""), HIGHLIGHTED_ROWS
@@ -34,7 +35,7 @@ def coloured_diff(lines: Iterable[SpanLine], diff: str) -> Iterator[SpanLine]:
 
 
 def _coloured(rows: Sequence[SpanLine], file: str) -> Iterator[SpanLine]:
-    """Yield the rows of a hunk with colours; removed rows are read with the old lines around."""
+    """Yield the rows of a hunk with coloured tokens, of the old code in removed rows."""
     from pegboard_plugins.shared.terminal.codetokens import coloured_code  # few rows have tokens
 
     signs = [row_sign(row)[1] for row in rows]
@@ -50,7 +51,7 @@ def _coloured(rows: Sequence[SpanLine], file: str) -> Iterator[SpanLine]:
 
 
 def _overlaid(marked: SpanLine, tokens: SpanLine) -> Iterator[Span]:
-    """Yield the text with the roles of its tokens, except words that are marked as changed."""
+    """Yield the line with its tokens' colours, except for words that are marked as changed."""
     marks, roles = list(reversed(marked)), list(reversed(tokens))
     while marks and roles:
         mark, role = marks.pop(), roles.pop()

@@ -1,6 +1,6 @@
-"""The first paint: an empty footer, drawn before anything else is loaded.
+"""The first paint: an empty footer, drawn before the chat's modules are loaded.
 
-What is typed until the chat is there is shown at once, and is the editor's afterwards.
+Keys typed meanwhile are echoed at once, and later inserted into the chat's editor.
 """
 
 import atexit
@@ -33,7 +33,7 @@ _READ_BYTES = 4096
 
 
 class _Typed:
-    """Reads and echoes typed keys behind the prompt until it is stopped."""
+    """A thread that reads typed keys and echoes them after the prompt."""
 
     def __init__(self, columns: int) -> None:
         self.content = b""
@@ -52,7 +52,7 @@ class _Typed:
             _write(f"\r{_PROMPT}{_visible_end(self.content, self._room)}\x1b[K")
 
     def stop(self) -> bytes:
-        """Return all that was typed."""
+        """Stop the thread, and return all typed bytes."""
         os.close(self._awake)
         self._thread.join()
         os.close(self._asleep)
@@ -60,7 +60,7 @@ class _Typed:
 
 
 def _visible_end(content: bytes, room: int) -> str:
-    """Return the end of the typed bytes, as far as it is one line of printable letters."""
+    """Return the end of the typed bytes up to the first control character, in `room` columns."""
     written = ""
     for letter in content.decode("utf-8", "ignore"):
         if letter in _RUBOUT:
@@ -73,7 +73,7 @@ def _visible_end(content: bytes, room: int) -> str:
 
 
 class _Footer:
-    """An empty footer; while it stands, the terminal passes each key on unchanged."""
+    """An empty footer; until it ends, the terminal passes on each key at once and unchanged."""
 
     def __init__(self) -> None:
         self._before = termios.tcgetattr(sys.stdin)
@@ -85,7 +85,7 @@ class _Footer:
         self._stands, self._has_ended = True, False
 
     def take_away(self) -> bytes:
-        """Return all that was typed until now, when the footer is gone."""
+        """Remove the footer, and return all typed bytes."""
         if self._stands:
             self._stands = False
             self._typed.stop()
@@ -93,7 +93,7 @@ class _Footer:
         return self._typed.content
 
     def end(self) -> None:
-        """Restore the terminal."""
+        """Remove the footer and restore the terminal's settings."""
         if self._has_ended:
             return
         self._has_ended = True
@@ -110,7 +110,7 @@ _STANDING: ContextVar[_Footer | None] = ContextVar("standing", default=None)
 
 @contextmanager
 def painted() -> Iterator[Callable[[], bytes]]:
-    """Yield a function that removes the footer and returns all that was typed until then."""
+    """Yield a function that removes the footer and returns all bytes typed until then."""
     footer = _STANDING.get() or _Footer()
     try:
         yield footer.take_away
@@ -119,7 +119,7 @@ def painted() -> Iterator[Callable[[], bytes]]:
 
 
 def main() -> NoReturn:
-    """Run the `pegboard` script; a chat draws its footer before everything else loads."""
+    """Run the `pegboard` script; a chat draws its footer before it loads other modules."""
     if is_limited():
         from pegboard_plugins.shared.terminal.guardian import (
             call_guardian,  # few live under a limit
@@ -153,7 +153,7 @@ codecs.register_error(SIGNS, _plain)
 
 
 def _begins_a_chat(arguments: list[str]) -> bool:
-    """Return whether no argument needs a check before the chat begins."""
+    """Return whether the arguments start a chat and need no check before it."""
     if not {*arguments[arguments[:1] == ["chat"] :]} <= {"-c", "--continue"}:
         return False
     try:
@@ -164,11 +164,11 @@ def _begins_a_chat(arguments: list[str]) -> bool:
 
 
 def _key_by_key(state: list[Any]) -> list[Any]:
-    """Return the terminal's state without lines, echo and signals of keys.
+    """Return the terminal's settings without line mode, echo and signal keys.
 
-    Output is left as it is, unlike in raw mode: the editor's library gives a program that runs
-    meanwhile lines and echo back, and nothing else, so each of its lines would begin where the one
-    before ended.
+    Unlike in raw mode, output is still processed. The editor's library restores only line mode and
+    echo while another program runs. In raw mode, each line of its output would begin where the
+    previous line ended.
     """
     state = [*state[: tty.CC], [*state[tty.CC]]]
     state[tty.IFLAG] &= ~(termios.ICRNL | termios.IXON)

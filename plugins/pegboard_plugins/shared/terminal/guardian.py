@@ -1,8 +1,8 @@
-"""A parent process that reports the end of a program without memory in a clear sentence.
+"""A parent process that ends and reports a program that ran out of memory.
 
-Where not even an integer finds room, Python 3.11 may look for the handler of an exception without
-end and lets no other thread run meanwhile; C code of others crashes. The program itself can help
-neither, so it is a child: it tells the process that waits for it that it moves.
+Without any memory, Python 3.11 may search for an exception's handler forever and let no other
+thread run, or C code may crash. The program cannot handle this itself. So it runs in a child
+process, which regularly reports to the parent that it still runs.
 """
 
 import ctypes
@@ -34,9 +34,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def call_guardian() -> None:
-    """Continue in a child process and wait for its end; without a new process, in this one.
+    """Continue in a child process, while this process waits for its end.
 
-    The child then has a thread more, which tells that it moves.
+    The child gets a thread that regularly reports to the parent. If no process can be started, the
+    program continues in this process.
     """
     sys.excepthook = _died
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
@@ -65,7 +66,7 @@ def call_guardian() -> None:
 
 
 def _died(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Report what ends the main thread; without memory Python raises `SystemError`."""
+    """End the program if memory ran out, as SystemError may mean, or print the exception."""
     if issubclass(kind, MemoryError | SystemError):
         end_without_memory()
     sys.__excepthook__(kind, error, trace)
@@ -81,7 +82,7 @@ def _beat(writing: int) -> None:
 
 
 def _watch(program: int, reading: int) -> NoReturn:
-    """Wait in the first process: end as the program does, or report why it cannot end."""
+    """Wait for the child and end as it does, or kill a child that no longer reports."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored no end is told
         os.set_blocking(reading, False)
@@ -106,7 +107,7 @@ def _watch(program: int, reading: int) -> NoReturn:
 
 
 def _end_as(code: int) -> NoReturn:
-    """End with the program's exit code, by the signal that it was sent, or as one that crashed."""
+    """End with the child's exit code or signal; a crash becomes an error message."""
     if -code in _CRASHES:
         with suppress(OSError):
             os.write(2, _CRASHED)
@@ -120,7 +121,7 @@ def _end_as(code: int) -> NoReturn:
 
 
 def _has_moved(reading: int) -> bool:
-    """Return whether the program has reported so; one that has closed the pipe is not asked."""
+    """Return whether the child has reported since the last call, or has closed the pipe."""
     try:
         os.read(reading, 1 << 16)
     except BlockingIOError:
@@ -129,6 +130,6 @@ def _has_moved(reading: int) -> bool:
 
 
 def _is_stopped(process: int) -> bool:
-    """Return whether it was stopped (Ctrl-Z), so that it cannot move."""
+    """Return whether the process is stopped, as by Ctrl-Z."""
     facts = Path(f"/proc/{process}/stat").read_bytes()
     return facts.rpartition(b")")[2].split()[0] in b"Tt"

@@ -1,4 +1,4 @@
-"""Signals that end a program: SIGHUP, which a shell repeats, and the alarm of a late end."""
+"""The handling of SIGHUP, and a time limit for the end of the process."""
 
 import os
 import signal
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def on_hangup(act: Callable[[], object]) -> Iterator[None]:
-    """Call `act` in the signal handler of the first SIGHUP, and ignore each later one.
+    """Call `act` in the signal handler of the first SIGHUP, and ignore later ones.
 
-    A later one is ignored until the process ends, since it may come while the session is being
-    saved. Where SIGHUP is ignored from the start, which `nohup` asks for, `act` is never called.
+    Later ones are ignored until the process ends, because they may arrive while a session is being
+    saved. If SIGHUP is already ignored, as with `nohup`, `act` is never called.
     """
     before = signal.getsignal(signal.SIGHUP)
     if before is signal.SIG_IGN:
@@ -35,7 +35,7 @@ def on_hangup(act: Callable[[], object]) -> Iterator[None]:
 
 
 def end_within(limit_s: float, log: "Logger") -> None:
-    """End the process with status 1 after so many seconds, although a thread or plugin hangs."""
+    """End the process with status 1 after `limit_s` seconds, even if a thread or plugin hangs."""
 
     def leave(*_: object) -> None:
         log.error("not all has ended within %.0f s, and it is left behind", limit_s)

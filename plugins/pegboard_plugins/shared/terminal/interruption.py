@@ -1,4 +1,4 @@
-"""Ctrl-C while a question at the terminal holds the event loop."""
+"""The handling of Ctrl-C while a terminal question blocks the event loop."""
 
 import signal
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C ends a question at once; an event loop would only hear of it after the answer."""
+    """Let Ctrl-C raise KeyboardInterrupt at once, since the question blocks the event loop."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

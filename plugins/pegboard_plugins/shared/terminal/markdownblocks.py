@@ -1,4 +1,4 @@
-"""Markdown that is still being written, cut into the blocks that are finished."""
+"""A splitter of streamed Markdown into finished blocks."""
 
 import re
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ _HEADING = re.compile(r" {0,3}#{1,6}\s")
 
 
 class MarkdownBlocks:
-    """Takes text in pieces and gives each paragraph, list, table and fenced code once.
+    """A splitter of streamed Markdown into paragraphs, lists, tables and code blocks.
 
-    Every line is looked at once, however small the pieces are.
+    Each line is parsed once, however small the chunks are.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class MarkdownBlocks:
         self._letters = 0
 
     def feed(self, piece: str) -> Iterator[str]:
-        """Yield the blocks that this piece completes."""
+        """Yield the blocks that this chunk completes."""
         for start in range(0, len(piece), LONGEST_BLOCK):
             first, *others = piece[start : start + LONGEST_BLOCK].split("\n")
             self._line.append(first)
@@ -41,7 +41,7 @@ class MarkdownBlocks:
         yield from self._take(whole)
 
     def flush(self) -> Iterator[str]:
-        """Yield the rest as a block, and begin again."""
+        """Yield the remaining text as a block, and reset the splitter."""
         line, self._line, self._line_letters = "".join(self._line), [], 0
         if line:
             yield from self._take(line)
@@ -49,7 +49,7 @@ class MarkdownBlocks:
         self._fence = ""
 
     def tail(self, lines: int, letters: int) -> str:
-        """Return the end of the unfinished block: at most so many lines, and letters of it."""
+        """Return the end of the unfinished block, at most `lines` lines and `letters` letters."""
         last, room = [], letters
         for piece in reversed(self._line):
             last.append(piece[-room:])
@@ -92,7 +92,7 @@ class MarkdownBlocks:
             yield from self._cut_fence()
 
     def _cut_fence(self) -> Iterator[str]:
-        """Yield a long fence so far as a block of its own; the rest opens one like it."""
+        """Yield a long code block so far, and begin another one with the same opening fence."""
         opening = self._block[0]
         self._put(self._fence)
         yield from self._end()

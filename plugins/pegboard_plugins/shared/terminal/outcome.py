@@ -1,4 +1,4 @@
-"""The exit code for the end of a turn, and the total cost of turns."""
+"""The exit code of a turn, and the formatting and sum of costs."""
 
 from collections.abc import Iterable, Mapping
 
@@ -49,7 +49,7 @@ def exit_of_failure(failure: Failure) -> Exit:
 def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
     """Return the exit code of a prompt by its last answer.
 
-    `denied`: a call was denied, and the agent has called nothing since.
+    `denied` means that a call was denied, and that the agent has made no call since.
     """
     if isinstance(answer, AssistantMessage):
         if isinstance(answer.error, CallsFailure) and denied:
@@ -74,14 +74,14 @@ def denial_of(part: ToolPart) -> str:
 
 
 def cost_text(known: float, *, is_whole: bool) -> str:
-    """Return a cost in US dollars as every view writes it; what is not known is never a number."""
+    """Return a cost in US dollars; an unknown part is "unknown" and never a number."""
     if is_whole:
         return format_usd(known)
     return f"{format_usd(known)} + {UNKNOWN_COST}" if known else UNKNOWN_COST
 
 
 def sum_costs(costs: Iterable[float | None]) -> float | None:
-    """Return all of them together, None if one is not known."""
+    """Return the sum of the costs, or None if a cost is unknown."""
     total = 0.0
     for cost in costs:
         if cost is None:

@@ -1,4 +1,4 @@
-"""The roles that pieces of text have, and what they look like unless a theme says otherwise."""
+"""The default styles of the roles that styled text can have."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Lines and Markdown as text for a terminal, in the colours of a theme."""
+"""The rendering of styled lines and Markdown as text for a terminal, in a theme's colours."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +27,7 @@ _PIECE_LETTERS = 4000
 
 
 class Pen:
-    """Draws in one theme: `palette` maps roles to styles as rich spells them."""
+    """A renderer of text in one theme; `palette` maps roles to styles in rich's notation."""
 
     def __init__(self, palette: Mapping[str, str] = PALETTE, *, colours: Colours) -> None:
         self._system = _SYSTEMS.get(colours)
@@ -41,16 +41,16 @@ class Pen:
         mark: SpanLine = (),
         at_words: bool = False,
     ) -> list[str]:
-        """Return the lines, each behind `mark`, wrapped at `width` columns."""
+        """Return the lines wrapped at `width` columns, with `mark` before each row."""
         room = max(_NARROWEST, width - sum(cell_len(span.text) for span in mark))
         rows = (row for line in lines for row in wrapped(line, room, at_words=at_words))
         return [self.text((*mark, *row)) for row in rows]
 
     def text(self, line: SpanLine) -> str:
-        """Return one line, as it is, without blanks at its end.
+        """Return one line as terminal text, without trailing blanks.
 
-        A row of a diff that was added or removed has the theme's background up to the right edge,
-        by an erasure (EL): blanks would be copied, and wrap in a terminal that becomes narrower.
+        A changed row of a diff gets the theme's background up to the right edge by an erasure (EL).
+        Blanks instead would be copied with the text, and would wrap when the terminal shrinks.
         """
         place, sign = row_sign(line)
         ground = self._style(f"{sign}_row")
@@ -66,13 +66,13 @@ class Pen:
 
     @property
     def is_tinted(self) -> bool:
-        """Whether rows of a diff have backgrounds, with the code in its own colours."""
+        """Whether changed rows of a diff have a background, with syntax colours for the code."""
         return self._style("added_row").bgcolor is not None
 
     def markdown(self, text: str, width: int) -> list[str]:
-        """Markdown as lines of at most `width` columns, with nothing filled up to it.
+        """Render Markdown as lines of at most `width` columns, without padding.
 
-        What cannot be drawn is shown as it was written.
+        Text that is nested too deeply to be rendered is returned as written.
         """
         from pegboard_plugins.shared.terminal.answermarkdown import (
             markdown_rows,  # 60 ms that an empty chat saves
@@ -95,10 +95,10 @@ class Pen:
 
 
 def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[SpanLine]:
-    """Yield the line in rows of at most `width` cells, below each other behind its number.
+    """Wrap a line in rows of at most `width` cells; rows of a diff stay behind its line number.
 
-    Nothing is left out but, `at_words`, the blank where a row ends. A line of a diff is cut behind
-    its words, too.
+    No character is lost, except the blank where a row ends with `at_words`. A line of a diff is
+    also wrapped at words if possible.
     """
     row: list[Span] = []
     room = width
@@ -124,20 +124,20 @@ def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[S
 
 
 def _after_a_word(text: str, fitting: int) -> int:
-    """Behind the last blank of what fits that has a word before it, so that no word is cut."""
+    """Return the offset after the last blank of the fitting text, if a word precedes it."""
     end = text.rfind(" ", 0, fitting) + 1
     return end if text[:end].strip() else fitting
 
 
 def _short(line: SpanLine) -> Iterator[Span]:
-    """Yield the spans in pieces, so that a row of a long one copies no more than its piece."""
+    """Split long spans, so that wrapping a row copies only a small part of the text."""
     for span in line:
         for start in range(0, len(span.text), _PIECE_LETTERS):
             yield Span(span.text[start : start + _PIECE_LETTERS], span.style)
 
 
 def _gutter(line: SpanLine, width: int) -> SpanLine:
-    """Return the blank below the number and sign of a diff's line, where there is room for it."""
+    """Return the blanks below the line number and sign of a diff's line, if there is room."""
     if len(line) < 3 or not _GUTTER.fullmatch(line[0].text):  # noqa: PLR2004 - and a text
         return ()
     blank = tuple(Span(" " * len(each.text), each.style) for each in line[:2])
@@ -145,7 +145,7 @@ def _gutter(line: SpanLine, width: int) -> SpanLine:
 
 
 def _fitting(text: str, room: int) -> int:
-    """Return how many letters fit into so many cells, at least one in an empty row."""
+    """Return the number of characters that fit into `room` cells; may be 0."""
     if text.isascii():
         return min(len(text), room)
     cells = 0
@@ -157,7 +157,7 @@ def _fitting(text: str, room: int) -> int:
 
 
 def colours_of(env: Mapping[str, Any]) -> Colours:
-    """Choose the colours by the environment: a `NO_COLOR` that is not empty means none."""
+    """Return the colours that the environment permits; a non-empty `NO_COLOR` means none."""
     if env.get("NO_COLOR"):
         return "none"
     if env.get("COLORTERM") in ("truecolor", "24bit"):

@@ -1,4 +1,4 @@
-"""The lines of a permission request, as styled text without cuts."""
+"""The lines of a permission request, as complete styled text."""
 
 import json
 import re
@@ -30,11 +30,10 @@ _DELETES = re.compile(r"(?:rm|rmdir|unlink)(?: [^\n&|;<>()$`]*)")
 def permission_lines(
     request: PermissionRequest, *, most: int | None = None
 ) -> tuple[SpanLine, ...]:
-    """Return the patterns, and the facts of the request that describe the act exactly.
+    """Return the lines that describe a permission request exactly; `most` limits their number.
 
-    These are the whole command, the path behind a folder, the arguments of a call, the unclear
-    parts of a shell line underlined, the text that would be sent, and the diff; `most` limits the
-    lines.
+    These are the patterns, the whole command, the path, the arguments of a call, the unclear parts
+    of a shell command marked, the text to send, and the diff.
     """
     return tuple(islice(_lines(request), most))
 
@@ -87,7 +86,7 @@ def _by_command(request: PermissionRequest) -> str:
 
 
 def _arguments(arguments: object) -> Iterator[SpanLine]:
-    """Yield the arguments of a call by their names, without those that the model left out."""
+    """Yield the arguments of a call with their names; arguments that are null are skipped."""
     for name, value in arguments.items() if isinstance(arguments, dict) else ():
         if value is not None:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -102,7 +101,7 @@ def _place(place: object) -> Iterator[SpanLine]:
 
 
 def _in_full(text: str) -> Iterator[SpanLine]:
-    """Return all of a text, and how long it is where that is not seen at once."""
+    """Yield all lines of a text, and its length if it is long."""
     lines = text.split("\n")
     for line in lines:
         yield (Span(exposed(line)),)

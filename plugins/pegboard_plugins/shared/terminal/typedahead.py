@@ -1,4 +1,4 @@
-"""What is typed before a question of a command that the chat runs: it goes to the chat's editor."""
+"""The keys typed before a question of a command that the chat runs; they go to the editor."""
 
 import os
 import select
@@ -18,9 +18,9 @@ _READ_BYTES = 4096
 
 @contextmanager
 def question_terminal() -> Iterator[None]:
-    """Let the terminal answer a question, with what is typed after it and nothing before.
+    """Prepare the terminal for a question: earlier keys go to the chat, later ones answer.
 
-    Where no chat runs the command, the terminal is as the command finds it.
+    If no chat runs the command, the terminal stays unchanged.
     """
     fd = os.environ.pop(TYPED_AHEAD, "")
     if not fd:
@@ -40,7 +40,7 @@ def question_terminal() -> Iterator[None]:
 
 
 def _line_by_line(state: list[Any]) -> list[Any]:
-    """Return the terminal's state with lines, echo and signals of keys."""
+    """Return the terminal's settings with line mode, echo and signal keys."""
     state = [*state]
     state[tty.IFLAG] |= termios.ICRNL
     state[tty.LFLAG] |= termios.ECHO | termios.ICANON | termios.IEXTEN | termios.ISIG

@@ -1,4 +1,4 @@
-"""Transcripts of sessions, and their HTML, for exported files and the web view."""
+"""The transcripts of sessions and their HTML, for exported files and the web view."""
 
 from pegboard import late_names
 

@@ -1,4 +1,4 @@
-"""A model's answers in Markdown, in forms without active content."""
+"""The conversion of a model's Markdown answers to safe HTML or Markdown."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,7 +32,7 @@ def _parser() -> "Parser":
 
 
 def answer_html(text: str) -> str | None:
-    """Return an answer as HTML; None for one that is shown as plain text."""
+    """Return an answer as HTML; None if it is too long or too deeply nested."""
     if len(text) > LONGEST_LETTERS:
         return None
     parser = _parser()
@@ -51,7 +51,7 @@ def _each(tokens: "Iterable[Token]") -> "Iterator[Token]":
 
 
 def _tame(token: "Token") -> None:
-    """Escape what entities stand for, and put a class where the page allows no style."""
+    """Escape controls in a token, and replace its alignment style by a class."""
     token.content = escape_controls(token.content)
     token.info = _LANGUAGE.match(token.info)[0]  # type: ignore[index] # it fits any string
     if found := _ALIGNED.fullmatch(str(token.attrs.pop("style", ""))):
@@ -100,9 +100,10 @@ def answer_markdown(text: str) -> str:
 
 
 def _may_stay(targets: Iterable[str], lines: Iterable[str]) -> bool:
-    """Return whether definitions of links can stay: another answer may use them, too.
+    """Return whether link definitions may stay, although other answers could use them.
 
-    To escape a letter in one could make it a paragraph, which takes in the lines behind it.
+    They stay only if they are safe and no other line needs escaping. An escaped character in a
+    definition could make it a paragraph that includes the next lines.
     """
     is_safe = all(each.lower().startswith(_SCHEMES) for each in targets)
     return is_safe and not any(re.search("[<&]", line) for line in lines)
@@ -116,7 +117,7 @@ def _is_safe(inline: "Token") -> bool:
 
 
 def _escaped(text: str, *, links: bool) -> str:
-    """Return the text of a paragraph; what is in backticks is read as it stands."""
+    """Escape HTML and unsafe links in a paragraph; code in backticks stays unchanged."""
 
     def spell(found: re.Match[str]) -> str:
         letter = found[0]
@@ -132,7 +133,7 @@ def _entity(found: re.Match[str]) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return a block of code that the text cannot close."""
+    """Return the text as a code block with a fence that the text cannot close."""
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}\n{text}\n{fence}"

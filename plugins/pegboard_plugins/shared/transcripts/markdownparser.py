@@ -1,4 +1,4 @@
-"""A parser of Markdown for which HTML is text."""
+"""A Markdown parser that treats HTML as text."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ from markdown_it import MarkdownIt
 
 
 class Parser(MarkdownIt):
-    """A parser that makes only links that begin with one of the schemes; "" allows all."""
+    """A Markdown parser that makes links only for URLs with one of the schemes; "" allows all."""
 
     def __init__(self, *, schemes: Sequence[str]) -> None:
         super().__init__("commonmark", {"html": False, "xhtmlOut": False})
@@ -14,5 +14,5 @@ class Parser(MarkdownIt):
         self._schemes = tuple(schemes)
 
     def validateLink(self, url: str) -> bool:  # noqa: N802 - the library's
-        """Return whether the link is made; any other stays as it was written."""
+        """Return whether a URL becomes a link; otherwise the link stays plain text."""
         return url.lower().startswith(self._schemes)

@@ -1,4 +1,4 @@
-"""Messages of a transcript as HTML in which all text is escaped, and the colours of its classes."""
+"""The HTML of a transcript's messages, with all text escaped, and its CSS."""
 
 import html
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,12 +24,12 @@ _VARIABLES = ("dim", "rule", "user", "link")
 
 
 def escape_html(text: str) -> str:
-    """Return a text as HTML; controls that a browser would obey are spelt out."""
+    """Return a text escaped for HTML; control characters are spelt out."""
     return html.escape(escape_controls(text))
 
 
 def message_html(message: MessageEntry) -> str:
-    """Return a message as an article, in which all text is escaped."""
+    """Return a message as an HTML article with all text escaped."""
     kind = "answer" if message.is_answer else "prompt"
     facts = "".join(f"<span>{escape_html(fact)}</span>" for fact in message.facts)
     id_ = escape_html(message.id)
@@ -67,7 +67,7 @@ def _entry(entry: Entry) -> str:
 
 
 def rows_html(lines: Iterable[SpanLine]) -> Iterator[str]:
-    """Yield the lines, each with its styles as classes."""
+    """Yield the lines as HTML, with styles as CSS classes."""
     for line in lines:
         _, sign = row_sign(line)
         text = "".join(
@@ -80,7 +80,7 @@ def rows_html(lines: Iterable[SpanLine]) -> Iterator[str]:
 
 
 def theme_css() -> str:
-    """Return the rules for both schemes, from the palettes of the terminal."""
+    """Return the CSS rules of a light and a dark scheme, in the terminal's palettes."""
     light = "".join(_rules(LIGHT_PALETTE, *_PAGES["light"]))
     dark = "".join(_rules(DARK_PALETTE, *_PAGES["dark"]))
     return f"{light}@media (prefers-color-scheme: dark) {{\n{dark}}}\n"

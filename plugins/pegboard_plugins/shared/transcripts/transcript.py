@@ -1,4 +1,4 @@
-"""Transcripts: a session as headings, texts and folds, from which a page or a text is made."""
+"""Transcripts: a session as titled messages, texts and collapsible sections, for HTML or text."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ class AnswerText(msgspec.Struct, frozen=True):
 
 
 class Note(msgspec.Struct, frozen=True):
-    """A line about what happened."""
+    """A line about an event, such as an error or changed files."""
 
     text: str
     is_error: bool = False
@@ -63,7 +63,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class Fold(msgspec.Struct, frozen=True, kw_only=True):
-    """A title, and under it lines and other entries, which a reader opens."""
+    """A collapsible section: a title above lines and other entries."""
 
     title: str
     lines: tuple[SpanLine, ...] = ()
@@ -72,7 +72,7 @@ class Fold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Inner(msgspec.Struct, frozen=True):
-    """The session of a subagent."""
+    """The transcript of a subagent's session."""
 
     transcript: "Transcript"
 
@@ -81,7 +81,7 @@ Entry = Words | AnswerText | Note | Picture | Fold | Inner
 
 
 class MessageEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A message: who wrote it, facts about it, and its entries. `id` is its anchor."""
+    """A message: its author, facts about it, and its entries; `id` is its anchor."""
 
     id: str
     by: str
@@ -99,9 +99,9 @@ class Transcript(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def transcribe(app: Host, conversations: Sequence[Conversation]) -> Transcript:
-    """Return the transcript of the first session, with those of its subagents where they began.
+    """Return the transcript of the first session, with its subagents' transcripts at their calls.
 
-    The calls are drawn as on a terminal.
+    Tool calls have the same blocks as on a terminal.
     """
     drawer, blocks = CallBlocks(app), {}
     for each in conversations:
@@ -118,7 +118,7 @@ class _Transcriber:
         self._waiting = {each.info.id: each for each in conversations[1:]}
 
     def session(self, conversation: Conversation) -> Transcript:
-        """Return a session; subagents that no call names stand under its last message."""
+        """Return a session's transcript; subagents that no call names follow its last message."""
         messages = [self._message(turn) for turn in conversation.turns]
         mine = [
             each for each in self._waiting.values() if each.info.parent_id == conversation.info.id
@@ -205,7 +205,7 @@ class _Transcriber:
         return Fold(title=title, lines=lines, inner=tuple(inner), is_open=is_open)
 
     def _subagents(self, part: ToolPart) -> Iterator[Inner]:
-        """Yield the sessions that the call names, each at the first call that names it."""
+        """Yield the subagents' transcripts that the call is the first to name."""
         if not self._waiting:
             return
         named = msgspec.json.encode(part.state).decode()
@@ -249,7 +249,7 @@ def _cost(cost: float | None, *, is_whole: bool) -> str:
 
 
 def _moment(milliseconds: int) -> str:
-    """Return an instant in UTC, so that equal sessions make equal files everywhere."""
+    """Format a time in UTC, so that the result does not depend on the machine's time zone."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -270,7 +270,7 @@ def _reason(error: Mapping[str, Any]) -> str:
 
 
 def _note(part: Part) -> Note | None:
-    """Return the line for a part without a text."""
+    """Return the line for a part without text, or None."""
     match part:
         case StepFinishPart(reason=reason) if reason not in ("stop", "tool-calls"):
             return Note(f"the model stopped: {reason}")
