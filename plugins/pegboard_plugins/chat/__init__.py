@@ -1,6 +1,6 @@
-"""The chat: a session in the terminal, with the terminal's own scrollback above a small footer.
+"""The chat: a session in the terminal, with a small footer below the terminal's own scrollback.
 
-Its libraries are loaded by `pegboard chat` alone. What other plugins may add is in `hookspecs`.
+Only `pegboard chat` loads the chat's libraries. The hooks for other plugins are in `hookspecs`.
 """
 
 from itertools import islice
@@ -30,9 +30,10 @@ FILES_LOOKED_AT = 50_000
 
 
 class ChatOptions(msgspec.Struct, frozen=True):
-    """`keys` gives what a key does, by its name, another key; `theme` is a theme's name.
+    """The settings of the chat in the configuration.
 
-    `editing` names the keys of the editor.
+    `keys` maps the names of actions to keys. `theme` is the name of a theme. `editing` chooses the
+    editor's key bindings.
     """
 
     keys: dict[str, str] = {}
@@ -45,7 +46,7 @@ options = ChatOptions
 
 
 def short_count(tokens: int) -> str:
-    """Tokens in a few letters: 980, 128k, 1.05M."""
+    """Format a number of tokens in a few letters, such as 980, 128k or 1.05M."""
     for size, letter in ((10**6, "M"), (10**3, "k")):
         if tokens >= size:
             return f"{tokens / size:.3g}{letter}"
@@ -54,13 +55,13 @@ def short_count(tokens: int) -> str:
 
 @hookimpl
 def register_hooks() -> tuple[ModuleType, ...]:
-    """Return the hooks that other plugins may use to extend the chat."""
+    """Return the module with the hooks that other plugins can implement to extend the chat."""
     return (hookspecs,)
 
 
 @hookimpl
 def register_slash() -> tuple[SlashCommand, ...]:
-    """Return the command /cost."""
+    """Return the slash command /cost."""
     return (SlashCommand(name="cost", help="what the session has cost", action=_cost),)
 
 
@@ -76,7 +77,7 @@ def _price(state: ChatState) -> str:
 
 @hookimpl
 def register_keys() -> tuple[ChatKey, ...]:
-    """F2, which shows the session's facts."""
+    """Return the key F2, which prints facts about the session."""
     return (ChatKey(key="f2", name="facts", help="facts of the session", action=_facts),)
 
 
@@ -92,7 +93,7 @@ async def _facts(context: ChatContext) -> None:
 
 @hookimpl
 async def status_items(state: ChatState) -> tuple[StatusItem, ...]:
-    """Return how full the window is, and the cost, once something was asked."""
+    """Return the used share of the context window and the cost, after the first request."""
     if not state.tokens:
         unknown = StatusItem(id="cost", text=_price(state), priority=40)
         return (unknown,) if state.cost is None else ()
@@ -107,7 +108,7 @@ async def status_items(state: ChatState) -> tuple[StatusItem, ...]:
 
 @hookimpl
 async def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
-    """Return a widget with the session's changes, while it works."""
+    """Return a footer widget with the number of changed files while a turn runs."""
     if not (state.busy and state.files):
         return ()
     files = pegboard.unstable.counted(state.files, "file")
@@ -118,7 +119,7 @@ async def footer_widget(state: ChatState) -> tuple[FooterWidget, ...]:
 
 @hookimpl
 def register_themes() -> tuple[Theme, ...]:
-    """Return a theme in the terminal's own colours, one for dark and one for light backgrounds."""
+    """Return the themes: the terminal's own colours, dark, light, and without colours."""
     from pegboard_plugins.chat.themes import THEMES  # nobody but the chat asks
 
     return THEMES
@@ -126,7 +127,7 @@ def register_themes() -> tuple[Theme, ...]:
 
 @hookimpl
 def complete(kind: str, text: str, directory: Path) -> tuple[Completion, ...]:
-    """Files of the project whose paths have these letters in this order."""
+    """Return the project's files with a path that contains the letters of `text` in this order."""
     if kind != "@":
         return ()
     root = f"{directory}/"
@@ -139,9 +140,9 @@ def complete(kind: str, text: str, directory: Path) -> tuple[Completion, ...]:
 
 
 def _rank(path: str, letters: str) -> tuple[tuple[int, int], str] | None:
-    """Return how well a path fits.
+    """Return the sort key of a path that matches the letters, or None.
 
-    Short paths, and those with the letters side by side, come first.
+    Paths with adjacent letters come first, then short paths.
     """
     lower = path.lower()
     if letters in lower:

@@ -1,4 +1,4 @@
-"""The answers of a dialog: a row each, or side by side where the window is low."""
+"""The answers of a dialog, in rows, or in one flowing text if the window is low."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ KEY_NAMES = {"escape": "esc"}
 
 
 class ListedAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer with its key; `short` is its label in a row of answers."""
+    """An answer with its key; `short` is its label in the flowing text."""
 
     key: str
     text: str
@@ -29,12 +29,12 @@ class ListedAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key_name(self) -> str:
-        """The key as the row writes it."""
+        """The name of the key as displayed."""
         return KEY_NAMES.get(self.key, self.key)
 
 
 class AnswerList:
-    """The answers, with a mark that arrows move; Enter chooses the marked one, a key its own."""
+    """A list of answers with one marked answer; arrow keys move the mark, and Enter chooses it."""
 
     def __init__(self, answers: Sequence[ListedAnswer]) -> None:
         self.answers = tuple(answers)
@@ -42,11 +42,11 @@ class AnswerList:
 
     @property
     def marked(self) -> ListedAnswer:
-        """The answer that Enter gives."""
+        """The marked answer, which Enter chooses."""
         return self.answers[self._at]
 
     def move(self, step: int) -> None:
-        """Mark the next answer, or the one before."""
+        """Move the mark by `step` answers, cyclically."""
         self._at = (self._at + step) % len(self.answers)
 
     def mark(self, key: str) -> None:
@@ -54,9 +54,9 @@ class AnswerList:
         self._at = next(n for n, answer in enumerate(self.answers) if answer.key == key)
 
     def rows(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Return rows for each answer if they fit, else all answers in one flow.
+        """Return rows for each answer if `room` permits, or else all answers in one flowing text.
 
-        In a still lower room the rows around the marked answer remain.
+        If even this text does not fit, only the rows around the marked answer remain.
         """
         listed = [self._row(number, width) for number in range(len(self.answers))]
         every = [row for rows in listed for row in rows]
@@ -69,7 +69,7 @@ class AnswerList:
         return flowing if len(flowing) <= room else self._around(flowing, room)
 
     def least(self, width: int) -> int:
-        """Return the number of rows that the answers need in one flow."""
+        """Return the number of rows of the flowing text."""
         return len(self._flowing(width))
 
     def _row(self, number: int, width: int) -> Sequence[SpanLine]:

@@ -1,4 +1,4 @@
-"""The dialog that opens unasked, and the time from which keys are meant for it."""
+"""The decision whether keys go to a dialog that opened by itself, or to the editor."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,10 +11,10 @@ WAITING = "keys go to the editor until it is empty · {} to answer"
 
 
 class Attention:
-    """Holds keys back from a dialog until the user has turned to it.
+    """The decision whether keys go to a dialog that opened by itself, or to the editor.
 
-    A dialog has the keys after `QUIET_S` without a key over an empty editor, or at once after
-    `turn`. It then has them until it goes, or until a letter comes that is none of its answers.
+    A dialog gets the keys after `QUIET_S` seconds without a key if the editor is empty, or at once
+    after `turn`. It loses them when it closes, or after a letter that is none of its answers.
     """
 
     def __init__(self, is_writing: Callable[[], bool], changed: Callable[[], None]) -> None:
@@ -25,17 +25,17 @@ class Attention:
         self._pause: asyncio.TimerHandle | None = None
 
     def has(self, dialog: Mode) -> bool:
-        """Return whether keys are meant for this dialog."""
+        """Return whether keys go to this dialog."""
         return self._has_keys and dialog is self._dialog
 
     def show(self, dialog: Mode | None) -> None:
-        """Note the visible dialog, if any; a new one waits for the user."""
+        """Set the visible dialog or None; a new dialog does not get the keys at once."""
         if dialog is not self._dialog:
             self._dialog, self._has_keys = dialog, False
             self.key()
 
     def key(self) -> None:
-        """Note a key: the pause begins again."""
+        """Restart the pause, because a key was pressed."""
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None
@@ -47,12 +47,12 @@ class Attention:
             self.turn()
 
     def leave(self) -> None:
-        """Give the keys back to the editor, so that typed text is no answer."""
+        """Give the keys back to the editor."""
         self._has_keys = False
         self.key()
 
     def turn(self) -> None:
-        """Give the keys to the dialog that waits."""
+        """Give the keys to the visible dialog."""
         if self._dialog is not None:
             self._has_keys = True
             self._changed()

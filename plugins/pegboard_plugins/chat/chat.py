@@ -1,4 +1,4 @@
-"""The chat: the editor, the footer, the keys, and the conversation behind them."""
+"""The chat: the editor, the footer, the keys, and the conversation."""
 
 import asyncio
 import sys
@@ -54,14 +54,14 @@ class Chat(Desk):
         return 1 if self.failed else 0
 
     def _way_back(self) -> str:
-        """Return the line on how to resume the session, "" without a session."""
+        """Return the line with the command that resumes the session, or "" without a session."""
         if self.talk is None or self.talk.course is None:
             return ""
         attach = f" --attach {self.options.attach}" if self.options.attach else ""
         return f"Resume this session: pegboard chat -s {self.talk.course.session.id}{attach}\n"
 
     async def _load(self) -> None:
-        """Open the engine while the footer is already visible."""
+        """Open the feed of sessions while the footer is already visible."""
         self.notice = "starting …"
         try:
             await self.load(self.options.session_id, continued=self.options.continued)
@@ -78,7 +78,7 @@ class Chat(Desk):
             self.submit(self.options.prompt)
 
     async def load(self, session_id: str | None, *, continued: bool = False) -> None:
-        """Open the feed, and the session to continue, if there is one."""
+        """Open the feed of sessions, and resume a session if one is given or `continued`."""
         feed = await self._open(self.options)
         frames = self.window.frames
         self.talk = talk = Talk(
@@ -120,7 +120,7 @@ class Chat(Desk):
         return await sessioning.session_here(feed, newest.id) if newest else None
 
     async def unload(self) -> None:
-        """Close the feed."""
+        """Stop the background tasks, and close the feed."""
         self._ready.clear()
         self.guests.close()
         if self.ticking is not None:
@@ -135,7 +135,7 @@ class Chat(Desk):
             await talk.aclose()
 
     async def reload(self) -> None:
-        """Reload everything: plugins, settings, the project's own code."""
+        """Open the feed again, with the current plugins, settings and project code."""
         session = self.talk.course.session.id if self.talk and self.talk.course else None
         options = self.options
         self.options = msgspec.structs.replace(options, replayed=None, mode=None)
@@ -150,7 +150,7 @@ class Chat(Desk):
             self.options = options
 
     def submit(self, text: str, *, later: bool = False) -> None:
-        """Submit a text: a command, a shell line, or a prompt."""
+        """Run the submitted text: a slash command, a shell command, or a prompt."""
         self.window.vi.begin()
         if not text.strip():
             return
@@ -173,7 +173,7 @@ class Chat(Desk):
             (talk.later if later else talk.send)(order)
 
     async def slash(self, name: str) -> None:
-        """Run the command of a key, when the session is loaded."""
+        """Run the slash command of a key, after the session is loaded."""
         await self._ready.wait()
         await slash.act(self, name)
 

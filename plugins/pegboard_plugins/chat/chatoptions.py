@@ -1,4 +1,4 @@
-"""The options of one chat, the choices of its user, and the prompts."""
+"""The start options of a chat, the user's choices, and prompts that are to be sent."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ from pegboard_plugins.shared.frontend import Feed
 
 
 class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's options on the command line."""
+    """The options of `pegboard chat` on the command line."""
 
     directory: Path
     continued: bool = False
@@ -31,7 +31,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Choices(msgspec.Struct, kw_only=True):
-    """The user's choices for the next prompts; empty ones are the session's."""
+    """The user's choices for the next prompts; an empty value means the session's own."""
 
     agent: str = ""
     agent_before_plan: str = ""
@@ -41,9 +41,9 @@ class Choices(msgspec.Struct, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt as the user has written it; `command` makes it a slash command's arguments.
+    """A prompt to send; with `command`, its text is the arguments of this slash command.
 
-    `typed` is the editor's text, with chips for long texts and files.
+    `typed` is the editor's text, with placeholders for long pastes and files.
     """
 
     prompt: Prompt
@@ -60,7 +60,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         command: str | None = None,
         typed: str = "",
     ) -> Self:
-        """Make an order by the user's choices."""
+        """Create an order from a text and the user's choices."""
         prompt = Prompt(
             text,
             parts=files,
@@ -71,7 +71,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return cls(prompt=prompt, command=command, typed=typed)
 
     async def send(self, feed: Feed, session_id: str) -> None:
-        """Send it, and return when it is answered."""
+        """Send the prompt or command, and return after its answer."""
         if self.command is None:
             await feed.prompt(session_id, self.prompt, mentions=self.text, checked=True)
         else:

@@ -1,4 +1,4 @@
-"""The state of a chat, for plugins' additions and for the last line."""
+"""The state of a chat as plugins and the status line see it."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def chat_state(talk: Talk, windows: Mapping[str, int]) -> ChatState:
-    """Return the state of a conversation; `windows` has the models' windows in tokens."""
+    """Return the state of a conversation; `windows` has the models' context windows in tokens."""
     course, facts, chosen = talk.course, talk.feed.facts, talk.choices
     last = course.tokens if course else None
     used = last.input + last.cache.read + last.cache.write + last.output if last else 0
@@ -39,7 +39,7 @@ def chat_state(talk: Talk, windows: Mapping[str, int]) -> ChatState:
 
 
 def ticks(course: "Course | None") -> bool:
-    """Return whether seconds are counted: something runs that does not wait for the user."""
+    """Return whether the footer counts seconds: some work does not wait for the user."""
     if course is None or not course.requests:
         return course is not None and course.busy
     requests = course.requests.values()

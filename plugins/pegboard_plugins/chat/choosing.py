@@ -1,4 +1,4 @@
-"""The commands that choose: model, agent, effort, theme."""
+"""The commands that choose a model, an agent, an effort level or a theme."""
 
 import json
 from collections.abc import Sequence
@@ -29,12 +29,12 @@ def _talk(chat: Desk) -> "Talk":
 
 
 def name_of(model: Model) -> str:
-    """Return the name by which the model is chosen."""
+    """Return the name of the model as `provider/model`."""
     return f"{model.provider_id}/{model.id}"
 
 
 async def choose_model(chat: Desk, argument: str) -> None:
-    """Choose the model of the next prompts."""
+    """Choose the model of the next prompts, from a list unless `argument` names it."""
     talk = _talk(chat)
     if "/" not in argument and (unlisted := await talk.feed.unlisted()):
         await _ask_for_models(chat, unlisted)
@@ -71,7 +71,7 @@ async def choose_model(chat: Desk, argument: str) -> None:
 
 
 async def saved(chat: Desk, setting: str, value: str) -> str:
-    """Save a setting for the chats to come, and return whether that was possible, in words."""
+    """Save a setting for later chats, and return whether this succeeded as a short text."""
     # JSON is a text in TOML too, whatever it would be without quotes.
     code, notes = await chat.outside.pegboard_beside("config", "set", setting, json.dumps(value))
     if code:
@@ -81,7 +81,7 @@ async def saved(chat: Desk, setting: str, value: str) -> str:
 
 
 async def _ask_for_models(chat: Desk, providers: Sequence[str]) -> None:
-    """Ask the providers' servers for their models; warn about those that list none."""
+    """Ask the providers' servers for their models; warn about each provider that lists none."""
     talk = _talk(chat)
     asked = [part for name in providers for part in ("--ask", name)]
     _, notes = await chat.outside.pegboard_beside("models", *asked)
@@ -93,7 +93,7 @@ async def _ask_for_models(chat: Desk, providers: Sequence[str]) -> None:
 
 
 def _names(chat: Desk) -> Sequence[str]:
-    """Return the models that are known, those chosen last first, then the newest."""
+    """Return the names of the known models: recently chosen ones first, then newer before older."""
     course = _talk(chat).course
     used = (_talk(chat).feed.facts.model, course.model if course else "", chat.state.model)
     known = sorted(map(name_of, chat.models), key=newest_first)
@@ -119,7 +119,7 @@ async def next_model(chat: Desk, _: str) -> None:
 
 
 async def last_model(chat: Desk, _: str) -> None:
-    """Choose the model that was chosen before the current one."""
+    """Choose the previous model of the list."""
     _cycle_model(chat, -1)
 
 
@@ -136,7 +136,7 @@ def _next(names: Sequence[str], current: str, step: int) -> str:
 
 
 async def choose_agent(chat: Desk, argument: str) -> None:
-    """Choose the agent of the next prompts."""
+    """Choose the agent of the next prompts, from a list unless `argument` names it."""
     agents = [each for each in await _talk(chat).feed.agents() if _talks(each.mode, each.hidden)]
     items = [Item(value=each.name, note=each.description or "") for each in agents]
     chosen = argument or await chat.choose("Agent", items, current=chat.state.agent)
@@ -154,7 +154,7 @@ def _talks(mode: str, hidden: bool) -> bool:  # noqa: FBT001 - a field of the ag
 
 
 async def next_agent(chat: Desk, _: str) -> None:
-    """Choose the next agent that talks with people."""
+    """Choose the next agent that is neither hidden nor a subagent."""
     agents = await _talk(chat).feed.agents()
     names = [each.name for each in agents if _talks(each.mode, each.hidden)]
     if names:
@@ -162,7 +162,7 @@ async def next_agent(chat: Desk, _: str) -> None:
 
 
 async def choose_effort(chat: Desk, argument: str) -> None:
-    """Choose how hard the model thinks."""
+    """Choose the effort level of the model, from a list unless `argument` names it."""
     levels = _levels(chat)
     if not levels:
         chat.warn(f"{chat.state.model or 'the model'} has no effort levels")
@@ -177,7 +177,7 @@ async def choose_effort(chat: Desk, argument: str) -> None:
 
 
 async def next_effort(chat: Desk, _: str) -> None:
-    """Choose the next level."""
+    """Choose the next effort level."""
     levels = ["", *_levels(chat)]
     _talk(chat).choices.variant = _next(levels, chat.state.variant, 1)
 
@@ -188,7 +188,7 @@ def _levels(chat: Desk) -> Sequence[str]:
 
 
 async def choose_theme(chat: Desk, argument: str) -> None:
-    """Choose the colours, here and for the chats to come."""
+    """Choose the theme of this chat and of later ones, from a list unless `argument` names it."""
     names = [AUTO, *chat.guests.themes]
     items = [Item(value=name) for name in names]
     chosen = argument or await chat.choose("Theme", items, current=chat.theme.name)
@@ -197,7 +197,7 @@ async def choose_theme(chat: Desk, argument: str) -> None:
 
 
 def draw_in_theme(chat: Desk, name: str) -> bool:
-    """Draw in the theme with this name from now on; return False for an unknown name."""
+    """Draw in the theme with this name; return False and warn if it does not exist."""
     if chat.theme.choose(name, chat.guests.themes):
         return True
     names = (AUTO, *chat.guests.themes)

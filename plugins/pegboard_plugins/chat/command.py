@@ -95,7 +95,7 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
 
 
 async def open_feed(options: "StartOptions") -> "Feed":
-    """Open the feed: of a server, or of an App in this process; the chat is already visible."""
+    """Open the feed of a server or of an App in this process; the chat is already visible."""
     import asyncio
     import importlib
 
@@ -119,9 +119,9 @@ async def open_feed(options: "StartOptions") -> "Feed":
 
 
 def _collect_garbage_often() -> None:
-    """Keep the memory of a long chat small: each frame leaves objects that refer to each other.
+    """Collect garbage often, since each frame leaves reference cycles, to keep a long chat small.
 
-    What the start has made stays, and is looked at by no collection.
+    Objects from the start are excluded from collections.
     """
     if not gc.get_freeze_count():
         gc.freeze()

@@ -1,4 +1,4 @@
-"""The progress of a session, from its events: finished pieces, and open ones."""
+"""The progress of a session, computed from its events: finished items and running work."""
 
 from collections.abc import Iterator, Sequence
 
@@ -65,7 +65,7 @@ MS = 1000
 
 
 class Child(msgspec.Struct):
-    """A subagent at work."""
+    """The progress of a running subagent."""
 
     session: Session
     last: str = ""
@@ -75,7 +75,7 @@ class Child(msgspec.Struct):
 
 
 class Course:
-    """The progress of one session; `take` yields what each event has finished, once."""
+    """The progress of one session; `take` yields each item once, when an event completes it."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -102,30 +102,30 @@ class Course:
 
     @property
     def busy(self) -> bool:
-        """Whether something runs in the session."""
+        """Whether a turn runs in the session."""
         return not isinstance(self.status, Idle)
 
     @property
     def writes(self) -> bool:
-        """Whether the text is an answer in progress, not a thought."""
+        """Whether the model is writing an answer, and not reasoning."""
         return bool(self._texts)
 
     def knows_prompt(self, message_id: str) -> bool:
-        """Return whether a prompt has been told of before."""
+        """Return whether an event has already reported this prompt."""
         return message_id in self._users
 
     def waited_s(self, part: ToolPart) -> float | None:
-        """Return how long a call has waited for the user, None if no client has watched."""
+        """Return the seconds that a call has waited for the user; None if not observed."""
         return self._clock.waited_s(part.call_id)
 
     def tail(self, lines: int, letters: int) -> str:
-        """Return the end of the text that is being written."""
+        """Return the end of the text that the model is writing."""
         live = [blocks.tail(lines, letters) for blocks in self._texts.values()]
         text = next((tail for tail in reversed(live) if tail.strip()), "")
         return text or self.thinking[-letters * lines :]
 
     def read(self, turns: Sequence[Turn]) -> Iterator[Finished]:
-        """Yield the pieces of the stored messages that are new; a failure follows its parts."""
+        """Yield the new items of stored messages; the error of an answer follows its parts."""
         for turn in turns:
             info = turn.info
             if isinstance(info, UserMessage) and info.id not in self._users:
@@ -140,7 +140,7 @@ class Course:
             yield from self._why_failed(info)
 
     def take(self, event: Event) -> Iterator[Finished]:
-        """Yield the pieces that the event finishes."""
+        """Yield the items that the event completes."""
         match event.properties:
             case PermissionAsked(request=request) | QuestionAsked(request=request):
                 if self._concerns(request):
@@ -164,7 +164,7 @@ class Course:
         return request.session_id == self.session.id or request.session_id in self.children
 
     def waits_for(self, requests: Sequence[PermissionRequest | QuestionRequest]) -> None:
-        """Set the requests that wait for the user."""
+        """Replace the requests that wait for the user."""
         waiting = {each.id: each for each in requests if self._concerns(each)}
         for gone in self.requests.keys() - waiting.keys():
             self.answered(gone)
@@ -251,7 +251,7 @@ class Course:
             self.model = f"{info.provider_id}/{info.model_id}"
 
     def _why_failed(self, info: UserMessage | AssistantMessage) -> Iterator[Finished]:
-        """Return why an answer failed, once."""
+        """Yield the error of a failed answer, once."""
         if isinstance(info, AssistantMessage) and info.error is not None:
             is_new = info.id not in self._failed_answers
             self._failed_answers.add(info.id)
@@ -266,7 +266,7 @@ class Course:
             yield Noted("stopped", "dim") if is_stop else Noted(text, "error")
 
     def rest(self) -> Iterator[Finished]:
-        """Yield the finished pieces when the session rests."""
+        """Yield the remaining items when the session becomes idle."""
         self.status = Idle()
         self.thinking = ""
         yield from self.texts_end()
@@ -276,7 +276,7 @@ class Course:
         self.children = {key: each for key, each in self.children.items() if each.running}
 
     def _taken(self) -> Iterator[Finished]:
-        """Yield the user's words that the model gets next, but for those that are taken back."""
+        """Yield the prompts that the model reads next, except those that are being withdrawn."""
         steers = self.steers
         self.steers = {key: each for key, each in steers.items() if each.leaving}
         for key, steer in steers.items():
@@ -305,7 +305,7 @@ class Course:
                 pass
 
     def _prompt_piece(self, part: Part, piece: Asked | Noted) -> Iterator[Finished]:
-        """Yield a piece of a prompt, or keep it until the model has read it."""
+        """Yield a part of a prompt, or store it until the model has read the prompt."""
         self._done.add(part.id)
         if self.busy and self._answers and part.message_id > max(self._answers):
             self.steers.setdefault(part.message_id, Steer()).pieces.append(piece)
@@ -342,12 +342,12 @@ class Course:
             yield from (Answered(block) for block in blocks.feed(part.text[len(seen) :]))
 
     def texts_end(self) -> Iterator[Finished]:
-        """Yield the rest of the texts that have ended."""
+        """Yield the rest of all unfinished texts."""
         for part_id in tuple(self._texts):
             yield from self._text_end(part_id, None)
 
     def _text_end(self, part_id: str, text: str | None) -> Iterator[Finished]:
-        """Yield the rest of a text; `text` is its final form, None if unknown."""
+        """Yield the rest of a text; `text` is its final form, or None if unknown."""
         blocks, seen = self._texts.pop(part_id), "".join(self._streamed.pop(part_id))
         self._done.add(part_id)
         if text is not None and not text.startswith(seen.rstrip()):
@@ -379,7 +379,7 @@ class Course:
             yield from self._in_order()
 
     def _in_order(self, *, every: bool = False) -> Iterator[Finished]:
-        """Yield the calls that have ended, in order, up to the first that has not."""
+        """Yield the ended calls in order, up to the first running call unless `every`."""
         for part_id, part in tuple(self.calls.items()):
             if part_id in self._ended:
                 del self.calls[part_id]

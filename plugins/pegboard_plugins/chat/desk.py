@@ -1,4 +1,4 @@
-"""The parts of a chat for its commands and keys: the editor, lists, pages, notices."""
+"""The parts of a chat that its commands and keys use: editor, lists, pages and notices."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -40,7 +40,7 @@ SHELL = "shell command: Enter runs it unasked, and the agent sees its output"
 
 
 class DeskWindow(Protocol):
-    """The terminal of a chat."""
+    """The interface of the chat's terminal window."""
 
     painter: Painter
     screen: FooterScreen
@@ -57,15 +57,15 @@ class DeskWindow(Protocol):
         ...
 
     def anew(self) -> None:
-        """Draw the footer again from nothing."""
+        """Erase the footer and draw it again."""
         ...
 
     def restyle(self, palette: Mapping[str, str]) -> None:
-        """Draw in other colours."""
+        """Draw in the colours of this palette."""
         ...
 
     def type(self, content: bytes) -> None:
-        """Take keys that something else has read from the terminal."""
+        """Process keys that were read from the terminal elsewhere."""
         ...
 
     def leave(self) -> None:
@@ -77,7 +77,7 @@ Act = Callable[["Desk", str], Awaitable[None]]
 
 
 class Slash(msgspec.Struct, frozen=True, kw_only=True):
-    """A slash command and its action; None for one that becomes a prompt."""
+    """A slash command; `act` is its action, or None if the command becomes a prompt."""
 
     name: str
     help: str
@@ -85,14 +85,14 @@ class Slash(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def slash_items(slashes: Mapping[str, Slash]) -> Sequence[Item]:
-    """Return the commands as items of a menu."""
+    """Return the slash commands as items of a menu."""
     return [
         Item(value=each.name, text=f"/{each.name}", note=each.help) for each in slashes.values()
     ]
 
 
 class Desk(ABC):
-    """The terminal of one chat, as its commands and keys use it."""
+    """The base of a chat: the parts that its commands and keys use."""
 
     def __init__(
         self, options: StartOptions, env: Mapping[str, str], window: "Callable[[Desk], DeskWindow]"
@@ -127,11 +127,11 @@ class Desk(ABC):
 
     @abstractmethod
     def submit(self, text: str, *, later: bool = False) -> None:
-        """Submit a text: a command, a shell line, or a prompt."""
+        """Run the submitted text: a slash command, a shell command, or a prompt."""
 
     @abstractmethod
     async def slash(self, name: str) -> None:
-        """Run the command of a key, when the session is loaded."""
+        """Run the slash command of a key, after the session is loaded."""
 
     @abstractmethod
     async def guest_key(self, plugin: str, key: ChatKey) -> None:
@@ -139,14 +139,14 @@ class Desk(ABC):
 
     @abstractmethod
     async def reload(self) -> None:
-        """Reload everything: plugins, settings, the project's own code."""
+        """Open the feed again, with the current plugins, settings and project code."""
 
     def leave(self) -> None:
         """End the chat."""
         self.window.leave()
 
     def touch(self) -> None:
-        """Draw the footer with the next frame."""
+        """Redraw the footer with the next frame."""
         self._settle()
         if self.talk is not None:
             self.guests.note(self.state, self.window.frames.touch)
@@ -167,7 +167,7 @@ class Desk(ABC):
 
     @property
     def pen(self) -> "Pen":
-        """The pen for the theme's colours, loaded with the first row."""
+        """The renderer in the theme's colours, created at first use."""
         if self._pen is None:
             from pegboard_plugins.shared.terminal import Pen, colours_of
 
@@ -176,12 +176,12 @@ class Desk(ABC):
 
     @property
     def mode(self) -> Mode | None:
-        """The dialog or list that has the keys: a request of the engine before a list."""
+        """The dialog or list that gets the keys; None if the editor gets them."""
         return next((mode for mode in reversed(self.open_modes) if self._has_keys(mode)), None)
 
     @property
     def open_modes(self) -> Sequence[Mode]:
-        """All dialogs and lists that are open, the uppermost last."""
+        """All open dialogs and lists, the uppermost last."""
         dialog = self.answering.dialog if self.answering else None
         return (*self.modes, dialog) if dialog else tuple(self.modes)
 
@@ -196,7 +196,7 @@ class Desk(ABC):
         return chat_state(self.talk, windows)
 
     def footer(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Return the lines above the editor."""
+        """Return the lines above the editor, at most `room` lines."""
         talk = self.talk
         top = next(reversed(self.open_modes), None)
         waits = top is not None and not self._has_keys(top)
@@ -218,26 +218,26 @@ class Desk(ABC):
         return SHELL if self.mode is None and self.draft.text.startswith("!") else ""
 
     def status_line(self, width: int) -> SpanLine:
-        """Return the last line: folder, agent, model, window and cost."""
+        """Return the status line: folder, agent, model, context window and cost."""
         if self.talk is None:
             return (Span(self.notice, "dim"),)
         queued = len(self.talk.queue)
         return status_line(self.talk.feed.facts, self.state, queued, self.guests.status, width)
 
     def _draw_in(self, theme: Theme) -> None:
-        """Draw in this theme's colours from now on."""
+        """Draw in this theme's colours."""
         self.palette = palette_of(theme, has_all_colours=has_all_colours(self.env))
         self._pen = None
         self.window.restyle(self.palette)
 
     async def choose(self, title: str, items: Sequence[Item], *, current: str = "") -> str | None:
-        """Let the user choose an item, and return its value."""
+        """Let the user choose an item from a list; return its value, or None."""
         return await self.answer_of(Choice(title, items, current=current))
 
     async def pick(
         self, title: str, items: Sequence[Item], *, is_called: bool = False
     ) -> str | None:
-        """Let the user pick an item by its letter; `is_called` passes keys to the list at once."""
+        """Let the user pick an item by its letter; `is_called` gives the list the keys at once."""
         return await self.answer_of(Menu(title, items), is_called=is_called)
 
     async def ask(self, title: str) -> str | None:
@@ -245,11 +245,11 @@ class Desk(ABC):
         return await self.answer_of(TextLine(title))
 
     async def confirm(self, question: str) -> bool:
-        """Return whether the user says yes; no comes first."""
+        """Ask a yes-or-no question, and return whether the user chose yes."""
         return await self.choose(question, [Item(value="no"), Item(value="yes")]) == "yes"
 
     async def answer_of(self, mode: Choice | TextLine, *, is_called: bool = False) -> str | None:
-        """Show a list or a line until it is answered."""
+        """Show a list or a text line, and return its answer."""
         self.modes.append(mode)
         self.touch()
         if is_called:
@@ -261,7 +261,7 @@ class Desk(ABC):
             self.touch()
 
     def _settle(self) -> None:
-        """Switch the editor between a mode's own text and the user's draft."""
+        """Switch the editor between the user's draft and the text of a dialog or list."""
         self.attention.show(next((m for m in reversed(self.open_modes) if m.is_unasked), None))
         mode = self.mode
         wants = mode is not None and mode.edits
@@ -274,7 +274,7 @@ class Desk(ABC):
             self.draft.bring_back()
 
     def spawn(self, work: Awaitable[None]) -> None:
-        """Run work in the background."""
+        """Run a coroutine in the background; its error becomes a warning."""
         task = asyncio.ensure_future(self._guarded(work))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
@@ -288,11 +288,11 @@ class Desk(ABC):
         self.touch()
 
     async def show_page(self, lines: Sequence[SpanLine]) -> None:
-        """Show lines on the whole screen until the user leaves them."""
+        """Show lines in the pager until the user leaves it."""
         await self.show_rows(self.pen.lines([tuple(line) for line in lines], self.window.width))
 
     async def show_rows(self, rows: Sequence[str]) -> None:
-        """Show drawn rows on the whole screen until the user leaves them."""
+        """Show rendered rows in the pager, or above the footer if `less` is missing."""
         if not await self.outside.page(rows):
             self.warn("`less` is not installed, so the page is here:")
             self.window.frames.commit(rows)
@@ -312,5 +312,5 @@ class Desk(ABC):
             self.offers.changed(text)
 
     def option(self, name: str) -> Any:  # noqa: ANN401 - what the user's file says
-        """Return a setting of the user's in `plugins.chat.options`."""
+        """Return a setting of the user in `plugins.chat.options`."""
         return self.talk.feed.facts.options.get(name) if self.talk else None

@@ -1,4 +1,4 @@
-"""The draft: the editor and its history, with long pastes and pictures as chips."""
+"""The editor's draft and its history; placeholders stand for long pastes and pictures."""
 
 import base64
 import re
@@ -25,7 +25,7 @@ _CHIP = re.compile(r"\[(?:Pasted text|Picture) #\d+[^\]]*\]")
 
 
 class Draft:
-    """The editor, with the texts and files that its chips stand for."""
+    """The text in the editor, with the long pastes and files that its placeholders stand for."""
 
     def __init__(self, history_file: Path | None, changed: Callable[[str], None]) -> None:
         history: History = FileHistory(str(history_file)) if history_file else InMemoryHistory()
@@ -53,7 +53,7 @@ class Draft:
 
     @property
     def is_composed(self) -> bool:
-        """Whether an input method seems to be in use, judged by letters beyond ASCII."""
+        """Whether an input method seems to be active: letters beyond ASCII were typed just now."""
         return not self.text.isascii() and time.monotonic() - self._typed_s < COMPOSING_S
 
     def _typed(self, buffer: Buffer) -> None:
@@ -63,20 +63,20 @@ class Draft:
         self._changed(buffer.text)
 
     def letter(self, letter: str) -> None:
-        """Write a letter; a `/`, which begins a command, takes the place of a restored prompt."""
+        """Insert a letter; a `/`, which begins a command, replaces a restored prompt."""
         if letter == COMMAND and self._is_restored:
             self.take()
         self.buffer.insert_text(letter)
 
     def paste(self, pasted: str) -> None:
-        """Insert pasted text; a long text or a picture's path becomes a chip."""
+        """Insert pasted text; a long text or a picture's path becomes a placeholder."""
         if picture := _picture(pasted):
             self.picture(picture)
         else:
             self.paste_text(pasted)
 
     def paste_text(self, pasted: str) -> None:
-        """Insert a text; a long one becomes a chip."""
+        """Insert a text; a long text becomes a placeholder."""
         text = pasted.replace("\r\n", "\n").replace("\r", "\n")
         if text.count("\n") < LONG_LINES and len(text) <= LONG_LETTERS:
             self.buffer.insert_text(text)
@@ -87,20 +87,20 @@ class Draft:
         self.buffer.insert_text(chip + " ")
 
     def picture(self, path: Path) -> None:
-        """Insert a chip for a picture's file."""
+        """Insert a placeholder for a picture's file."""
         chip = f"[Picture #{len(self._files) + 1}: {path.name}]"
         self._files[chip] = FileInput.of(path)
         self.buffer.insert_text(chip + " ")
 
     def pasted_picture(self, content: bytes, mime: str) -> None:
-        """Insert a chip for a picture from the clipboard."""
+        """Insert a placeholder for a picture from the clipboard."""
         chip = f"[Picture #{len(self._files) + 1}: clipboard]"
         url = f"data:{mime};base64,{base64.b64encode(content).decode()}"
         self._files[chip] = FileInput(mime=mime, url=url, filename="clipboard.png")
         self.buffer.insert_text(chip + " ")
 
     def expanded(self, text: str) -> tuple[str, tuple[FileInput, ...]]:
-        """Return the text with the texts of its chips, and the files of the other chips."""
+        """Return the text with its long pastes inserted, and the files of its placeholders."""
         chips = _CHIP.findall(text)
         files = tuple(self._files[chip] for chip in chips if chip in self._files)
         for chip in chips:
@@ -109,16 +109,17 @@ class Draft:
         return text.strip(), files
 
     def unknown(self, text: str) -> str:
-        """Return the first chip of a text that has no content here, or "".
+        """Return the first placeholder without content in this chat, or "".
 
-        The history of another chat has such chips. A text that is sent twice is meant as it is.
+        The history of another chat has such placeholders. If the same text is sent twice in a row,
+        "" is returned.
         """
         chips = [chip for chip in _CHIP.findall(text) if chip not in {**self._texts, **self._files}]
         self._doubted, doubted = text if chips else "", self._doubted
         return chips[0] if chips and text != doubted else ""
 
     def take(self) -> str:
-        """Take the text out of the editor, and add it to the history with its pastes."""
+        """Clear the editor, add its text with all pastes to the history, and return the text."""
         text = self.buffer.text
         if text.strip():
             whole = self.expanded(text)[0] if _CHIP.search(text) else text
@@ -148,7 +149,7 @@ class Draft:
         self.buffer.cursor_position = min(place, len(text))
 
     def set(self, text: str) -> None:
-        """Replace the editor's text; the cursor goes to the end."""
+        """Replace the editor's text, and move the cursor to its end."""
         self.buffer.reset()
         if len(text) > LONGEST_EDITED:
             self.paste_text(text)
@@ -159,7 +160,7 @@ class Draft:
         self.on_placed()
 
     def put_before(self, text: str) -> None:
-        """Insert a text before the draft, or before the one that was put aside."""
+        """Insert a text before the draft, also if the draft is put aside."""
         if self._put_aside:
             rest, place = self._put_aside[0]
             self._put_aside[0] = (_joined(text, rest), place + len(_joined(text, rest)) - len(rest))
@@ -167,15 +168,15 @@ class Draft:
             self.set(_joined(text, self.buffer.text))
 
     def restore(self, text: str) -> None:
-        """Restore an undone prompt; the draft before it goes to the history."""
+        """Restore an undone prompt in the editor; an earlier one goes to the history."""
         if self._is_restored:
             self.take()
         self.put_back(text)
 
     def put_back(self, text: str) -> None:
-        """Put back a prompt that was not answered, with those that came back before.
+        """Put an unanswered prompt before the editor's text.
 
-        It goes to the history while a command is written.
+        If the user is writing a slash command, the prompt goes to the history.
         """
         is_restored = self._is_restored
         if self.text.startswith(COMMAND) and not (is_restored or self._put_aside):
@@ -192,35 +193,35 @@ class Draft:
         return self.text == self._restored != "" and self.buffer.cursor_position == end
 
     def move_up(self) -> None:
-        """Move the cursor a line up, or go back in the history."""
+        """Move the cursor up a line, or to an earlier prompt of the history."""
         before = self.text
         self.buffer.auto_up()
         self._fold(before)
 
     def move_down(self) -> None:
-        """Move the cursor a line down, or go forth in the history."""
+        """Move the cursor down a line, or to a later prompt of the history."""
         before = self.text
         self.buffer.auto_down()
         self._fold(before)
 
     def _fold(self, before: str) -> None:
-        """Turn the long pastes of a prompt from the history back into their short placeholders."""
+        """Replace the long pastes of a prompt from the history by their placeholders."""
         if (typed := self._folded.get(self.text, self.text)) != self.text:
             self.buffer.document = Document(typed, len(typed))
         if self.text != before:
             self.on_placed()
 
     def recall(self, text: str) -> None:
-        """Put a text of the history in the editor."""
+        """Put a prompt of the history in the editor."""
         self.set(self._folded.get(text, text))
 
     def earlier(self) -> Sequence[str]:
-        """Return the earlier prompts, newest first, each once."""
+        """Return the distinct earlier prompts, newest first."""
         return tuple(dict.fromkeys(reversed(self.history.get_strings())))
 
 
 def word_before(text: str, signs: Iterable[str]) -> tuple[str, str] | None:
-    """Return the sign and the letters after it of the word before the cursor, if it has one."""
+    """Return the sign and the rest of the word before the cursor, or None without a sign."""
     word = re.split(r"\s", text)[-1]
     sign = word[:1]
     return (sign, word[1:]) if sign in tuple(signs) and sign else None
@@ -231,7 +232,7 @@ def _joined(*texts: str) -> str:
 
 
 def _picture(text: str) -> Path | None:
-    """Return the picture whose path was pasted alone, as terminals do for dropped files."""
+    """Return the picture's path if the pasted text is one, as for files dropped on a terminal."""
     line = text.strip().strip("'\"")
     if "\n" in line or not line or len(line) > LONG_LETTERS:
         return None

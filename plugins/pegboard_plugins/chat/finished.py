@@ -1,4 +1,4 @@
-"""The finished pieces above the footer."""
+"""The finished items of a conversation, and their rendering above the footer."""
 
 from typing import Literal
 
@@ -25,7 +25,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """A block of the model's Markdown."""
+    """A Markdown block of the model's answer."""
 
     text: str
 
@@ -38,9 +38,9 @@ class Thought(msgspec.Struct, frozen=True):
 
 
 class Called(msgspec.Struct, frozen=True):
-    """A finished tool call, and the seconds of its time in which it waited for the user.
+    """A finished tool call, and the seconds that it waited for the user.
 
-    None where nobody knows: it went on before somebody looked.
+    `waited_s` is None if the chat did not observe the waits.
     """
 
     part: ToolPart
@@ -48,14 +48,14 @@ class Called(msgspec.Struct, frozen=True):
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """Something that the chat itself has to say."""
+    """A message of the chat itself."""
 
     text: str
     style: NoteStyle = "dim"
 
 
 class Drawn(msgspec.Struct, frozen=True):
-    """A block below a heading of its own."""
+    """A block with a heading."""
 
     head: str
     block: Block
@@ -65,24 +65,24 @@ Finished = Asked | Answered | Thought | Called | Noted | Drawn
 
 
 class Steer(msgspec.Struct):
-    """A prompt that the model has not read yet."""
+    """A prompt that was sent during a turn and that the model has not read yet."""
 
     pieces: list[Asked | Noted] = msgspec.field(default_factory=list)
     leaving: bool = False
 
     @property
     def text(self) -> str:
-        """The text of the piece."""
+        """The text of the prompt."""
         return "\n".join(piece.text for piece in self.pieces if isinstance(piece, Asked))
 
     @property
     def is_text(self) -> bool:
-        """Whether the piece has only text."""
+        """Whether the prompt has only text."""
         return all(isinstance(piece, Asked) for piece in self.pieces)
 
 
 def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -> list[str]:
-    """Draw a piece in rows of at most `width` columns; `block` is that of a call."""
+    """Render an item as rows of at most `width` columns; `block` is the block of a call."""
     match piece:
         case Asked(text=text):
             return ["", *_asked(text, pen, width)]
@@ -104,7 +104,7 @@ def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -
 
 
 def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
-    """Draw a line so that only its first row starts at the margin."""
+    """Render a line with its continuation rows indented."""
     first, *others = wrapped(shown_line(line), width - len("  "), at_words=True)
     return [pen.text(first), *(f"  {pen.text(row)}" for row in others)]
 
@@ -112,7 +112,7 @@ def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
 def call_head(
     part: ToolPart, title: str, *, now_ms: int | None = None, waited_s: float | None = 0.0
 ) -> SpanLine:
-    """Return the line of a call: tool, subject, and working time without waits."""
+    """Return the heading of a call: tool, subject, outcome, and its time without waits."""
     mark = Span("✗ ", "error") if isinstance(part.state, Failed) else Span("● ", "tool")
     seconds = _seconds(part, now_ms)
     worked = None if None in (seconds, waited_s) else max(0.0, (seconds or 0) - (waited_s or 0))
@@ -162,6 +162,6 @@ def _first(text: str) -> str:
 
 
 def subject_of(part: ToolPart) -> str:
-    """Return the subject of a call in a few words: the first text among its arguments."""
+    """Return the subject of a call: the first string among its arguments."""
     texts = (value for value in part.state.input.values() if isinstance(value, str))
     return next(texts, "")

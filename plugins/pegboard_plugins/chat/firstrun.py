@@ -1,4 +1,4 @@
-"""The first screen without a chosen model: what was found, and ways to begin."""
+"""The first screen of a chat without a model: available models and keys, and a menu."""
 
 import asyncio
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def _talk(chat: Desk) -> "Talk":
 
 
 async def first_run(chat: Desk) -> None:
-    """Show where a new chat is; without a model, ask until one is chosen or the user skips."""
+    """Print the chat's greeting; without a model, open a menu to choose one."""
     talk = _talk(chat)
     if talk.course is None:
         mode = f"mode {chat.state.mode} ({chat.window.key_of('mode')})"
@@ -58,7 +58,7 @@ async def first_run(chat: Desk) -> None:
 
 
 async def _keyed(chat: Desk) -> list[str]:
-    """Return the providers that have a key."""
+    """Return the names of the providers that have a key."""
     feed = _talk(chat).feed
     env = feed.facts.keys
     listed = {each.provider_id for each in chat.models if env.get(each.provider_id)}
@@ -66,7 +66,7 @@ async def _keyed(chat: Desk) -> list[str]:
 
 
 async def _named_server(chat: Desk, address: str, *, has_key: bool) -> str:
-    """Ask the server that the environment names for its models, and return what it answers."""
+    """Query the models of the server at OPENAI_BASE_URL, and return the result as a line."""
     _, notes = await chat.outside.pegboard_beside("models", "--ask", NAMED)
     chat.models = await _talk(chat).feed.models()
     said = [line for line in notes.splitlines() if line.startswith(f"{NAMED}: ")]
@@ -120,7 +120,7 @@ async def log_in(chat: Desk, argument: str) -> bool:
 
 
 def _providers(keys: Mapping[str, tuple[str, ...]]) -> list[Item]:
-    """Return the providers that take a key, once each, those with the most users first."""
+    """Return the providers that take a key as items, widely used ones first."""
     named = sorted(name for name, env in keys.items() if env and SAME.get(name) not in keys)
     names = dict.fromkeys([*(name for name in FIRST if name in named), *named])
     return [Item(value=name, note=", ".join(keys[name])) for name in names]
@@ -132,13 +132,13 @@ async def login(chat: Desk, argument: str) -> None:
 
 
 async def _ask_servers(chat: Desk) -> None:
-    """Ask the servers on this machine for their models, for the lists from now on."""
+    """Query the model servers on this machine, and update the list of models."""
     await chat.outside.pegboard_beside("models", "--local")
     chat.models = await _talk(chat).feed.models()
 
 
 async def _servers() -> list[tuple[int, str]]:
-    """Return the ports of this machine on which a server answers."""
+    """Return the port and name of each model server that answers on this machine."""
     return [(port, name) for port, name in SERVERS.items() if await _answers(port)]
 
 

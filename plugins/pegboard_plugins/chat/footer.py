@@ -1,4 +1,4 @@
-"""The lines of the footer: running work, queued prompts, requests, and the state."""
+"""The lines of the footer: running work, queued prompts, dialogs, and completions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -48,9 +48,9 @@ class Footing(msgspec.Struct, kw_only=True):
 
 
 def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
-    """Return at most `room` lines of at most `width` columns, the most important ones.
+    """Return at most `room` lines of at most `width` columns, preferring the important ones.
 
-    They begin below a blank one, as all that is finished does, where there is room for it.
+    A blank line comes first if there is room for it.
     """
     gap = room > NARROW_ROOM
     room -= gap
@@ -99,9 +99,9 @@ def _plain(line: SpanLine) -> str:
 
 
 def cut(line: SpanLine, width: int) -> SpanLine:
-    """Cut the line to the width, with an ellipsis and without control characters.
+    """Cut the line to `width` columns, with an ellipsis and without control characters.
 
-    Blanks at the end do not count.
+    Trailing blanks do not count.
     """
     shown = shown_line(line)
     rows = wrapped(shown, width)
@@ -112,7 +112,7 @@ def cut(line: SpanLine, width: int) -> SpanLine:
 
 
 def fragments(lines: Iterable[SpanLine]) -> StyleAndTextTuples:
-    """Return the lines as prompt_toolkit's styled text."""
+    """Return the lines as prompt_toolkit's formatted text."""
     found: StyleAndTextTuples = []
     for line in lines:
         place, sign = row_sign(line)
@@ -128,7 +128,7 @@ def fragments(lines: Iterable[SpanLine]) -> StyleAndTextTuples:
 
 
 def style_rules(palette: dict[str, str]) -> dict[str, str]:
-    """Return a palette in prompt_toolkit's words."""
+    """Return a palette as prompt_toolkit's style rules."""
     return {role: " ".join(_words(style.split())) for role, style in palette.items()}
 
 
@@ -149,7 +149,7 @@ def _notice(text: str) -> Sequence[SpanLine]:
 
 
 def _offered(footing: Footing, room: int) -> Sequence[SpanLine]:
-    """Return the rows around the selected offer, with its number if not all are visible."""
+    """Return the rows around the selected completion, with its number if some are hidden."""
     offered, chosen = footing.offered, footing.chosen
     rows_left = room - bool(footing.notice)
     seen = min(len(offered), OFFERED)
@@ -173,7 +173,7 @@ def _live_line(footing: Footing, width: int) -> Sequence[SpanLine]:
 
 
 def _queue(footing: Footing, width: int) -> Sequence[SpanLine]:
-    """Return the queued prompts; the last row names the key that edits the last one."""
+    """Return the rows of the queued prompts; the last row names the key that edits a prompt."""
     steers = footing.course.steers.values() if footing.course else ()
     said = [("↳ next step: ", each.text) for each in steers] + [
         ("↳ after this turn: ", t) for t in footing.queue
@@ -243,14 +243,14 @@ def _doing(child: Child) -> str:
 
 
 def _working(course: Course) -> Sequence[Child]:
-    """Return the running subagents, in the order of the calls that wait for them."""
+    """Return the running subagents, in the order of their calls."""
     order = [_child_of(part) for part in course.calls.values()]
     found = [child for child in course.children.values() if child.running]
     return sorted(found, key=lambda child: [*order, child.session.id].index(child.session.id))
 
 
 def _child_of(part: ToolPart) -> object:
-    """Return the session of the subagent that a running call waits for."""
+    """Return the id of the subagent's session that a running call waits for, or None."""
     match part.state:
         case Running(metadata={"sessionId": session_id}):
             return session_id
@@ -275,7 +275,7 @@ def _todo(course: Course | None) -> Sequence[SpanLine]:
 
 
 def _tail(course: Course | None, width: int, room: int) -> Sequence[SpanLine]:
-    """Return the end of the answer that is being written, else of a thought in a few rows."""
+    """Return the end of the answer or of the reasoning that the model is writing."""
     if course is None:
         return ()
     style: SpanStyle = "plain" if course.writes else "dim"

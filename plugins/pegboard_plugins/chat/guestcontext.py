@@ -1,4 +1,4 @@
-"""The context of a plugin's command or key in the chat."""
+"""The context of a plugin's slash command or key in the chat."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from pegboard_plugins.chat.hookspecs import ChatState
 
 
 class GuestContext:
-    """The `ChatContext` of a chat."""
+    """The `ChatContext` for one run of a plugin's slash command or key."""
 
     def __init__(self, chat: Desk) -> None:
         self._chat = chat
@@ -19,7 +19,7 @@ class GuestContext:
 
     @property
     def waits(self) -> bool:
-        """Whether the call waits for the user."""
+        """Whether the plugin's code waits for the user."""
         return self._asks > 0
 
     @contextmanager
@@ -36,12 +36,12 @@ class GuestContext:
         return self._chat.state
 
     def say(self, text: str) -> None:
-        """Put lines above the footer."""
+        """Print lines above the footer."""
         if self._chat.talk is not None:
             self._chat.talk.say(str(text), "plain")
 
     async def choose(self, title: str, choices: Sequence[str]) -> str | None:
-        """Let the user choose one of these; None if they leave."""
+        """Let the user choose one of the choices; return None if they decline."""
         options = tuple(QuestionOption(label=str(each)) for each in choices)
         if not options:
             return None
@@ -49,7 +49,7 @@ class GuestContext:
         return found if any(found == option.label for option in options) else None
 
     async def confirm(self, question: str) -> bool:
-        """Return whether the user says yes."""
+        """Ask a yes-or-no question, and return whether the user chose yes."""
         return await self.choose(question, ("no", "yes")) == "yes"
 
     async def input(self, title: str) -> str | None:
@@ -57,7 +57,7 @@ class GuestContext:
         return await self._asked(Question(question=title))
 
     async def _asked(self, question: Question) -> str | None:
-        """Ask one question; return the answer from any client of the session."""
+        """Ask one question in the session, and return the answer from any client."""
         talk = self._chat.talk
         if talk is None:
             return None
@@ -71,7 +71,7 @@ class GuestContext:
             return await self._chat.outside.edit(text)
 
     async def open_page(self, title: str, text: str) -> None:
-        """Show a long text on the whole screen."""
+        """Show a long text in the pager."""
         lines = [shown_line((Span(line),)) for line in text.split("\n")]
         with self._asking():
             await self._chat.show_page([shown_line((Span(title, "bold"),)), *lines])

@@ -1,4 +1,4 @@
-"""The additions of plugins to the chat, and calls of their code."""
+"""The additions of plugins to the chat, and calls of plugins' code."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,7 +20,7 @@ Action = Callable[[], Awaitable[None]]
 
 
 class Guests:
-    """The additions of the plugins of one App."""
+    """The additions of one App's plugins to the chat: commands, keys, themes and widgets."""
 
     def __init__(self, hooks: HookCalls | None, report: Report) -> None:
         self._hooks = hooks
@@ -35,7 +35,7 @@ class Guests:
         self._asking: asyncio.Task[None] | None = None
 
     async def register(self) -> None:
-        """Ask for commands, keys and themes."""
+        """Collect the commands, keys and themes of the plugins."""
         if self._hooks is None:
             return
         for command in await self._hooks.collect(hookspecs.register_slash):
@@ -50,7 +50,7 @@ class Guests:
             self.themes[theme.value.name] = theme.value
 
     def note(self, state: ChatState, touch: Callable[[], None]) -> None:
-        """Ask for status items and widgets if the state has changed, at most once a second."""
+        """Collect status items and widgets if the state has changed, at most once a second."""
         self._wanted = state
         if self._hooks is None or state == self._asked or self._asking is not None:
             return
@@ -70,7 +70,7 @@ class Guests:
         self._asking = None
 
     async def complete(self, kind: str, text: str, directory: Path) -> Sequence[Item]:
-        """Return the plugins' completions behind a sign."""
+        """Return the plugins' completions for the word after a sign."""
         if self._hooks is None:
             return ()
         found = await self._hooks.collect(
@@ -81,9 +81,9 @@ class Guests:
     async def run(
         self, plugin: str, what: str, action: Action, *, waits: Callable[[], bool]
     ) -> None:
-        """Run a plugin's code; name the plugin when it raises, blocks the chat, or hangs.
+        """Run a plugin's code, and report the plugin if the code raises, blocks the chat, or hangs.
 
-        `waits` says whether it waits for the user, which does not count as hanging.
+        `waits` returns whether the code waits for the user, which does not count as hanging.
         """
         name = f"plugin {plugin}: {what}"
         watch = asyncio.create_task(self._watch(name, waits))
@@ -96,7 +96,7 @@ class Guests:
             watch.cancel()
 
     async def _watch(self, name: str, waits: Callable[[], bool]) -> None:
-        """Report a plugin that blocks the loop, and once one that does not end."""
+        """Report a plugin each time that it blocks the event loop, and once if it hangs."""
         loop = asyncio.get_running_loop()
         ends_by = loop.time() + HANGS_S
         while True:
@@ -114,7 +114,7 @@ class Guests:
                 self._report(f"{name} has not ended in {HANGS_S:g} s; the chat goes on without it")
 
     def close(self) -> None:
-        """Ask no more."""
+        """Stop calling the plugins."""
         self._hooks = None
         if self._asking is not None:
             self._asking.cancel()
@@ -123,8 +123,8 @@ class Guests:
 def palette_of(theme: Theme, *, has_all_colours: bool) -> dict[str, str]:
     """Return the styles of a theme, with the terminal's own colours for missing roles.
 
-    Rows of a diff have no background where not all colours can be drawn: the nearest that is there
-    may be far too strong.
+    Without all colours, rows of a diff get no background, because the nearest colour may be far too
+    strong.
     """
     palette = {**PALETTE, **theme.palette}
     return palette if has_all_colours else {**palette, "added_row": "", "removed_row": ""}

@@ -1,4 +1,4 @@
-"""The chat's hooks, with which plugins add commands, keys, lines and themes."""
+"""The chat's hooks, with which plugins add commands, keys, footer lines and themes."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from pegboard.display import Span
 
 
 class ChatState(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of the chat, for drawing.
+    """The state of the chat, for display.
 
-    `window` is what the model reads at most, in tokens, 0 where nobody knows. `cost` is that of
-    the session in US dollars, with its subagents; None where that of a request is not known.
-    `known_cost` is without those requests. `mode` is the permission mode.
+    `window` is the model's context window in tokens, or 0 if unknown. `cost` is the cost of the
+    session and its subagents in US dollars, or None if the cost of a request is unknown.
+    `known_cost` is the cost without such requests. `mode` is the permission mode.
     """
 
     directory: Path
@@ -39,48 +39,48 @@ class ChatState(msgspec.Struct, frozen=True, kw_only=True):
 class ChatContext(Protocol):
     """The context of a plugin's command or key.
 
-    `choose`, `confirm` and `input` are questions in the session: every client that shows it can
-    answer them, and whoever is first does. Who stops the session, leaves the chat or goes to
-    another session leaves them unanswered.
+    `choose`, `confirm` and `input` ask questions in the session. Every client of the session can
+    answer them, and the first answer counts. They stay unanswered when the user stops the session,
+    leaves the chat, or switches to another session.
     """
 
     @property
     def state(self) -> ChatState:
-        """The state of the chat."""
+        """The current state of the chat."""
         ...
 
     def say(self, text: str) -> None:
-        """Put lines above the footer for good."""
+        """Print lines above the footer."""
         ...
 
     async def choose(self, title: str, choices: Sequence[str]) -> str | None:
-        """Let the user choose one of these; None when they leave, or without a user."""
+        """Let the user choose one of `choices`; return None if they decline, or without a user."""
         ...
 
     async def confirm(self, question: str) -> bool:
-        """Return whether the user says yes."""
+        """Ask a yes-or-no question, and return whether the user chose yes."""
         ...
 
     async def input(self, title: str) -> str | None:
-        """Ask the user for a short text; None when they cancel."""
+        """Ask the user for a short text; return None if they cancel."""
         ...
 
     async def edit(self, text: str) -> str | None:
-        """Let the user edit the text in their own editor; None when that fails."""
+        """Let the user edit the text in their own editor; return None if this fails."""
         ...
 
     async def open_page(self, title: str, text: str) -> None:
-        """Show a long text on the whole screen until the user leaves it."""
+        """Show a long text in a pager until the user leaves it."""
         ...
 
     async def prompt(self, text: str) -> None:
-        """Send a prompt as if the user had."""
+        """Send a prompt as if the user had typed it."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlashCommand:
-    """A command: `/name argument`. `action` gets the context and the argument."""
+    """A slash command `/name argument`; `action` gets the context and the argument."""
 
     name: str
     help: str
@@ -90,7 +90,7 @@ class SlashCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatKey:
-    """A key in prompt_toolkit's spelling (`c-x`, `f5`, `escape o`), and its action."""
+    """A key in prompt_toolkit's notation (`c-x`, `f5`, `escape o`), and its action."""
 
     key: str
     name: str
@@ -99,7 +99,7 @@ class ChatKey:
 
 
 class StatusItem(msgspec.Struct, frozen=True, kw_only=True):
-    """A piece of the status line; when room is short, low priority goes first."""
+    """An item of the status line; in a narrow window, items of low priority are left out."""
 
     id: str
     text: str
@@ -107,21 +107,21 @@ class StatusItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FooterWidget(msgspec.Struct, frozen=True, kw_only=True):
-    """At most five lines of the footer."""
+    """A widget of at most five lines in the footer."""
 
     id: str
     lines: tuple[tuple[Span, ...], ...]
 
 
 class Theme(msgspec.Struct, frozen=True, kw_only=True):
-    """Roles to styles: colours by name or as `#rrggbb`, `bold`, `dim`, `italic`, `reverse`."""
+    """A theme: for each role a style of colours (by name or `#rrggbb`) and words such as `bold`."""
 
     name: str
     palette: Mapping[str, str]
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
-    """A completion for the user's input, with a description."""
+    """A completion of the word before the cursor, with a description."""
 
     text: str
     note: str = ""
@@ -134,9 +134,9 @@ DRAWN_WITHIN_S = 0.5
 def register_slash() -> Sequence[SlashCommand] | None:
     """Return slash commands of the chat itself, in addition to those that become prompts.
 
-    Called once when the chat has its App. A name that the chat has stays the chat's. Collect: a
-    plugin that raises is reported and left out. What a command's action raises is shown with the
-    plugin's name.
+    Called once when the chat has opened its App. The chat's own commands cannot be replaced.
+    Collect: a plugin that raises is reported and left out. An error of a command's action is
+    displayed with the plugin's name.
 
     ```python
     from pathlib import Path
@@ -197,11 +197,11 @@ def register_slash() -> Sequence[SlashCommand] | None:
 
 @hookspec("collect", when="show", since="0.1")
 def register_keys() -> Sequence[ChatKey] | None:
-    """Return keys of the chat.
+    """Return keys for the chat.
 
-    Called once when the chat has its App. A key that is taken is reported and stays as it is;
-    `plugins.chat.options.keys` of the user's configuration gives a name another key. Collect: a
-    plugin that raises is reported and left out.
+    Called once when the chat has opened its App. A key that is already bound is reported and
+    stays as it is. The user's setting `plugins.chat.options.keys` can assign another key to a
+    name. Collect: a plugin that raises is reported and left out.
 
     The example of `register_slash` has one.
     """
@@ -209,10 +209,10 @@ def register_keys() -> Sequence[ChatKey] | None:
 
 @hookspec("collect", limit_s=DRAWN_WITHIN_S, when="show", since="0.1")
 def status_items(state: ChatState) -> Sequence[StatusItem] | None:
-    """Return pieces of the status line.
+    """Return items of the status line.
 
-    Called when something of the state has changed, not more than once a second. Collect: a
-    plugin that raises, or takes half a second, is reported and its items are missing.
+    Called when the state has changed, at most once a second. Collect: a plugin that raises, or
+    takes half a second, is reported and its items are missing.
 
     The example of `register_slash` has one.
     """
@@ -220,11 +220,11 @@ def status_items(state: ChatState) -> Sequence[StatusItem] | None:
 
 @hookspec("collect", limit_s=DRAWN_WITHIN_S, when="show", since="0.1")
 def footer_widget(state: ChatState) -> Sequence[FooterWidget] | None:
-    """Return lines of the footer.
+    """Return widgets for the footer.
 
-    Called when something of the state has changed, not more than once a second; they are left
-    out where the terminal has too few rows. Collect: a plugin that raises, or takes half a
-    second, is reported and its lines are missing.
+    Called when the state has changed, at most once a second. Widgets are left out if the
+    terminal has too few rows. Collect: a plugin that raises, or takes half a second, is
+    reported and its widgets are missing.
 
     The example of `register_slash` has one.
     """
@@ -232,10 +232,10 @@ def footer_widget(state: ChatState) -> Sequence[FooterWidget] | None:
 
 @hookspec("collect", when="show", since="0.1")
 def register_themes() -> Sequence[Theme] | None:
-    """Return themes of the chat.
+    """Return themes for the chat.
 
-    Called once when the chat has its App. Collect: a plugin that raises is reported and left
-    out; of two themes with one name the newest counts.
+    Called once when the chat has opened its App. Collect: a plugin that raises is reported and
+    left out; of two themes with the same name that of the newest plugin counts.
 
     The example of `register_slash` has one.
     """
@@ -245,11 +245,11 @@ def register_themes() -> Sequence[Theme] | None:
 def complete(kind: str, text: str, directory: Path) -> Sequence[Completion] | None:
     """Return completions for a word after a sign, such as `@` for a file.
 
-    Called while the user writes such a word, at most once for each state of it. Collect: a plugin
-    that raises is reported and its texts are missing.
+    Called each time the word changes while the user types it. Collect: a plugin that raises is
+    reported and its completions are missing.
 
     - kind: the sign, `@`.
-    - text: what is written behind it.
+    - text: the letters after the sign.
     - directory: the project's folder.
 
     The example of `register_slash` has one.

@@ -16,7 +16,7 @@ _File = tuple[int, int, int]
 
 
 class _Code(NamedTuple):
-    """A distribution with plugins: its version, its packages, and the state of their files."""
+    """An installed distribution with plugins: its version, packages, and the state of its files."""
 
     version: str
     packages: tuple[str, ...]
@@ -24,7 +24,7 @@ class _Code(NamedTuple):
 
 
 class InstalledCode:
-    """The installed plugins; changed ones are imported again where that is safe."""
+    """The code of installed plugins; changed code is imported again if that is safe."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Code] = {}
@@ -33,13 +33,13 @@ class InstalledCode:
         """What the last `renew` did, and which change needs a restart, a line each."""
 
     def look(self) -> None:
-        """Record in a thread the files of the plugins, once they are imported."""
+        """Record the state of the plugins' files in a thread, after the plugins are imported."""
         self._looking = asyncio.create_task(asyncio.to_thread(_note, self._known))
 
     async def renew(self) -> None:
-        """Forget modules that changed on disk, while no App is open; the next import has the new.
+        """Drop modules that changed on disk, so that the next import loads the new code.
 
-        A change stays one until the new code is in use.
+        No App may be open. A change that cannot be loaded is reported again on the next call.
         """
         if self._looking is not None:
             await self._looking
@@ -47,14 +47,14 @@ class InstalledCode:
 
 
 def _note(known: dict[str, _Code]) -> None:
-    """Add the distributions that are not `known` yet."""
+    """Add the installed distributions with plugins to `known`, unless they are already in it."""
     for name, now in _codes().items():
         before = known.get(name, now)
         known[name] = before._replace(files={**now.files, **before.files})
 
 
 def _renewed(known: dict[str, _Code]) -> Iterator[str]:
-    """Yield a line for each distribution that changed."""
+    """Drop the modules of changed distributions, and yield a line about each change."""
     importlib.invalidate_caches()
     found = _codes()
     for name, before in known.items():
@@ -75,10 +75,10 @@ def _renewed(known: dict[str, _Code]) -> Iterator[str]:
 
 
 def _codes() -> dict[str, _Code]:
-    """Return version, packages and file states of each distribution with plugins, by name.
+    """Return the distributions with plugins by name.
 
-    Of two distributions with one name the first is returned. Of Pegboard itself only the version is
-    recorded.
+    Of two distributions with one name, the first is returned. For Pegboard itself only the version
+    is recorded.
     """
     found: dict[str, _Code] = {}
     for each in distributions():
@@ -93,7 +93,7 @@ def _codes() -> dict[str, _Code]:
 
 
 def _packages(distribution: Distribution, modules: Collection[str]) -> tuple[str, ...]:
-    """Return the import names that a distribution installs; a shared folder is none."""
+    """Return the top-level packages of a distribution; namespace folders are left out."""
     files = [path for path in distribution.files or () if path.suffix == ".py"]
     tops = {path.parts[0].removesuffix(".py") for path in files if path.parts[0].isidentifier()}
     tops |= {path.stem for path in files if len(path.parts) == 1}
@@ -102,7 +102,7 @@ def _packages(distribution: Distribution, modules: Collection[str]) -> tuple[str
 
 
 def _outermost(module: str) -> str:
-    """Return a module's outermost package that has a file; a namespace has none."""
+    """Return a module's outermost package that has a file, so no namespace package."""
     parts = module.split(".")
     above = (".".join(parts[:end]) for end in range(1, len(parts)))
     return next((name for name in above if _file(name) is not None), module)
@@ -114,7 +114,7 @@ def _file(module: str) -> Path | None:
 
 
 def _files(packages: Collection[str]) -> Iterator[Path]:
-    """Yield the source files, also those of modules that are not imported yet."""
+    """Yield the packages' source files, including those of modules that are not imported yet."""
     names = [each for each in tuple(sys.modules) if _is_in(each, packages)]
     yield from filter(None, map(_file, names))
     for package in filter(None, map(_file, packages)):
@@ -132,7 +132,7 @@ def _state(path: Path) -> _File:
 
 
 def _obstacle(loaded: Collection[str]) -> str:
-    """Return why these modules cannot be imported again in this process, "" if they can."""
+    """Return why the modules cannot be imported again in this process, or "" if they can."""
     for name in sorted(loaded):
         if (file := _file(name)) is not None and file.suffix != ".py":
             return f"{name} is compiled"
@@ -152,7 +152,7 @@ def _obstacle(loaded: Collection[str]) -> str:
 
 
 def _home(value: object) -> str:
-    """Return the module that a module, class or function is of, "" for other values."""
+    """Return the module of a function or class, or a module's own name; "" for other values."""
     if type(value) is ModuleType:
         return value.__name__
     if type(value) is FunctionType or issubclass(type(value), type):

@@ -1,4 +1,4 @@
-"""The effect of each key: first in the mode that has the keys, then the chat, then the editor."""
+"""The effect of each key: on the open dialog or list first, then on the chat and the editor."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"
 
 
 class Keyboard:
-    """The keys of one chat; each method is one of `keys.KEYS`."""
+    """The keys of one chat: a method for each action in `keys.KEYS`."""
 
     def __init__(self, chat: Desk) -> None:
         self._chat = chat
@@ -27,7 +27,7 @@ class Keyboard:
         self._holding: asyncio.TimerHandle | None = None
 
     def _taken(self, key: str) -> bool:
-        """Pass a key to the part that has the keys; return whether it takes the key."""
+        """Pass a key to the open dialog or list; return whether it used the key."""
         chat = self._chat
         if key == "enter" and (held := self._release()):
             self._press(held)
@@ -50,7 +50,7 @@ class Keyboard:
         return now - before < TWICE_S
 
     def letter(self, letter: str) -> None:
-        """Write a letter, unless it comes alone and answers the dialog that has the keys."""
+        """Insert a letter, or answer the open dialog if no other key follows the letter at once."""
         mode = self._chat.mode
         held = self._release()
         if isinstance(mode, Permission) and not mode.edits:
@@ -66,12 +66,12 @@ class Keyboard:
             self._press(letter)
 
     def begin_key(self) -> None:
-        """Note a key: the letter before it did not come alone."""
+        """Stop the timer of a waiting letter, because another key follows it."""
         if self._holding is not None:
             self._holding.cancel()
 
     def end_key(self) -> None:
-        """Drop the letter before this key if the key found no use for it."""
+        """Drop the waiting letter after a key that did not use it."""
         if self._holding is not None and self._holding.cancelled():
             self._release()
 
@@ -79,7 +79,7 @@ class Keyboard:
         self._press(self._release())
 
     def _release(self) -> str:
-        """Return the waiting letter and stop its wait; "" without one."""
+        """Return the waiting letter and stop its timer; "" without one."""
         if self._holding is not None:
             self._holding.cancel()
         held, self._held, self._holding = self._held, "", None
@@ -100,7 +100,7 @@ class Keyboard:
             chat.draft.letter(letter)
 
     def paste(self, text: str) -> None:
-        """Insert pasted text; a paste never sends anything."""
+        """Insert pasted text; a paste never sends a prompt."""
         if held := self._release():
             self._chat.attention.leave()
             self._press(held)
@@ -111,12 +111,12 @@ class Keyboard:
             self._chat.draft.paste_text(text)
 
     def focus(self, sequence: str) -> None:
-        """Note whether the terminal reports that the user looks at it."""
+        """Record a report of the terminal that it got or lost the focus."""
         if sequence in (FOCUS_IN, FOCUS_OUT):
             self._chat.notices.focused = sequence == FOCUS_IN
 
     def send(self) -> None:
-        """Enter."""
+        """Handle Enter: answer a dialog, accept a completion, or send the prompt."""
         chat = self._chat
         mode = chat.mode
         buffer = chat.draft.buffer
@@ -139,11 +139,11 @@ class Keyboard:
         chat.touch()
 
     def answer(self) -> None:
-        """Give the keys to the dialog that waits."""
+        """Give the keys to the open dialog."""
         self._chat.attention.turn()
 
     def queue(self) -> None:
-        """Send for after the turn, or choose for good in a list."""
+        """Queue the prompt until the turn ends, or save the choice in a list."""
         if not self._taken(SAVE) and self._chat.mode is None:
             self._chat.submit(self._chat.draft.take(), later=True)
 
@@ -154,7 +154,7 @@ class Keyboard:
             self._chat.draft.buffer.newline(copy_margin=False)
 
     def stop(self) -> None:
-        """Escape."""
+        """Handle Escape: close a dialog or completions, or stop the turn; twice: rewind."""
         chat = self._chat
         if self._taken("escape"):
             return
@@ -167,14 +167,14 @@ class Keyboard:
         chat.touch()
 
     def _stop(self) -> None:
-        """Stop waiting commands, else the turn; queued prompts come back."""
+        """Stop waiting commands, or else the turn; queued prompts return to the editor."""
         chat = self._chat
         assert chat.talk is not None
         if not chat.talk.rest.give_up():
             takingback.stop(chat, chat.talk)
 
     def interrupt(self) -> None:
-        """Ctrl-C."""
+        """Handle Ctrl-C: clear the editor, stop the turn, or leave the chat if pressed twice."""
         chat = self._chat
         if chat.draft.text and not (chat.mode and not chat.mode.edits):
             chat.draft.empty()
@@ -190,7 +190,7 @@ class Keyboard:
         chat.touch()
 
     def leave(self) -> None:
-        """Ctrl-D."""
+        """Handle Ctrl-D: delete a letter, or leave the chat; twice while a turn runs."""
         chat = self._chat
         is_busy = chat.talk is not None and chat.talk.busy
         if chat.draft.text:
@@ -202,7 +202,7 @@ class Keyboard:
             chat.leave()
 
     def next_agent(self) -> None:
-        """Tab."""
+        """Handle Tab: accept a completion, or choose the next agent."""
         chat = self._chat
         if self._taken("tab"):
             return
@@ -217,11 +217,11 @@ class Keyboard:
         self._choose("next_model")
 
     def last_model(self) -> None:
-        """Choose the model before."""
+        """Choose the previous model."""
         self._choose("last_model")
 
     def mode(self) -> None:
-        """Choose the next permission mode, which may answer the dialog that has the keys."""
+        """Choose the next permission mode, which may also answer the open dialog."""
         if self._taken("s-tab"):
             return
         mode = self._chat.mode
@@ -229,16 +229,16 @@ class Keyboard:
             self._chat.spawn(self._chat.slash("next_mode"))
 
     def effort(self) -> None:
-        """Choose the next level of effort."""
+        """Choose the next effort level."""
         self._choose("next_effort")
 
     def _choose(self, what: str) -> None:
-        """Choose for the next prompt, which a list or a dialog comes before."""
+        """Run a command that changes the next prompt, unless a dialog or list is open."""
         if self._chat.mode is None:
             self._chat.spawn(self._chat.slash(what))
 
     def output(self) -> None:
-        """Show the last call in full."""
+        """Show the last tool call's complete output."""
         self._chat.spawn(self._chat.slash("output"))
 
     def transcript(self) -> None:
@@ -246,7 +246,7 @@ class Keyboard:
         self._chat.spawn(self._chat.slash("transcript"))
 
     def editor(self) -> None:
-        """Write elsewhere."""
+        """Edit the draft in the user's own editor."""
         self._chat.spawn(self._edit())
 
     async def _edit(self) -> None:
@@ -268,7 +268,7 @@ class Keyboard:
             chat.draft.recall(found[int(chosen)])
 
     def up(self) -> None:
-        """Recall a queued prompt, one that no model has read, or an earlier one."""
+        """Handle Up: move in completions, edit a queued or unread prompt, or recall an old one."""
         chat = self._chat
         if self._taken("up"):
             return
@@ -279,7 +279,7 @@ class Keyboard:
         chat.touch()
 
     def down(self) -> None:
-        """Down."""
+        """Handle Down: move in completions, or go forward in the history."""
         chat = self._chat
         if self._taken("down"):
             return
@@ -311,15 +311,15 @@ class Keyboard:
             )
 
     def redraw(self) -> None:
-        """Draw the footer again, without clearing the screen."""
+        """Redraw the footer without clearing the screen."""
         self._chat.window.anew()
 
     def suspend(self) -> None:
-        """Into the background."""
+        """Suspend the chat, as Ctrl-Z does."""
         self._chat.spawn(self._chat.outside.suspend())
 
     def help(self) -> None:
-        """Show the keys, on an empty line."""
+        """Insert a question mark, or list the keys if the editor is empty."""
         chat = self._chat
         if (chat.mode is None or chat.mode.edits) and chat.draft.text:
             self.letter("?")

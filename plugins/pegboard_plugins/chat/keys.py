@@ -1,4 +1,4 @@
-"""The keys: their names and actions."""
+"""The chat's key bindings: their names, default keys and help texts."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,9 +13,9 @@ from pegboard_plugins.chat.vikeys import ALWAYS, DISPLACED, WRITES
 
 
 class KeyAction(msgspec.Struct, frozen=True, kw_only=True):
-    """A key, and the name under which the configuration can change it.
+    """An action with its default key; the configuration can assign another key to its name.
 
-    `short` is for the card of keys, in at most 26 letters.
+    `short` is the help text for the key card, in at most 26 letters.
     """
 
     name: str
@@ -126,7 +126,7 @@ def key_name(key: str) -> str:
 
 
 def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:
-    """Return the keys for prompt_toolkit; `chosen` maps names to other keys."""
+    """Return the key bindings for prompt_toolkit; `chosen` maps actions' names to other keys."""
     for sequence in (FOCUS_IN, FOCUS_OUT):
         ANSI_SEQUENCES.setdefault(sequence, Keys.Ignore)
     keys = KeyBindings()
@@ -139,7 +139,7 @@ def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:
 
     @keys.add("escape", "/", filter=~vi_mode)
     def command(event: KeyPressEvent) -> None:
-        """Stop and begin a command: both may come at once, as Alt+/ does."""
+        """Stop and begin a command, since a terminal sends Escape and `/` at once for Alt+/."""
         keyboard.stop()
         keyboard.letter(event.data)
 
@@ -160,7 +160,7 @@ def add_own_key(keys: KeyBindings, key: str, name: str, keyboard: Keyboard) -> N
 
 
 def add_key(keys: KeyBindings, key: str, act: Callable[[], None], counts: Filter = ALWAYS) -> None:
-    """Bind an action to a key, or to several in a row, where the filter holds."""
+    """Bind an action to a key or a key sequence, active while the filter holds."""
 
     @keys.add(*key.split(), filter=counts)
     def pressed(event: KeyPressEvent) -> None:  # noqa: ARG001 - prompt_toolkit's

@@ -1,4 +1,4 @@
-"""The live line: what a running turn does, for how long, and how to stop it."""
+"""The live line: the activity and duration of a running turn, and the key that stops it."""
 
 from time import time
 
@@ -19,7 +19,7 @@ LOST = "No connection to the server, trying again"
 def live_line(course: Course, width: int, *, is_connected: bool) -> SpanLine:
     """Return the line for a session; empty without a turn, and while a dialog is open.
 
-    Where the window is narrow, what goes on is cut, and the rest of the line stays whole.
+    In a narrow window only the description of the activity is cut.
     """
     progress = course.progress
     progress.look(busy=course.busy)

@@ -1,4 +1,4 @@
-"""The log file of the chats: a log on standard error would be drawn over the footer."""
+"""The log file of chats, because a log on standard error would overwrite the footer."""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ LIMIT_BYTES = 1_000_000
 
 @contextmanager
 def logging_to_file(env: Mapping[str, str]) -> Iterator[None]:
-    """Write the block's log to the user's state folder; nowhere if that is impossible."""
+    """Log to a file in the user's state folder during the block; drop the log if this fails."""
     file = private_file(env, NAME)
     handler = (
         logging.NullHandler()

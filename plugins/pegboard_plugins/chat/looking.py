@@ -1,4 +1,4 @@
-"""The commands that show something."""
+"""The slash commands that display facts, such as /help and /diff."""
 
 import base64
 import json
@@ -65,14 +65,14 @@ async def _turns(chat: Desk) -> Sequence[Turn]:
 
 
 async def show_help(chat: Desk, _: str) -> None:
-    """Show the commands."""
+    """Show the slash commands."""
     rows = [("command", "what it does")]
     rows += [(f"/{each.name}", each.help) for each in chat.slashes.values()]
     _table(chat, "Commands: also @file, !command, ? for the keys", rows)
 
 
 async def show_keys(chat: Desk, _: str) -> None:
-    """Show the keys."""
+    """Show the keys with their actions and names."""
     key_of = chat.window.key_of
     rows = [("key", "what it does", "name")]
     rows += [(key_of(each.name), each.help, each.name) for each in KEYS]
@@ -84,7 +84,7 @@ async def show_keys(chat: Desk, _: str) -> None:
 
 
 async def show_key_card(chat: Desk, _: str) -> None:
-    """Show the keys in a few words each, in two columns where the window is wide enough."""
+    """Show the key card: the keys with short help texts, in two columns if the window is wide."""
     head = ("key", "what it does")
     rows = [(chat.window.key_of(each.name), each.short) for each in KEYS]
     rows += [(key_name(key.key), key.name) for _, key in chat.guests.keys.values()]
@@ -97,7 +97,7 @@ async def show_key_card(chat: Desk, _: str) -> None:
 
 
 async def show_diff(chat: Desk, _: str) -> None:
-    """Show the session's changes."""
+    """Show the session's changes of files."""
     course = _talk(chat).course
     changes = await _talk(chat).feed.diff(course.session.id) if course else ()
     if not changes:
@@ -113,7 +113,7 @@ async def show_diff(chat: Desk, _: str) -> None:
 
 
 def _change(chat: Desk, change: FileDiff) -> Iterator[SpanLine]:
-    """Yield the name of a file with the size of its change, then the change."""
+    """Yield the lines of a file's change, with its name and size first."""
     counts = f"+{change.additions} -{change.deletions}"
     what = counts if change.additions or change.deletions else change.status or ""
     yield shown_line((Span(change.file, "path"), Span(f"  {what}", "dim")))
@@ -126,7 +126,7 @@ def _whole(chat: Desk, block: Block) -> Iterable[SpanLine]:
 
 
 async def show_context(chat: Desk, _: str) -> None:
-    """Show the contents of the model's window, as far as they are known."""
+    """Show estimates of what fills the model's context window."""
     talk, state = _talk(chat), chat.state
     sizes = await _sizes(chat)
     standing = await talk.feed.standing(state.session_id, state.agent)
@@ -180,25 +180,25 @@ async def show_todo(chat: Desk, _: str) -> None:
 
 
 async def show_tools(chat: Desk, _: str) -> None:
-    """Show the tools."""
+    """Show the tools with their plugins."""
     _table(chat, "Tools", [("tool", "plugin"), *sorted((await _owners(chat)).items())])
 
 
 async def _owners(chat: Desk) -> Mapping[str, str]:
-    """Return the plugins by their tools."""
+    """Return the name of the plugin of each tool."""
     found = await _talk(chat).feed.plugins()
     return {tool: each.name for each in found for tool in each.tools}
 
 
 async def show_plugins(chat: Desk, _: str) -> None:
-    """Show the plugins."""
+    """Show the plugins with their origins and errors."""
     found = await _talk(chat).feed.plugins()
     rows = [(each.name, each.origin, each.error) for each in found]
     _table(chat, "Plugins", [("plugin", "from", "problem"), *rows])
 
 
 async def show_trace(chat: Desk, _: str) -> None:
-    """Show the changes that each plugin made."""
+    """Show the changes that plugins made to the session's prompts."""
     course = _talk(chat).course
     steps = await _talk(chat).feed.trace(course.session.id) if course else ()
     if not steps:
@@ -212,19 +212,19 @@ async def show_trace(chat: Desk, _: str) -> None:
 
 
 async def show_permissions(chat: Desk, _: str) -> None:
-    """Show the lasting approvals."""
+    """Show the permanent approvals."""
     if await chat.outside.listing("permission", "list"):
         chat.warn("the list of approvals could not be read")
 
 
 async def show_config(chat: Desk, _: str) -> None:
-    """Show each setting with the file that makes it."""
+    """Show each setting with the file that defines it."""
     if await chat.outside.listing("config", "show"):
         chat.warn("the settings could not be shown")
 
 
 async def show_status(chat: Desk, _: str) -> None:
-    """Show what the chat runs with."""
+    """Show the version, folder, session, mode, agent, model and server."""
     state = chat.state
     facts = {
         "version": version("pegboard"),
@@ -240,7 +240,7 @@ async def show_status(chat: Desk, _: str) -> None:
 
 
 async def show_output(chat: Desk, _: str) -> None:
-    """Show the last call in full."""
+    """Show the complete output of the last tool call."""
     talk = _talk(chat)
     parts = [part for turn in await _turns(chat) for part in turn.parts]
     ended = [part for part in parts if isinstance(part, ToolPart) and _has_ended(part)]
@@ -258,7 +258,7 @@ def _has_ended(part: ToolPart) -> bool:
 
 
 async def show_transcript(chat: Desk, _: str) -> None:
-    """Show the whole session, with the full input and result of each call."""
+    """Show the whole session, with the complete arguments and result of each tool call."""
     pen, width = chat.pen, chat.window.width
     rows: list[str] = []
     for turn in await _turns(chat):
@@ -282,7 +282,7 @@ async def show_transcript(chat: Desk, _: str) -> None:
 
 
 async def _whole_call(chat: Desk, part: ToolPart) -> Sequence[SpanLine]:
-    """Return the lines of an ended call: its input, and all of its stored result."""
+    """Return the lines of an ended tool call: its arguments, and its complete stored result."""
     block = await _talk(chat).feed.block(part, chat.window.width)
     sign, style = ("✗", "error") if isinstance(part.state, Failed) else ("●", "tool")
     call = f"{sign} {part.tool} {json.dumps(part.state.input, ensure_ascii=False)}"
@@ -302,7 +302,7 @@ def _result(chat: Desk, part: ToolPart, block: Block) -> Sequence[SpanLine]:
 
 
 async def copy(chat: Desk, argument: str) -> None:
-    """Copy an answer to a file and by OSC 52, which terminals take over ssh and in tmux too."""
+    """Copy an answer to a file and, by OSC 52, to the clipboard; also over ssh and in tmux."""
     number = int(argument) if argument.isdecimal() and int(argument) else 1
     answers = [
         "\n\n".join(part.text for part in turn.parts if isinstance(part, TextPart))

@@ -1,4 +1,4 @@
-"""The footer while the user chooses something: lists and short texts."""
+"""The dialogs of the footer: lists to choose from, and short texts to type."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ SAVE = "escape enter"
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """One choice: `value` is its result, `note` is dim text after it."""
+    """An item of a list: `value` is the result if it is chosen, `note` is dimmed text after it."""
 
     value: str
     text: str = ""
@@ -24,37 +24,37 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """The label."""
+        """The text of the item."""
         return self.text or self.value
 
 
 class Mode(Protocol):
-    """A dialog or list that gets the keys while it is open; with `edits` the editor is its own."""
+    """A dialog or list that gets the keys while open; with `edits`, it also uses the editor."""
 
     @property
     def edits(self) -> bool:
-        """Whether letters go to the editor."""
+        """Whether typed letters go to the editor."""
         ...
 
     @property
     def is_unasked(self) -> bool:
-        """Whether it opens by itself, so that keys may still be meant for the editor."""
+        """Whether it opens by itself, so that keys may still be meant for the draft."""
         ...
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Draw the mode in at most `room` lines."""
+        """Return at most `room` lines that show the dialog or list."""
         ...
 
     def press(self, key: str) -> bool:
-        """Handle a key by prompt_toolkit's name; return False to leave it to the chat."""
+        """Handle a key, by prompt_toolkit's name; return False if the key is not used."""
         ...
 
     def submit(self, text: str) -> None:
-        """Take the editor's content, when Enter is pressed."""
+        """Handle the editor's text when Enter is pressed."""
         ...
 
     def changed(self, text: str) -> None:
-        """Take the editor's new text."""
+        """Handle a change of the editor's text."""
         ...
 
     def close(self) -> None:
@@ -63,9 +63,9 @@ class Mode(Protocol):
 
 
 class Choice:
-    """A list to choose from; typed words narrow it.
+    """A list to choose from, which typed words filter.
 
-    `save_key` is the name of the key that chooses for good, which `is_saved` then says.
+    `save_key` is the name of the key that also saves the choice; `is_saved` is then True.
     """
 
     edits = True
@@ -85,7 +85,7 @@ class Choice:
         self._at = places[0] if places else 0
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Draw the title, and the rows around the chosen one."""
+        """Return the title, and the rows around the selected item."""
         rows = max(1, room - 1)
         first = max(0, min(self._at - rows // 2, len(self._shown) - rows))
         found = [self._line(n) for n in range(first, min(first + rows, len(self._shown)))]
@@ -94,7 +94,7 @@ class Choice:
         return [shown_line(head), *(found or [(Span("  no match", "dim"),)])]
 
     def _helps(self) -> Sequence[str]:
-        """Return help texts for the keys, the longest first."""
+        """Return help texts about the keys, the longest first."""
         count = f"{len(self._shown)} of {len(self._every)}"
         keys = "Enter chooses · Esc cancels"
         saves = (f"Enter chooses · {self._save_key} also saves it · Esc cancels", keys)
@@ -110,7 +110,7 @@ class Choice:
         return shown_line((mark, Span(item.label, "bold" if chosen else "plain"), *note))
 
     def press(self, key: str) -> bool:
-        """Move, or leave."""
+        """Move the selection, save the choice, or close the list."""
         steps = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8, "tab": 1, "s-tab": -1}
         if key in steps:
             last = max(0, len(self._shown) - 1)
@@ -126,12 +126,12 @@ class Choice:
         return False
 
     def submit(self, text: str) -> None:  # noqa: ARG002 - the protocol's
-        """Choose."""
+        """Choose the selected item."""
         if self._shown and not self.answer.done():
             self.answer.set_result(self._shown[self._at].value)
 
     def changed(self, text: str) -> None:
-        """Narrow the list to the items that contain all words of the text."""
+        """Filter the list by the words of the text."""
         words = text.lower().split()
         self._shown = tuple(
             item
@@ -141,13 +141,13 @@ class Choice:
         self._at = 0
 
     def close(self) -> None:
-        """Close it without a choice."""
+        """Close the list without a choice."""
         if not self.answer.done():
             self.answer.set_result(None)
 
 
 class Menu(Choice):
-    """A short list; pressing the first letter of an item's value chooses it at once."""
+    """A short list in which the first letter of an item's value chooses the item at once."""
 
     edits = False
     is_unasked = True
@@ -161,7 +161,7 @@ class Menu(Choice):
         return (mark, Span(f"{letter}  ", "active"), *rest)
 
     def press(self, key: str) -> bool:
-        """Choose the item with this letter."""
+        """Choose the item with this letter, or the selected item with Enter."""
         found = [item.value for item in self._every if item.value.startswith(key)]
         if key == "enter":
             self.submit("")
@@ -173,7 +173,7 @@ class Menu(Choice):
 
 
 class TextLine:
-    """A short text to write."""
+    """A dialog that asks for a short text."""
 
     edits = True
     is_unasked = False
@@ -183,25 +183,25 @@ class TextLine:
         self._title = title
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:  # noqa: ARG002 - the protocol's
-        """Draw the title."""
+        """Return the line with the title."""
         return [shown_line((Span(self._title, "bold"), Span("  Enter sends · Esc cancels", "dim")))]
 
     def press(self, key: str) -> bool:
-        """Leave."""
+        """Close the dialog on Escape."""
         if key == "escape":
             self.close()
             return True
         return False
 
     def submit(self, text: str) -> None:
-        """Take the text."""
+        """Set the text as the answer."""
         if not self.answer.done():
             self.answer.set_result(text)
 
     def changed(self, text: str) -> None:
-        """Do nothing: the text counts when it is sent."""
+        """Do nothing, because only a submitted text counts."""
 
     def close(self) -> None:
-        """Close it without an answer."""
+        """Close the dialog without an answer."""
         if not self.answer.done():
             self.answer.set_result(None)

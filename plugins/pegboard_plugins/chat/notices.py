@@ -1,4 +1,4 @@
-"""Notices for a user who does not look at the terminal when it is their turn."""
+"""Desktop notifications for a user who looks at another window."""
 
 from prompt_toolkit.output import Output
 
@@ -7,7 +7,7 @@ _BELL = "\a"
 
 
 class Notices:
-    """A bell and a notification (OSC 9), only while the terminal is not looked at."""
+    """A bell and a notification (OSC 9) while the terminal does not have the focus."""
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -19,20 +19,20 @@ class Notices:
         self._output.flush()
 
     def end(self) -> None:
-        """Ask no more."""
+        """Stop the terminal's focus reports."""
         self._output.write_raw(_FOCUS_OFF)
         self._output.flush()
 
     def active(self) -> None:
-        """Note a key press, which means that a user looks."""
+        """Record a key press, which means that the terminal has the focus."""
         self.focused = True
 
     def asked(self) -> None:
-        """Something waits for an answer."""
+        """Notify the user that a request waits for an answer."""
         self._tell("Pegboard asks for permission, or has a question")
 
     def rested(self) -> None:
-        """Notify the user that the turn is over."""
+        """Notify the user that the turn has ended."""
         self._tell("Pegboard is ready")
 
     def _tell(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The completions of the editor: commands behind `/`, files and more behind `@`."""
+"""The completions of the editor: slash commands after `/`, files and more after `@`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -13,7 +13,7 @@ LABEL_LETTERS = 20
 
 
 class Offers:
-    """The completions below the footer, for the word that is being written."""
+    """The completions for the word before the cursor, displayed below the editor."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Offers:
         return word_before(self._draft.buffer.document.text_before_cursor, SIGNS)
 
     def changed(self, text: str) -> None:
-        """React to a change of the editor's text."""
+        """Update the completions after a change of the editor's text."""
         self._forget()
         if text == self._closed_at:
             return
@@ -84,7 +84,7 @@ class Offers:
         self._touch()
 
     def move(self, step: int) -> None:
-        """Select the next completion, or the one before."""
+        """Move the selection by `step` completions, cyclically."""
         self.chosen = (self.chosen + step) % max(1, len(self.items))
 
     def accept(self) -> None:
@@ -99,14 +99,14 @@ class Offers:
         self.close()
 
     def take_blank(self) -> bool:
-        """Return whether a typed blank repeats the one that `accept` has added."""
+        """Return whether a typed blank repeats the blank that `accept` has inserted."""
         text = self._draft.text
         is_double = text == self._closed_at and text.endswith(" ")
         self._closed_at = "" if is_double else self._closed_at
         return is_double
 
     def close(self) -> None:
-        """Offer no more completions for this text."""
+        """Close the completions until the text changes."""
         self._forget()
         self._closed_at = self._draft.text
 

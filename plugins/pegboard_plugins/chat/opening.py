@@ -1,4 +1,4 @@
-"""The feed of a chat: an App of this process, or a server."""
+"""The feed of a chat whose sessions run in this process."""
 
 from pegboard import App, AppOptions, InvalidInputError
 from pegboard_plugins.chat.chatoptions import StartOptions
@@ -6,9 +6,9 @@ from pegboard_plugins.shared.frontend import LocalFeed, RunRules, begin_trace, f
 
 
 async def open_local(start: StartOptions) -> LocalFeed:
-    """Open an App for the directory, with a person who can be asked.
+    """Open an App for the directory, with a user who can answer questions.
 
-    :raises InvalidInputError: for a rule that is none.
+    :raises InvalidInputError: for an invalid permission rule.
     """
     rules = [RunRules(allow=start.allow, deny=start.deny)] * bool(start.allow or start.deny)
     options = AppOptions(

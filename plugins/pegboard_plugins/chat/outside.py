@@ -1,4 +1,4 @@
-"""The programs that use the terminal for a moment: an editor, a pager, another command."""
+"""Other programs that use the terminal while the chat waits, such as an editor or a pager."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ _PAGER = "q goes back, arrows and PgUp PgDn scroll, / searches?e (end)."
 
 
 class Outside:
-    """Runs other programs on the terminal, or queries them, while the chat waits."""
+    """Other programs, which run on the chat's terminal or are queried without it."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Outside:
     async def _away(self) -> AsyncIterator[None]:
         """Give the terminal and its signals to another program during the block.
 
-        The terminal reports its focus only while it echoes nothing: else it would show the report.
+        Focus reports are off meanwhile, because the other program would echo them.
         """
         self._frames.draw()
         self._notices.end()
@@ -66,9 +66,10 @@ class Outside:
             self._frames.touch()
 
     async def run(self, *command: str, stdin: int | None = None, typed: int | None = None) -> int:
-        """Run a program on the whole terminal, and return its exit code; 127 if there is none.
+        """Run a program on the whole terminal, and return its exit code; 127 if it cannot start.
 
-        `typed` is the file descriptor that one of our commands gets for what is typed ahead.
+        `typed` is the file descriptor to which a Pegboard command writes the keys typed before a
+        question.
         """
         env = None if typed is None else {**os.environ, TYPED_AHEAD: str(typed)}
         fds = () if typed is None else (typed,)
@@ -93,9 +94,10 @@ class Outside:
         return await self.run(*_PEGBOARD, *arguments)
 
     async def dialog(self, *arguments: str) -> int:
-        """Run another command of ours that asks; what is typed before its question is the chat's.
+        """Run another Pegboard command that asks questions, and return its exit code.
 
-        The keys come once the caller goes on, so that a reload may come before them.
+        Keys typed before its question go to the chat's editor, after the caller has continued,
+        because it may reload the chat first.
         """
         with keys_wait(), tempfile.TemporaryFile() as typed:
             code = await self.run(*_PEGBOARD, *arguments, typed=typed.fileno())
@@ -105,7 +107,7 @@ class Outside:
         return code
 
     async def listing(self, *arguments: str) -> int:
-        """Run another Pegboard command that only prints; keep keys typed meanwhile."""
+        """Run another Pegboard command that asks nothing; keep typed keys, return its exit code."""
         with keys_wait():
             return await self.run(*_PEGBOARD, *arguments, stdin=asyncio.subprocess.DEVNULL)
 
@@ -122,13 +124,13 @@ class Outside:
         return process.returncode or 0, notes.decode("utf-8", "replace").strip()
 
     async def page(self, rows: Sequence[str]) -> bool:
-        """Show rows on the alternate screen until the user leaves; False without a terminal."""
+        """Show rows in `less` until the user leaves it; return False if `less` is not installed."""
         with _written("\n".join(rows), ".txt") as file:
             code = await self.run("less", "-R", "-+F", "-+X", f"-P{_PAGER}", str(file))
             return code != 127  # noqa: PLR2004 - the shell's word for it
 
     async def edit(self, text: str) -> str | None:
-        """Let the user edit the text in `$VISUAL` or `$EDITOR`; None when that fails."""
+        """Let the user edit the text in `$VISUAL` or `$EDITOR`; return None if this fails."""
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
         with _written(text, ".md") as file:
             if await self.run(*shlex.split(editor), str(file)) != 0:
@@ -138,7 +140,7 @@ class Outside:
 
 @contextmanager
 def _keys_of_signals() -> Iterator[None]:
-    """Leave Ctrl-C to the other program, and let Ctrl-Z stop both."""
+    """Ignore Ctrl-C in the chat during the block, and let Ctrl-Z stop the chat as well."""
     interrupt = signal.signal(signal.SIGINT, lambda *_: None)
     stop = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     try:
@@ -150,7 +152,7 @@ def _keys_of_signals() -> Iterator[None]:
 
 @contextmanager
 def _written(text: str, suffix: str) -> Iterator[Path]:
-    """Write a private file that exists during the block."""
+    """Yield a temporary private file with the text, which exists during the block."""
     handle, name = tempfile.mkstemp(prefix="pegboard-", suffix=suffix)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:
@@ -162,16 +164,16 @@ def _written(text: str, suffix: str) -> Iterator[Path]:
 
 
 def _program(name: str) -> str | None:
-    """Return the path of the user's program with this name, never one of the project."""
+    """Return the path of the user's program with this name; a project's program is ignored."""
     if "/" in name:
         return name
     return find_program(name, os.environ, root=open_workspace(Path.cwd()).worktree)
 
 
 def private_file(env: Mapping[str, str], name: str) -> Path | None:
-    """Return a file in the user's state folder, readable only by the user; None without one.
+    """Return a file in the user's state folder that only the user can read; create it if missing.
 
-    None where there can be none.
+    The result is None if the file cannot be created.
     """
     file = UserFolders.of(env).state / name
     try:
@@ -183,7 +185,7 @@ def private_file(env: Mapping[str, str], name: str) -> Path | None:
 
 
 async def clipboard_picture() -> bytes:
-    """Return the clipboard's picture as PNG, b"" without a picture or a program to read it."""
+    """Return the clipboard's picture as PNG, or b"" without a picture or a program to read it."""
     for command in _PICTURES:
         if (program := _program(command[0])) is None:
             continue

@@ -1,4 +1,4 @@
-"""The permission mode of a chat, and the keys that change it."""
+"""The permission mode of a chat, and the commands that change it."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ SETTING = "permission_mode"
 
 
 async def choose_mode(chat: Desk, argument: str) -> None:
-    """Choose what the agent may do before it asks."""
+    """Choose the permission mode of the session, from a list unless `argument` names it."""
     if argument and argument not in MODES:
         chat.warn(f"no mode is called {argument}; the modes are {', '.join(MODES)}")
         return
@@ -25,7 +25,7 @@ async def choose_mode(chat: Desk, argument: str) -> None:
 
 
 async def choose_default(chat: Desk) -> None:
-    """Choose the mode of this session and of later ones."""
+    """Choose the permission mode of this session and of later ones."""
     modes = [item for item in items() if item.value != PLAN]
     chosen = await chat.choose("What may the agent do unasked?", modes, current=chat.state.mode)
     if chosen is not None:
@@ -40,12 +40,12 @@ def _talk(chat: Desk) -> "Talk":
 
 
 def items() -> list[Item]:
-    """Return the modes as items to choose from."""
+    """Return the permission modes as items of a list."""
     return [Item(value=each.name, note=each.help) for each in MODES.values()]
 
 
 async def next_mode(chat: Desk, _: str) -> None:
-    """Choose the next mode."""
+    """Choose the next permission mode."""
     names = [*MODES]
     if PLAN not in [each.name for each in await _talk(chat).feed.agents()]:
         names.remove(PLAN)
@@ -54,7 +54,7 @@ async def next_mode(chat: Desk, _: str) -> None:
 
 
 def switch(chat: Desk, mode: str) -> None:
-    """Switch to the mode, also for waiting requests; `plan` is the agent with that name."""
+    """Switch to the permission mode; `plan` means the agent of that name."""
     talk = _talk(chat)
     choices, agent = talk.choices, chat.state.agent
     if mode == PLAN and agent != PLAN:

@@ -1,4 +1,4 @@
-"""The dialog of questions, of the model's or of a plugin's."""
+"""The dialog for questions of the model or of a plugin."""
 
 from collections.abc import Callable, Sequence
 from itertools import islice
@@ -16,9 +16,9 @@ HEAD_ROWS = 3
 
 
 class QuestionDialog:
-    """The questions of a model or a plugin, one at a time.
+    """A dialog for the questions of the model or of a plugin, one question at a time.
 
-    `is_own`: the user has just called for it here, so that no key is meant for something else.
+    `is_own` means that the user has just caused the question, so keys go to the dialog at once.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class QuestionDialog:
 
     @property
     def is_unasked(self) -> bool:
-        """Whether the model or a plugin asks by itself."""
+        """Whether the dialog opened by itself, and not by the user's command."""
         return not self._is_own
 
     @property
@@ -46,9 +46,9 @@ class QuestionDialog:
         return self.request.questions[len(self._answers)]
 
     def _begin(self) -> None:
-        """Show the next question: its answers as rows, or as a list to search.
+        """Show the next question with its answers as rows, or as a list with a filter.
 
-        The list is for more answers than there are digits, and for one that was called for.
+        A list is used for more than nine answers, and for a question that the user caused.
         """
         question = self._question
         many = len(question.options) > DIGITS or (self._is_own and bool(question.options))
@@ -60,11 +60,11 @@ class QuestionDialog:
 
     @property
     def edits(self) -> bool:
-        """Whether the user writes a free answer or searches a list."""
+        """Whether the user types an answer or filters a list."""
         return self._own or self._list is not None or not self._question.options
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Draw the question and its answers, which keep their rows longest."""
+        """Return the lines of the question and its answers; the question is cut first."""
         if self._list is not None:
             return self._list.lines(width, room)
         question = self._question
@@ -106,7 +106,7 @@ class QuestionDialog:
         return marks[place in self._chosen]
 
     def press(self, key: str) -> bool:
-        """Choose an answer by its key, or the marked one with Enter."""
+        """Choose an answer by its key, or the marked answer with Enter."""
         if self._list is not None and key != "escape":
             return self._list.press(key)
         if key == "escape":
@@ -131,9 +131,9 @@ class QuestionDialog:
         return True
 
     def _place_of(self, key: str) -> int:
-        """Return the index of the answer with this key, -1 without one.
+        """Return the index of the answer with this key, or -1 without one.
 
-        `y` and `n` are for Yes and No, as in the dialog of a permission.
+        `y` and `n` choose Yes and No, as in the dialog of a permission.
         """
         if key.isdecimal():
             return int(key) - 1
@@ -142,7 +142,7 @@ class QuestionDialog:
         return next((n for n, label in enumerate(labels) if is_plain and label[0] == key), -1)
 
     def _enter(self) -> None:
-        """Give the marked answer; of a multiple choice the chosen ones, if any."""
+        """Give the marked answer, or all chosen answers of a multiple choice."""
         options = self._question.options
         marked = self._listed().marked.key
         if self._chosen and (self._at < len(options) or marked == "enter"):
@@ -169,7 +169,7 @@ class QuestionDialog:
             self._settle(self.request, answers)
 
     def submit(self, text: str) -> None:
-        """Give the typed answer, or the chosen one of the list."""
+        """Give the typed answer, or the selected answer of the list."""
         if self._list is not None:
             self._list.submit(text)
             chosen = self._list.answer.result() if self._list.answer.done() else None
@@ -180,9 +180,9 @@ class QuestionDialog:
             self._take((text.strip(),))
 
     def changed(self, text: str) -> None:
-        """Narrow the list; any other text counts when it is sent."""
+        """Filter the list by the text; do nothing without a list."""
         if self._list is not None:
             self._list.changed(text)
 
     def close(self) -> None:
-        """Do nothing: the questions were answered elsewhere."""
+        """Do nothing, because the questions were answered elsewhere."""

@@ -1,4 +1,4 @@
-"""The dialog of a permission request."""
+"""The dialog for a permission request."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -45,14 +45,14 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def allowed(request: PermissionRequest, settled: Settled) -> str:
-    """Return the transcript's line about what is allowed from now on."""
+    """Return a line for the transcript about what a lasting approval allows."""
     what = ", ".join(settled.patterns or request.always or request.patterns)
     asked = one_line(exposed(f"{request.permission} {what}"[:SHOWN_LETTERS]), SHOWN_LETTERS)
     return f"allowed from now on in this {settled.scope}: {asked}"
 
 
 class Permission:
-    """A permission request: the details, the reason, and the answers."""
+    """A dialog for a permission request: its details, its reason, and the answers."""
 
     is_unasked = True
 
@@ -77,12 +77,12 @@ class Permission:
 
     @property
     def edits(self) -> bool:
-        """Whether a text is being written: an instruction, or a narrower pattern."""
+        """Whether the user types an instruction or a narrower pattern."""
         return bool(self._written)
 
     @property
     def _can_narrow(self) -> bool:
-        """Whether a lasting approval would cover more than this request, in single lines."""
+        """Whether a lasting approval covers more than this request, in patterns of one line."""
         always = self.request.always
         return any(each not in self.request.patterns for each in always) and not any(
             "\n" in each for each in always
@@ -113,10 +113,10 @@ class Permission:
         return one_line(exposed(what[:SHOWN_LETTERS]), ALWAYS_LETTERS) or "exactly this"
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Return the title, as much of the request as fits, the reason, and the answers.
+        """Return the title, as much of the request as fits, its reason, and the answers.
 
-        The answers are the last to go: first the reason makes room, then what is asked, which
-        then can be scrolled.
+        In a low window the reason is left out first. Then the details are cut and can be scrolled.
+        The answers are cut last.
         """
         body = self._body(max(10, width - 2))
         beside = 1 + min(len(body), BODY_ROWS)
@@ -143,7 +143,7 @@ class Permission:
 
     @lru_cache(maxsize=1)  # noqa: B019 - the dialog is short-lived
     def _body(self, width: int) -> Sequence[SpanLine]:
-        """Return the rows of the request, made once, since each frame shows some of them."""
+        """Return the rows of the request; they are cached, since each frame shows some of them."""
         lines = permission_lines(self.request, most=MOST_ROWS + 1)
         every = (row for line in lines for row in wrapped(line, width))
         rows = list(islice(every, MOST_ROWS + 1))
@@ -159,7 +159,7 @@ class Permission:
         return list(islice(rows, REASON_ROWS)) if why else ()
 
     def _title(self, shown: int, every: int, width: int) -> SpanLine:
-        """Return the title with as many facts as fit; `v` stays longest."""
+        """Return the title with as many facts as fit; the hint about `v` is left out last."""
         agent = self.request.metadata.get("agent")
         who = f" · agent {agent}" if agent else ""
         rows = f"{self._scroll + 1}-{self._scroll + shown} of {every:,}"
@@ -177,13 +177,13 @@ class Permission:
         return shown_line((Span(title, "warning"), Span(next(fitting, notes[-1]), "dim")))
 
     def whole_text(self) -> Sequence[SpanLine]:
-        """Return the whole request, for a page of its own."""
+        """Return the whole request for a page in the pager."""
         always = ", ".join(self.request.always) or "exactly this"
         answer = () if self._once else (Span(exposed(f"`a` allows in this project: {always}")),)
         return [*permission_lines(self.request), (Span(""),), answer]
 
     def press(self, key: str) -> bool:
-        """Answer, mark another answer, or scroll; `s-tab` changes the mode, which may answer."""
+        """Answer, mark another answer, or scroll; leave `s-tab`, the mode's key, to the chat."""
         if key == "s-tab":
             return False
         if self._written:
@@ -205,7 +205,7 @@ class Permission:
         return True
 
     def take_back(self, *, keeps_mark: bool = False) -> str:
-        """Return the letter whose answer waits for Enter, "" without one, and stop the wait."""
+        """Return the letter of the answer that waits for Enter, or "", and stop the wait."""
         letter, self.unconfirmed = self.unconfirmed, ""
         if letter:
             self.refusal = ""
@@ -243,7 +243,7 @@ class Permission:
         return None
 
     def submit(self, text: str) -> None:
-        """Refuse with an instruction, or allow what the typed patterns match."""
+        """Deny with the typed instruction, or allow the typed patterns."""
         if self._written == _NARROWER:
             patterns = tuple(filter(str.strip, text.split("\n")))
             if patterns:
@@ -252,13 +252,13 @@ class Permission:
         self._settle(self.request, Settled(reply="reject", message=text.strip() or None))
 
     def changed(self, text: str) -> None:
-        """Do nothing: the text counts when it is sent."""
+        """Do nothing, because only a submitted text counts."""
 
     def close(self) -> None:
-        """Do nothing: the request was answered elsewhere."""
+        """Do nothing, because the request was answered elsewhere."""
 
 
 def _first_row(body: Sequence[SpanLine], space: int) -> int:
-    """Return the first visible row: that of the first change, if it would not be visible."""
+    """Return the first row to show: a later one if otherwise no change would be visible."""
     changed = next((n for n, row in enumerate(body) if row_sign(row)[1]), 0)
     return changed if changed >= space else 0

@@ -11,7 +11,7 @@ REST_S = 60
 
 
 class IdleWait:
-    """Lets commands wait until a conversation is idle, and runs them one by one."""
+    """A queue of commands that run one by one, each when the conversation is idle."""
 
     def __init__(self, goes_on: Callable[[], bool], touch: Callable[[], None]) -> None:
         self._goes_on = goes_on
@@ -22,16 +22,16 @@ class IdleWait:
 
     @property
     def notice(self) -> str:
-        """The waiting commands, "" without any."""
+        """A notice about the waiting commands, or "" without any."""
         waits = ", ".join(self._waits.values())
         return f"{waits} waits for the end of the turn; Esc cancels it" if waits else ""
 
     def look(self) -> None:
-        """Look whether the session rests: something has ended."""
+        """Wake the waiting commands, because work has ended."""
         self._changed.set()
 
     def give_up(self) -> bool:
-        """Stop waiting; return whether a command waited."""
+        """Cancel all waits; return whether a command waited."""
         waits, self._waits = self._waits, {}
         for limit in waits:
             limit.reschedule(asyncio.get_running_loop().time())
@@ -41,8 +41,8 @@ class IdleWait:
     async def before(self, command: str) -> AsyncIterator[None]:
         """Wait until the session is idle; the next command waits for the end of the block.
 
-        :raises AbortedError: when the user has ended the wait. :raises InvalidInputError: when the
-        session still works after `REST_S` seconds.
+        :raises AbortedError: when the user cancels the wait.
+        :raises InvalidInputError: when the session still works after `REST_S` seconds.
         """
         limit = asyncio.timeout(REST_S)
         self._waits[limit] = command
@@ -63,7 +63,7 @@ class IdleWait:
             self._one_by_one.release()
 
     async def _begun(self) -> None:
-        """Wait for this command's turn, when no other command runs."""
+        """Wait until no other command runs and the session is idle."""
         await self._one_by_one.acquire()
         try:
             self._touch()

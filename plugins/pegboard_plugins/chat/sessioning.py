@@ -1,4 +1,4 @@
-"""The commands that do something with sessions, or with the chat itself."""
+"""The slash commands that change a session, a project or the chat itself."""
 
 from datetime import UTC, datetime
 from time import time
@@ -38,9 +38,9 @@ async def begin(chat: Desk, _: str) -> None:
 
 
 async def session_here(feed: "Feed", session_id: str) -> Session:
-    """Return the session, which in this process must work in the chat's folder.
+    """Return the session; without a server it must belong to the chat's folder.
 
-    :raises InvalidInputError: for one of another folder.
+    :raises InvalidInputError: for a session of another folder.
     """
     session = await feed.session(session_id)
     if not feed.facts.server:
@@ -49,7 +49,7 @@ async def session_here(feed: "Feed", session_id: str) -> Session:
 
 
 async def choose_session(chat: Desk, argument: str) -> None:
-    """Continue another session."""
+    """Switch to another session, chosen from a list unless `argument` names it."""
     feed = _talk(chat).feed
     sessions = await feed.sessions()
     found = [each for each in sessions if argument and each.id.startswith(argument)]
@@ -76,7 +76,7 @@ def _when(at_ms: int) -> str:
 
 
 async def fork(chat: Desk, _: str) -> None:
-    """Go on with a copy."""
+    """Continue in a copy of the session."""
     talk = _talk(chat)
     async with talk.rest.before("/fork"):
         copy = await talk.feed.fork(_session_id(chat))
@@ -86,7 +86,7 @@ async def fork(chat: Desk, _: str) -> None:
 
 
 async def rename(chat: Desk, argument: str) -> None:
-    """Give the session a title."""
+    """Change the session's title."""
     session_id = _session_id(chat)
     title = argument or await chat.ask("Title")
     if title:
@@ -104,7 +104,7 @@ def _prompts(turns: "list[Turn]") -> list[tuple[str, str]]:
 
 
 async def _before(chat: Desk) -> list[tuple[str, str]]:
-    """Return the prompts before the point to which the session was reverted."""
+    """Return the prompts before the session's revert point, or all without one."""
     talk = _talk(chat)
     session = await talk.feed.session(_session_id(chat))
     prompts = _prompts(list(await talk.feed.turns(session.id)))
@@ -113,7 +113,7 @@ async def _before(chat: Desk) -> list[tuple[str, str]]:
 
 
 async def undo(chat: Desk, _: str) -> None:
-    """Take the last prompt back."""
+    """Revert the session to before the last prompt, and restore the prompt in the editor."""
     async with _talk(chat).rest.before("/undo"):
         prompts = await _before(chat)
         if not prompts:
@@ -130,7 +130,7 @@ async def _back(chat: Desk, message_id: str, text: str) -> None:
 
 
 async def redo(chat: Desk, _: str) -> None:
-    """Redo what was undone."""
+    """Undo the revert of the session."""
     talk = _talk(chat)
     async with talk.rest.before("/redo"):
         session = await talk.feed.session(_session_id(chat))
@@ -142,7 +142,7 @@ async def redo(chat: Desk, _: str) -> None:
 
 
 async def rewind(chat: Desk, _: str) -> None:
-    """Go back to an earlier prompt."""
+    """Revert the session to before a prompt that the user chooses."""
     prompts = dict(reversed(await _before(chat)))
     items = [Item(value=key, text=one_line(text)) for key, text in prompts.items()]
     chosen = await chat.choose("Rewind to before", items)
@@ -152,13 +152,13 @@ async def rewind(chat: Desk, _: str) -> None:
 
 
 async def compact(chat: Desk, _: str) -> None:
-    """Summarise the history."""
+    """Summarise the session's history."""
     async with _talk(chat).rest.before("/compact"):
         await _talk(chat).feed.compact(_session_id(chat), chat.state.model)
 
 
 async def trust(chat: Desk, _: str) -> None:
-    """Show agents' documents or the project's code, and ask the user to accept or trust them."""
+    """Show the agents' documents or the project's code, and ask the user to accept or trust it."""
     facts = _talk(chat).feed.facts
     if not (facts.unseen or facts.untrusted or facts.server):
         talk = _talk(chat)
@@ -169,7 +169,7 @@ async def trust(chat: Desk, _: str) -> None:
 
 
 async def reload(chat: Desk, _: str) -> None:
-    """Reopen the project, with the installed plugins as they are on disk."""
+    """Open the project again, with the installed plugins as they are on disk."""
     async with _talk(chat).rest.before("/reload"):
         await chat.reload()
     found = await _talk(chat).feed.plugins()
@@ -180,7 +180,7 @@ async def reload(chat: Desk, _: str) -> None:
 
 
 async def export(chat: Desk, argument: str) -> None:
-    """Write the session to a file."""
+    """Export the session to a file, whose ending determines the format."""
     session_id = _session_id(chat)
     file = argument or f"{session_id}.html"
     form = {"jsonl": "--jsonl", "md": "--md"}.get(file.rpartition(".")[2], "--html")
@@ -188,12 +188,12 @@ async def export(chat: Desk, argument: str) -> None:
 
 
 async def doctor(chat: Desk, _: str) -> None:
-    """Check the setup."""
+    """Check Pegboard's setup and print the results."""
     await chat.outside.listing("doctor")
 
 
 async def init(chat: Desk, _: str) -> None:
-    """Let the agent write a document with the project's facts for later agents."""
+    """Let the agent write AGENTS.md with the project's facts for later agents."""
     text = (
         "Look at this project and write AGENTS.md for agents that work on it: how to build, test "
         "and check it, how it is laid out, and its rules. Keep it short; improve one that is there."

@@ -1,4 +1,4 @@
-"""Slash commands: the chat's own, the plugins', and those that become prompts."""
+"""The slash commands: the chat's own, those of plugins, and those that become prompts."""
 
 import os.path
 from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ BY_KEY: Mapping[str, Act] = {
 def table(
     commands: Sequence[Command], guests: Mapping[str, tuple[str, SlashCommand]]
 ) -> dict[str, Slash]:
-    """Return all commands by name; plugins cannot replace the chat's own."""
+    """Return all slash commands by name; plugins cannot replace the chat's own."""
     found = {
         each.name: Slash(name=each.name, help=each.description or "a prompt of the project's")
         for each in commands
@@ -100,7 +100,7 @@ def _guest(plugin: str, command: SlashCommand) -> Act:
 
 
 async def run(chat: Desk, text: str) -> bool:
-    """Run the text if it is a command; return whether it is."""
+    """Run the text if it is a slash command; return whether it is."""
     name, _, argument = text[1:].partition(" ")
     known = _known(chat, name)
     talk = chat.talk
@@ -128,7 +128,7 @@ def _known(chat: Desk, name: str) -> Slash | None:
 
 
 def _missing(name: str, known: Sequence[str], facts: "Facts") -> str:
-    """Return why there is no such command, and what helps."""
+    """Return an error message for an unknown command, with a hint such as the nearest name."""
     waiting = [os.path.relpath(each, facts.directory) for each in facts.untrusted]
     for path in waiting:
         is_command = not _FOLDERS.isdisjoint(Path(path).parts)
@@ -142,6 +142,6 @@ def _missing(name: str, known: Sequence[str], facts: "Facts") -> str:
 
 
 async def act(chat: Desk, name: str) -> None:
-    """Run the command of a key."""
+    """Run the action of a key or the chat's own command of this name."""
     chosen = BY_KEY.get(name) or OWN[name][1]
     await chosen(chat, "")

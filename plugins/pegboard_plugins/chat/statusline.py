@@ -1,4 +1,4 @@
-"""The status line: folder, agent, model, context, cost."""
+"""The status line: folder, agent, model, context window and cost."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ def status_line(
 
 
 def _own(facts: "Facts", state: ChatState, width: int) -> Sequence[StatusItem]:
-    """Return the chat's own items; a long name of a model leaves room for the mode."""
+    """Return the chat's own items; a long model name is cut to leave room for the mode."""
     place = facts.directory.name + (f"{BETWEEN}{facts.branch}" if facts.branch else "")
     name = state.model or "no model"
     effort = f":{state.variant}" if state.variant else ""
@@ -42,7 +42,7 @@ def _own(facts: "Facts", state: ChatState, width: int) -> Sequence[StatusItem]:
 
 
 def _rare(facts: "Facts", queued: int) -> Sequence[StatusItem]:
-    """Return the facts that are shown only when they are unusual."""
+    """Return the items of facts that are displayed only if they are unusual."""
     sandboxed = facts.sandbox not in ("", "off")
     found = (
         ("sandbox", f"sandbox {facts.sandbox}" if sandboxed else "", 30),

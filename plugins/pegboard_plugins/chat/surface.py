@@ -1,4 +1,4 @@
-"""The terminal: finished rows scroll above, and a footer of a few lines is redrawn below."""
+"""The chat's terminal output: finished rows scroll above a footer that is redrawn."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ _NO_REFLOW = ("linux", "vt100", "vt220", "screen.linux")
 
 
 class Painter(Vt100_Output):
-    """Writes each frame as one synchronised update (DEC private mode 2026)."""
+    """A terminal output that writes each frame as a synchronised update (DEC private mode 2026)."""
 
     def __init__(self, stdout: TextIO, size: Callable[[], Size], term: str) -> None:
         super().__init__(stdout, size, term=term, enable_cpr=False)
@@ -38,11 +38,12 @@ class Painter(Vt100_Output):
         self.is_drawn = False
 
     def erase_down(self) -> None:
-        """Erase from the cursor on.
+        """Erase from the cursor to the end of the screen.
 
-        tmux takes an erasure that begins at the top left for that of the whole screen, and keeps
-        what was there in its history: a footer of several rows is erased from its second row on.
-        The way there is a line feed, for the terminal may have cut all rows but the first.
+        tmux treats an erasure from the top left as one of the whole screen, and keeps the erased
+        content in its history. Therefore a footer of several rows is erased from its second row on.
+        The cursor gets there by a line feed, because the terminal may have cut all rows but the
+        first.
         """
         if self.is_drawn:
             self.write_raw("\x1b[K\r\n\x1b[J\x1b[A")
@@ -50,7 +51,7 @@ class Painter(Vt100_Output):
             super().erase_down()
 
     def flush(self) -> None:
-        """Write the buffer, unless more belongs to the same frame."""
+        """Write the buffer, unless the frame is incomplete."""
         if self.holding or not self._buffer:
             return
         self._buffer.insert(0, _BEGIN)
@@ -63,10 +64,10 @@ class Painter(Vt100_Output):
 class FooterScreen(Application[None]):
     """A prompt_toolkit application that uses only the rows of its footer.
 
-    A terminal that gets another size wraps or cuts its lines at once; the program hears of it later
-    (from tmux up to 250 ms), and what it writes meanwhile is meant for the old size. So the cursor
-    is parked in the footer's first cell while frames are to be expected: that place is kept by
-    every terminal, with what is finished above it and nothing but the footer below it.
+    A resized terminal wraps or cuts its lines at once, but the program learns of it later, under
+    tmux up to 250 ms. Output written meanwhile is meant for the old size. Therefore the cursor is
+    parked in the footer's first cell while frames are expected. Every terminal keeps this position:
+    finished rows are above it, and only the footer is below.
     """
 
     def __init__(  # noqa: PLR0913 - what prompt_toolkit takes, all keyword-only
@@ -133,7 +134,7 @@ class FooterScreen(Application[None]):
         self._redraw()
 
     def _take_away(self, size: Size) -> None:
-        """Erase the footer, whose lines the terminal may have rewrapped."""
+        """Erase the footer, including rows that the terminal has rewrapped."""
         wrapped = self._reflows and size != self._drawn_for and not self.is_parked
         if wrapped and (extra := self._wrapped_rows()) > 0:
             self._painter.cursor_up(extra)
@@ -143,7 +144,7 @@ class FooterScreen(Application[None]):
         self._painter.is_drawn = False
 
     def _wrapped_rows(self) -> int:
-        """Return how many more rows the footer now has above the cursor than when it was drawn."""
+        """Return how many more rows the footer has above the cursor after a rewrap."""
         last = self.renderer.last_rendered_screen
         if last is None:
             return 0
@@ -155,14 +156,14 @@ class FooterScreen(Application[None]):
         return above + cursor.x // columns - cursor.y
 
     def anew(self) -> None:
-        """Draw the footer again from nothing."""
+        """Erase the footer and draw it again."""
         self._painter.holding = True
         self._take_away(self._painter.get_size())
         self._painter.holding = False
         self._redraw()
 
     def above(self, rows: Sequence[str]) -> None:
-        """Write rows for good above the footer."""
+        """Print rows above the footer."""
         self._painter.holding = True
         self._take_away(self._painter.get_size())
         self._drawn_for = self._painter.get_size()
@@ -173,12 +174,12 @@ class FooterScreen(Application[None]):
 
 
 def _width(row: Mapping[int, Char]) -> int:
-    """Return the cells of a row up to the last that is not blank."""
+    """Return the width of a row in cells, without trailing blanks."""
     return max((place for place, each in row.items() if each.char != " "), default=-1) + 1
 
 
 class Frames:
-    """Joins changes into few frames; nothing runs while nothing changes."""
+    """The scheduling of frames: joins changes into few frames, and draws none without a change."""
 
     def __init__(self, screen: FooterScreen) -> None:
         self._screen = screen
@@ -187,7 +188,7 @@ class Frames:
         self._last = 0.0
 
     def commit(self, rows: Sequence[str]) -> None:
-        """Put finished rows above the footer with the next frame."""
+        """Print finished rows above the footer with the next frame."""
         self._rows.extend(rows)
         self.touch()
 
@@ -213,7 +214,7 @@ class Frames:
             self._screen._redraw()  # noqa: SLF001 - ours: `FooterScreen` overrides it
 
     def rest(self) -> Sequence[str]:
-        """Return the rows that no frame has drawn yet, to be written after the footer."""
+        """Return the rows that no frame has drawn yet."""
         rows, self._rows = self._rows, []
         return rows
 
@@ -221,7 +222,7 @@ class Frames:
 def wraps_anew(env: Mapping[str, str]) -> bool:
     """Return whether the terminal rewraps lines when its width changes.
 
-    Most do, a few cut them.
+    Most terminals rewrap lines; a few cut them.
     """
     if env.get("TMUX"):
         return True
@@ -231,7 +232,7 @@ def wraps_anew(env: Mapping[str, str]) -> bool:
 
 
 def colour_depth(env: Mapping[str, str]) -> ColorDepth:
-    """Choose the footer's colours: the terminal's own sixteen unless it declares more."""
+    """Return the colours that the terminal supports: sixteen unless it declares more."""
     if env.get("NO_COLOR"):
         return ColorDepth.DEPTH_1_BIT
     if env.get("COLORTERM") in ("truecolor", "24bit"):
@@ -240,11 +241,11 @@ def colour_depth(env: Mapping[str, str]) -> ColorDepth:
 
 
 def has_all_colours(env: Mapping[str, str]) -> bool:
-    """Return whether the terminal draws every colour, instead of the nearest of 256 or fewer."""
+    """Return whether the terminal draws all 24-bit colours."""
     return colour_depth(env) is ColorDepth.DEPTH_24_BIT
 
 
 def reports_colours(env: Mapping[str, str]) -> bool:
-    """Return whether the terminal may report its background, so that a theme can match it."""
+    """Return whether the terminal may report its background colour, which a theme can match."""
     many = (ColorDepth.DEPTH_8_BIT, ColorDepth.DEPTH_24_BIT)
     return colour_depth(env) in many and env.get("TERM", "") not in _NO_REFLOW

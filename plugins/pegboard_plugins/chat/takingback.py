@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def take_back(chat: Desk) -> bool:
-    """Return whether a prompt of the queue, or else a steer, can be edited again."""
+    """Return the last queued or unread prompt to the editor; False if there is none."""
     talk = chat.talk
     if talk is None or chat.draft.text:
         return False
@@ -30,7 +30,7 @@ def take_back(chat: Desk) -> bool:
 def stop(chat: Desk, talk: "Talk") -> None:
     """Stop the turn; prompts that the model has not read return to the editor.
 
-    They go to the history where the user already writes a command.
+    If the user is writing a slash command, the prompts go to the history.
     """
     for order in reversed(talk.stop()):
         chat.draft.put_back(order.typed)
@@ -43,7 +43,7 @@ def stop(chat: Desk, talk: "Talk") -> None:
 
 
 async def _withdraw_all(chat: Desk, talk: "Talk", course: Course, steers: dict[str, Steer]) -> None:
-    """Put these unread prompts into the editor, the oldest first."""
+    """Withdraw the unread prompts and put them into the editor, the oldest first."""
     try:
         for message_id, steer in reversed(steers.items()):
             if unread := await _withdraw(chat, talk, course, message_id, steer):
@@ -54,13 +54,13 @@ async def _withdraw_all(chat: Desk, talk: "Talk", course: Course, steers: dict[s
 
 
 async def _edit(chat: Desk, talk: "Talk", course: Course, message_id: str, steer: Steer) -> None:
-    """Put a steer in the editor if the model has not read it."""
+    """Withdraw a prompt and put it into the editor, if the model has not read it."""
     if unread := await _withdraw(chat, talk, course, message_id, steer):
         chat.draft.put_before(unread)
 
 
 async def _withdraw(chat: Desk, talk: "Talk", course: Course, message_id: str, steer: Steer) -> str:
-    """Return the text of a steer that the model does not get, "" if it has read it."""
+    """Withdraw a prompt and return its text, or "" if the model has read it."""
     typed = talk.typed_as(steer.text)
     if typed is None and not steer.is_text:
         chat.notice = "a message with files from another client cannot be edited here"

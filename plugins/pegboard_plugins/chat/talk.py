@@ -1,4 +1,4 @@
-"""The conversation: prompts, answers, and requests to the user."""
+"""The conversation of a chat: its prompts, the drawing of answers, and its session."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -36,7 +36,7 @@ SENT_KEPT = 50
 
 
 class Talk:
-    """The conversation: one session of a feed at a time, drawn piece by piece."""
+    """The conversation of a chat: one session of a feed at a time, drawn item by item."""
 
     def __init__(
         self,
@@ -74,16 +74,16 @@ class Talk:
 
     @property
     def busy(self) -> bool:
-        """Whether the session works."""
+        """Whether a turn runs in the session."""
         return self.course is not None and self.course.busy
 
     @property
     def goes_on(self) -> bool:
-        """Whether the session works, or is about to."""
+        """Whether a turn runs in the session, or is about to."""
         return self.busy or bool(self.queue or self._underway)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work in the background; report its failure."""
+        """Run a coroutine in the background; its error is printed."""
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -100,24 +100,24 @@ class Talk:
                 self._failures().add(str(error))
 
     def has_told(self, error: PegboardError) -> bool:
-        """Return whether an event of this turn has reported the error."""
+        """Return whether an event of this turn has already reported the error."""
         return str(error) in self._failures()
 
     def _failures(self) -> set[str]:
         return self.course.failures if self.course is not None else set()
 
     def say(self, text: str, style: NoteStyle = "dim") -> None:
-        """Put lines of the chat's own above the footer."""
+        """Print a message of the chat above the footer."""
         self.draw(Noted(text, style))
 
     def warn_of(self, facts: "Facts") -> None:
-        """Print the warnings at the start; later events with the same warnings are not repeated."""
+        """Print the warnings of the project; later events with the same warnings are skipped."""
         self.warned = frozenset((*facts.warnings, *facts.known))
         for warning in facts.warnings:
             self.say(warning, "warning")
 
     def draw(self, piece: Finished) -> None:
-        """Put a piece above the footer that needs no request."""
+        """Print an item above the footer; for a tool call, `_show` first requests the block."""
         self._commit(rows_of(piece, self._pen(), self._width()))
 
     async def _show(self, piece: Finished) -> None:
@@ -131,7 +131,7 @@ class Talk:
             self.draw(piece)
 
     async def hear(self) -> None:
-        """Draw events until the feed ends."""
+        """Process the feed's events until the feed ends."""
         while events := await self._subscription.batch():
             for event in events:
                 match event.properties:
@@ -179,7 +179,7 @@ class Talk:
             self._rested()
 
     async def _state(self, course: Course) -> None:
-        """Read the state of a session that is not in its messages."""
+        """Read the parts of a session's state that its messages do not have."""
         session_id = course.session.id
         course.status = await self.feed.status(session_id) or Idle()
         for child in course.children.values():
@@ -189,9 +189,9 @@ class Talk:
         self.on_requests()
 
     async def resume(self, session: Session, *, replayed: int | None = REPLAYED) -> None:
-        """Continue a session: show its title, and that many prompts with their answers.
+        """Continue a session: print its title, and its last `replayed` prompts with their answers.
 
-        None shows nothing: all of it stands there already.
+        With None nothing is printed, because everything is already on the screen.
         """
         turns = await self.feed.turns(session.id)
         for _, task in self.asking:
@@ -215,7 +215,7 @@ class Talk:
         self.touch()
 
     def leave(self) -> None:
-        """Continue with a new session, created at first use."""
+        """Leave the session; the next prompt creates a new one."""
         for _, task in self.asking:
             task.cancel()
         self.course, self._mode = None, ""
@@ -233,7 +233,7 @@ class Talk:
             return self.course.session
 
     def tell_mode(self) -> None:
-        """Set the chosen mode in the session, if there is one."""
+        """Store the chosen permission mode in the session, if there is one."""
         if self.course is not None:
             self.spawn(self._tell_mode())
         self.touch()
@@ -253,7 +253,7 @@ class Talk:
                 raise
 
     def _adopt_mode(self) -> None:
-        """Adopt the mode that another chat has set in the session, unless ours is newer."""
+        """Adopt the permission mode that another client has set, unless this chat set one later."""
         assert self.course is not None
         mode = mode_of(self.course.session)
         if mode in self._told:
@@ -262,7 +262,7 @@ class Talk:
             self._mode = self.choices.mode = mode
 
     def order(self, text: str, **facts: Any) -> Order:  # noqa: ANN401 - an order's own fields
-        """Return a prompt with the user's choices."""
+        """Return a prompt with the user's choices, ready to be sent."""
         return Order.of(self.choices, text, **facts)
 
     def send(self, order: Order) -> None:
@@ -270,7 +270,7 @@ class Talk:
         self._work(self._send(order))
 
     def _work(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run work that makes the session busy before an event says so."""
+        """Run a coroutine that makes the session busy, although no event has reported this yet."""
         self._failures().clear()
         task = self.spawn(work)
         self._underway.add(task)
@@ -282,7 +282,7 @@ class Talk:
         self.rest.look()
 
     def _next(self) -> None:
-        """Send the first queued prompt, if no turn runs."""
+        """Send the first queued prompt, unless a turn runs."""
         if self.queue and not (self.busy or self._underway):
             self.send(self.queue.pop(0))
 
@@ -306,7 +306,7 @@ class Talk:
             self._taken.set()
 
     def _unsent(self, order: Order, error: PegboardError) -> None:
-        """Put an unsent prompt back, and say why it was not sent."""
+        """Return an unsent prompt to the editor, and raise the error."""
         self.on_unsent(order)
         if isinstance(error, SessionBusyError) and not error.kept:
             raise InvalidInputError(BUSY) from error
@@ -319,13 +319,13 @@ class Talk:
                 self.say(warning, "warning")
 
     def typed_as(self, text: str) -> str | None:
-        """Return the editor's text from which a prompt of this text was sent here."""
+        """Return the editor's text of a recently sent prompt, or None if it was not sent here."""
         return next((order.typed for order in reversed(self.sent) if order.text == text), None)
 
     async def ask(self, question: Question) -> Answers | None:
-        """Ask a plugin's question; return the answers from here or another client.
+        """Ask a plugin's question, and return the answers from any client.
 
-        It ends with its session: None when the user goes to another one.
+        The result is None when the user switches to another session.
         """
         session = await self.session()
         asked = question, asyncio.create_task(self.feed.ask(session.id, (question,)))
@@ -339,7 +339,7 @@ class Talk:
             self.asking.remove(asked)
 
     def shell(self, order: Order) -> None:
-        """Run the user's shell command, whose output the model will see."""
+        """Run the user's shell command, and add its output to the session."""
         self._work(self._shell(order))
 
     async def _shell(self, order: Order) -> None:
@@ -351,7 +351,7 @@ class Talk:
             self._unsent(order, error)
 
     def later(self, order: Order) -> None:
-        """Send a prompt when the session is idle."""
+        """Queue a prompt until the session is idle."""
         self.queue.append(order)
         self._next()
         self.touch()
@@ -365,7 +365,7 @@ class Talk:
         return queued
 
     async def _stop(self, session_id: str) -> None:
-        """Stop the session, including a prompt on its way; later prompts go on."""
+        """Stop the session's turn, also if its prompt is still being sent."""
         is_taken = self._taken.is_set()
         await self.feed.abort(session_id)
         if not is_taken:
@@ -379,12 +379,12 @@ class Talk:
         self.rest.look()
 
     def conclude(self) -> None:
-        """Draw the answer so far, since the chat is about to end."""
+        """Draw the unfinished answer, because the chat is about to end."""
         for piece in self.course.texts_end() if self.course is not None else ():
             self.draw(piece)
 
     async def aclose(self) -> None:
-        """End all background work."""
+        """Close the feed, and cancel all background work."""
         self.queue.clear()
         self._subscription.close()
         await self.feed.aclose()

@@ -34,7 +34,7 @@ _KEYS_WAIT = ContextVar("_KEYS_WAIT", default=False)
 
 @contextmanager
 def keys_wait() -> Iterator[None]:
-    """Hold typed keys back without echo, while a program of this task has the terminal."""
+    """Hold typed keys back without echo while a program of this task uses the terminal."""
     token = _KEYS_WAIT.set(True)
     try:
         yield
@@ -43,7 +43,7 @@ def keys_wait() -> Iterator[None]:
 
 
 class TerminalInput(Vt100Input):
-    """The keys of a terminal; `on_background` hears whether its background is light."""
+    """The keys of a terminal; `on_background` is called with whether the background is light."""
 
     def __init__(self, stdin: TextIO, on_background: Callable[[bool], None]) -> None:
         super().__init__(stdin)
@@ -52,19 +52,19 @@ class TerminalInput(Vt100Input):
         self._held: list[KeyPress] = []
 
     def presses(self, content: bytes) -> list[KeyPress]:
-        """Return the keys that another reader of the terminal was given."""
+        """Parse keys that were read from the terminal elsewhere."""
         self.vt100_parser.feed(content.decode("utf-8", "surrogateescape"))
         presses, self._buffer = self._buffer, []
         return presses
 
     def cooked_mode(self) -> AbstractContextManager[None]:
-        """Return a context in which another program has the terminal."""
+        """Return a context in which another program uses the terminal."""
         return _WaitingKeys(self.fileno()) if _KEYS_WAIT.get() else super().cooked_mode()
 
     def release(self) -> list[KeyPress]:
-        """Return the keys from the first Escape on, and hold none from now on.
+        """Return the keys from the first Escape on, and stop holding keys back.
 
-        Until then it is not known whether Escape begins commands of vi.
+        Before, the setting of vi is not loaded, so the meaning of Escape is unknown.
         """
         self._holds, held, self._held = False, self._held, []
         return held
@@ -75,7 +75,7 @@ class TerminalInput(Vt100Input):
 
 
 class _WaitingKeys(raw_mode):
-    """The mode of the chat, but Ctrl-C and Ctrl-Z are signals, which drop no key."""
+    """The terminal mode in which keys wait; Ctrl-C and Ctrl-Z are signals and drop no key."""
 
     @classmethod
     def _patch_lflag(cls, attrs: int) -> int:
@@ -83,7 +83,7 @@ class _WaitingKeys(raw_mode):
 
 
 class _Parser(Vt100Parser):
-    """Drops unknown sequences, which would be read as Escape and letters."""
+    """A parser that drops unknown sequences, which would otherwise count as Escape and letters."""
 
     def __init__(
         self, press: Callable[[KeyPress], None], on_background: Callable[[bool], None]
@@ -116,6 +116,6 @@ class _Parser(Vt100Parser):
 
 
 def _brightness(colour: re.Match[str]) -> float:
-    """Return the brightness of a colour in X's form, from 0 to 1."""
+    """Return the brightness from 0 to 1 of a colour in X's notation."""
     shares = (int(part, 16) / ((1 << 4 * len(part)) - 1) for part in colour.groups())
     return sum(weight * share for weight, share in zip(_WEIGHTS, shares, strict=True))

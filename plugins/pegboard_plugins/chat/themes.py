@@ -1,4 +1,4 @@
-"""The built-in themes, and which theme is drawn in."""
+"""The built-in themes, and the choice of the current theme."""
 
 from collections.abc import Callable, Mapping
 
@@ -20,7 +20,7 @@ THEMES = (
 
 
 class ThemeChoice:
-    """The theme that the user has chosen, or one for the terminal's background."""
+    """The current theme: the user's choice, or a theme for the terminal's background."""
 
     def __init__(self, draw_in: Callable[[Theme], None]) -> None:
         self.name = AUTO
@@ -28,13 +28,13 @@ class ThemeChoice:
         self._draw_in = draw_in
 
     def background(self, light: bool) -> None:  # noqa: FBT001 - a callback's
-        """Note the terminal's report whether its background is light."""
+        """Record the terminal's report whether its background is light."""
         self._fitting = LIGHT if light else DARK
         if self.name == AUTO:
             self._draw_in(self._fitting)
 
     def choose(self, name: str, themes: Mapping[str, Theme]) -> bool:
-        """Switch to the theme with this name; return False without one."""
+        """Switch to the theme with this name; return False if it does not exist."""
         theme = self._fitting if name == AUTO else themes.get(name)
         if theme is not None:
             self.name = name

@@ -1,4 +1,4 @@
-"""The progress of a running turn, in numbers and words."""
+"""The progress of a running turn: its duration, its output, and texts about it."""
 
 from time import time
 
@@ -12,21 +12,21 @@ MS_PER_S = 1000
 
 
 class TurnProgress(msgspec.Struct):
-    """The start of the running turn, and the amount of the model's output."""
+    """The start time of the running turn, and the amount of the model's output."""
 
     begun_s: float = 0.0
     tokens: int = 0
     letters: int = 0
 
     def look(self, *, busy: bool) -> None:
-        """Note whether a turn runs, from now on or no longer."""
+        """Start or reset the progress when a turn starts or ends."""
         if not busy:
             self.begun_s, self.tokens, self.letters = 0.0, 0, 0
         elif not self.begun_s:
             self.begun_s = time()
 
     def step(self, tokens: Tokens) -> None:
-        """Count the tokens of an ended step instead of its letters."""
+        """Replace the estimate of a finished step by its reported tokens."""
         if self.begun_s:
             self.tokens += tokens.output + tokens.reasoning
         self.letters = 0
@@ -38,14 +38,14 @@ class TurnProgress(msgspec.Struct):
 
 
 def retry_text(status: Retry, letters: int = 100) -> str:
-    """Return when the model is asked again, and why."""
+    """Return a text with the time and the reason of the next retry."""
     wait_s = max(0, round(status.next / MS_PER_S - time()))
     why = one_line(status.message, letters)
     return f"Retrying in {wait_s} s (attempt {status.attempt + 1}): {why}"
 
 
 def compacted_text(tokens: Tokens | None) -> str:
-    """Return a text about a compaction, with its request's tokens if they are known."""
+    """Return a text about a compaction, with the numbers of tokens if known."""
     if tokens is None or not tokens.output:
         return "compacted: a summary replaces the history"
     return f"compacted: {tokens.input + tokens.cache.read:,} → {tokens.output:,} tokens"

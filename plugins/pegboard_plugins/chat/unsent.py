@@ -1,4 +1,4 @@
-"""The errors of a shell line that has not run."""
+"""The errors which mean that a shell command has not run."""
 
 from pegboard.errors import (
     ModelNotFoundError,
@@ -15,6 +15,6 @@ UNSENT_THERE = ("NotFoundError", "ProviderModelNotFoundError", "SessionBusyError
 
 
 def is_unsent(error: PegboardError) -> bool:
-    """Return whether the error says that a shell line has not run."""
+    """Return whether the error means that a shell command has not run."""
     there = isinstance(error, ServerError) and error.name in UNSENT_THERE
     return there or isinstance(error, UNSENT)

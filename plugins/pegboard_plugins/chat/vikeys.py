@@ -1,4 +1,4 @@
-"""The vi keys of the editor, and which of the chat's own keys they replace."""
+"""The vi keys of the editor, and the chat's own keys that they replace."""
 
 from collections.abc import Callable, Mapping
 
@@ -29,7 +29,7 @@ DISPLACED: Mapping[str, Filter] = {
 
 
 class ViKeys:
-    """The vi keys of one editor, active unless a dialog or list has the keys."""
+    """The vi keys of the editor, active while no dialog or list has the keys."""
 
     def __init__(
         self, application: Application[None], *, key_wait_s: float, is_free: Callable[[], bool]
@@ -43,12 +43,12 @@ class ViKeys:
 
     @property
     def navigates(self) -> bool:
-        """Whether letters are commands."""
+        """Whether letters are commands of vi."""
         is_inserting = self._application.vi_state.input_mode == InputMode.INSERT
         return self.chosen and self._is_free() and not is_inserting
 
     def begin(self) -> None:
-        """Return to insert mode, since the text was replaced."""
+        """Return to insert mode, because the text was replaced."""
         self._application.vi_state.reset()
 
     def _choose(self) -> None:
@@ -56,7 +56,7 @@ class ViKeys:
         self._application.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
 
     def _wait(self) -> None:
-        """Wait for the rest of a command longer than for that of an escape sequence."""
+        """Set the time limit for the next key, which is longer within a vi command."""
         pressed = self._application.key_processor.key_buffer
         is_command = bool(pressed) and len(pressed[0].key) == 1
         self._application.timeoutlen = COMMAND_WAIT_S if is_command else self._key_wait_s

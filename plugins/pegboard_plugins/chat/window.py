@@ -1,4 +1,4 @@
-"""The footer in prompt_toolkit: lines, a rule, the editor, the status line."""
+"""The chat's window in prompt_toolkit: footer lines, a rule, the editor, and the status line."""
 
 import asyncio
 import os
@@ -65,7 +65,7 @@ UNSEEN = "\N{REPLACEMENT CHARACTER}"
 
 
 class UnseenLetters(Processor):
-    """Shows invisible and control characters as visible signs."""
+    """A processor that replaces invisible and control characters by a visible sign."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         """Return the text with the same number of letters, so that the cursor stays in place."""
@@ -75,10 +75,10 @@ class UnseenLetters(Processor):
 
 
 class DrawnCursor(Processor):
-    """Draws the cursor in the editor as a reversed cell while the terminal's own is elsewhere."""
+    """A processor that draws the cursor as a reversed cell while the real cursor is parked."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """Return the line, with the cell under the cursor reversed if it is this line's."""
+        """Return the line, with a reversed cell at the cursor if the cursor is in this line."""
         document = transformation_input.document
         fragments = explode_text_fragments(transformation_input.fragments)
         if transformation_input.lineno == document.cursor_position_row:
@@ -93,7 +93,7 @@ def _seen(letter: str) -> str:
 
 
 class Window:
-    """The terminal of one chat."""
+    """The window of one chat."""
 
     def __init__(self, chat: Desk) -> None:
         self._chat = chat
@@ -147,12 +147,12 @@ class Window:
         return Layout(HSplit([shown, rule, self._editor, status]), focused_element=self._editor)
 
     def _prefix(self, line_number: int, wraps: int) -> StyleAndTextTuples:
-        """Return the prefix of an editor row, so that all rows begin in one column."""
+        """Return the prefix of an editor row; all rows begin in the same column."""
         prompt = COMMAND_PROMPT if self.vi.navigates else PROMPT
         return [("class:active", " " * len(prompt) if line_number or wraps else prompt)]
 
     def _parks(self) -> bool:
-        """Return whether frames are expected and no input method needs the editor's cursor."""
+        """Return whether to park the cursor: frames are expected, and no input method needs it."""
         talk = self._chat.talk
         now = time.monotonic()
         goes_on = bool(self._chat.open_modes) or (talk is not None and talk.goes_on)
@@ -172,14 +172,14 @@ class Window:
         return self.screen.is_parked and (mode is None or mode.edits)
 
     def _lines(self) -> "tuple[SpanLine, ...]":
-        """Return the lines above the editor, made once for a frame."""
+        """Return the lines above the editor, computed once per frame."""
         if self._drawn is None:
             room = self._room() - self._editor_rows() - 2
             self._drawn = tuple(self._chat.footer(self.width, max(0, room)))
         return self._drawn
 
     def _room(self) -> int:
-        """Return the rows of the whole footer; a dialog or list has the window but a few rows."""
+        """Return the most rows of the footer; a dialog or list gets almost the whole window."""
         rows, modes = _size().rows, self._chat.open_modes
         most = rows if modes else FOOTER_LINES
         is_list = modes or self._chat.offers.items
@@ -199,7 +199,7 @@ class Window:
         return Dimension.exact(len(self._lines()))
 
     def _height(self) -> int:
-        """Return the number of rows of the next frame; a frame begins by asking for it."""
+        """Return the number of rows of the next frame, and drop the cached lines."""
         self._drawn = None
         return len(self._lines()) + 1 + self._editor_rows() + 1
 
@@ -210,7 +210,7 @@ class Window:
         return fragments([cut(self._chat.status_line(self.width), self.width)])
 
     async def run(self) -> None:
-        """Show the window until `leave`; then restore the terminal."""
+        """Show the window until `leave` is called; then restore the terminal."""
         loop = asyncio.get_running_loop()
         acts = {
             signal.SIGTERM: self.leave,
@@ -239,7 +239,7 @@ class Window:
             self.painter.write_raw(ASK_BACKGROUND)
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Show an error that no task handles, such as one of a plugin's, and go on."""
+        """Print an error outside all tasks, such as one of a plugin's callback, and continue."""
         error = context.get("exception")
         if isinstance(error, MemoryError) and "handle" in context:
             loop.default_exception_handler(context)  # it ends the program
@@ -248,12 +248,12 @@ class Window:
         self._chat.warn(f"error outside the conversation: {what}")
 
     def follow(self, task: asyncio.Task[None]) -> None:
-        """End `run` with the error of a task without which nothing would be shown any more."""
+        """End `run` with the error of a task that the chat cannot work without."""
         if not task.cancelled() and (error := task.exception()) and self.screen.is_running:
             self.screen.exit(exception=error)
 
     def type(self, content: bytes) -> None:
-        """Take keys that were pressed before `run`, or while another program had the terminal."""
+        """Process keys pressed before `run`, or while another program used the terminal."""
         presses = self._input.presses(content)
         if self.screen.is_running:
             self._process(presses)
@@ -261,7 +261,7 @@ class Window:
             store_typeahead(self._input, presses)
 
     def edit_with(self, editing: object) -> None:
-        """Take the keys of vi or not, as the setting `editing` chooses, and what waited for it."""
+        """Use the editor keys of the setting `editing`, and process all keys held back so far."""
         self.vi.chosen = editing == "vi"
         self._process(self._input.release())
 
@@ -270,23 +270,23 @@ class Window:
         self.screen.key_processor.process_keys()
 
     def leave(self) -> None:
-        """End `run`."""
+        """End `run`, after the unfinished answer is drawn."""
         if self.screen.is_running and not self.screen.is_done:
             if self._chat.talk is not None:
                 self._chat.talk.conclude()
             self.screen.exit()
 
     def anew(self) -> None:
-        """Draw the footer again from nothing."""
+        """Erase the footer and draw it again."""
         self.screen.anew()
 
     def restyle(self, palette: Mapping[str, str]) -> None:
-        """Draw in other colours."""
+        """Draw in the colours of this palette."""
         self.screen.style = Style.from_dict(style_rules(dict(palette)))
         self.anew()
 
     def add_keys(self, keys: Mapping[str, tuple[str, ChatKey]]) -> None:
-        """Add the keys of plugins; a key of the chat stays the chat's."""
+        """Bind the keys of plugins; a key of the chat itself is never replaced."""
         chat = self._chat
         chosen = chat.option("keys") or {}
         self._bind_own({each.name: chosen.get(each.name, each.key) for each in KEYS})
@@ -300,7 +300,7 @@ class Window:
                 self._add(plugin, key, wanted)
 
     def _bind_own(self, wanted: Mapping[str, str]) -> None:
-        """Bind the chat's own actions to these keys; an invalid key changes nothing."""
+        """Bind the chat's own actions to these keys; an invalid key leaves the default."""
         changed = {name: key for name, key in wanted.items() if key != self._own[name]}
         for name in changed:
             self.keys.remove(*self._own[name].split())
