@@ -1,4 +1,4 @@
-"""Names for tools that read, search and change files."""
+"""The public names for tools that read, search and change files."""
 
 from pegboard import late_names
 

@@ -1,8 +1,8 @@
-"""The encoding of a text that is neither marked nor UTF-8, guessed from its bytes.
+"""The detection of a text's encoding from its bytes, without a byte order mark or UTF-8.
 
-A library guesses, as browsers do; it is believed only where the whole text is in that encoding,
-comes back from it byte for byte, and reads like words. Anything else is Windows-1252, if it can
-be, for that has Latin-1's letters and is what such files mostly are.
+A library guesses the encoding, as browsers do. The guess is accepted only if the whole text is in
+that encoding, encodes to the same bytes, and has plausible words. Other texts are taken as
+Windows-1252 if possible, because it includes Latin-1 and is what such files mostly are.
 """
 
 import codecs
@@ -76,10 +76,10 @@ Pieces = Callable[[], Iterable[bytes]]
 
 
 def detect_encoding(pieces: Pieces, *, whole: bool = True) -> str:
-    """Return Python's name of the encoding; "" for mixed or unknown encodings.
+    """Return Python's name of the encoding, or "" for mixed or unknown encodings.
 
-    `pieces` gives the text's bytes from the start whenever it is called, each piece a MiB of
-    whole lines. Without `whole` the last one may end within a letter.
+    `pieces` returns the text's bytes from the start at each call, in pieces of 1 MiB of whole
+    lines. Without `whole`, the last piece may end within a character.
     """
     lines = _LineSigns()
     for piece in pieces():
@@ -92,7 +92,7 @@ def detect_encoding(pieces: Pieces, *, whole: bool = True) -> str:
 
 
 class _LineSigns:
-    """The signs in the lines beyond ASCII of a text, and the first lines as a sample."""
+    """The statistics of a text's non-ASCII lines, and the first such lines as a sample."""
 
     def __init__(self) -> None:
         self.sample = bytearray()
@@ -101,16 +101,16 @@ class _LineSigns:
 
     @property
     def may_be_other(self) -> bool:
-        """Whether the text's UTF-8 letters may be there by chance."""
+        """Whether the text has so little valid UTF-8 that it may be in another encoding."""
         return self._valid <= self._count * _CHANCE_SHARE and self._longest_valid <= _CHANCE_BYTES
 
     @property
     def may_be_western(self) -> bool:
-        """Whether no line is UTF-8, nor the text as a whole but for a few bytes."""
+        """Whether no line is valid UTF-8, and most of the non-ASCII bytes are not either."""
         return not self._valid and self._letters <= self._strays
 
     def add(self, piece: bytes) -> None:
-        """Note the lines of the text's next part."""
+        """Record the lines of the text's next piece."""
         for line in islice(_BEYOND_ASCII.finditer(piece), MOST_LINES):
             self._note(line[0])
             if len(self.sample) < SAMPLE_BYTES:
@@ -132,7 +132,7 @@ class _LineSigns:
 
 
 def _guessed(sample: bytes) -> Sequence[str]:
-    """Return the encodings that fit the sample, the likeliest first."""
+    """Return the encodings that match the sample, the most likely first."""
     try:
         # 8 ms, at the first file that is not UTF-8.
         from chardetng_py import EncodingDetector  # type: ignore[import-untyped]  # not marked so
@@ -150,7 +150,7 @@ def _guessed(sample: bytes) -> Sequence[str]:
 
 
 def _telling(kind: str, sample: bytes, encoding: str) -> int:
-    """Return the number of letters that fit into words; 0 if too many do not."""
+    """Return the number of non-ASCII letters in plausible words, or 0 if too many are not."""
     text = _start(sample, encoding)
     letters = {letter for letter in text if letter > "\x7f" and letter.isalpha()}
     if _ODD.search(text) or (kind == "latin" and not any(map(letters.issubset, _ALPHABETS))):
@@ -168,9 +168,9 @@ def _telling(kind: str, sample: bytes, encoding: str) -> int:
 
 
 def _is_small(word: str) -> bool:
-    """Return whether a word has small letters.
+    """Return whether all letters after the first are lower case.
 
-    Marks of one encoding are capital letters of another.
+    In a wrong encoding, symbols often look like capital letters.
     """
     return word[1:].islower()
 

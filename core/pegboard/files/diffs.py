@@ -1,4 +1,4 @@
-"""The changes of a text file: a unified diff, and the counts of added and removed lines."""
+"""The changes of a text file: a unified diff, and the numbers of added and removed lines."""
 
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
@@ -14,7 +14,7 @@ Opcode = tuple[str, int, int, int, int]
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
-    """`text` is the unified diff, empty when nothing changed; the counts are of lines."""
+    """A unified diff in `text`, empty if nothing changed, and the numbers of changed lines."""
 
     text: str
     additions: int
@@ -22,7 +22,7 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def diff_texts(before: str, after: str, *, name: str) -> Diff:
-    """Return how `after` differs from `before`, under the file's name; lines end at LF only."""
+    """Return the diff from `before` to `after`, with the file's name; lines end at LF only."""
     old, new = _lines(before), _lines(after)
     shared = _equal(old, new)
     tail = min(_equal(old[::-1], new[::-1]), len(old) - shared, len(new) - shared)
@@ -40,16 +40,17 @@ def _lines(text: str) -> list[str]:
 
 
 def _equal(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return how many lines both begin with."""
+    """Return the number of equal lines at the start of both lists."""
     pairs = zip(old, new, strict=False)
     return next((at for at, (a, b) in enumerate(pairs) if a != b), min(len(old), len(new)))
 
 
 def _hunks(old: list[str], new: list[str], shared: int, tail: int) -> Iterator[str]:
-    """Yield the lines of the hunks; `shared` lines before all changes and `tail` after are equal.
+    """Yield the lines of the diff's hunks.
 
-    Only the lines between are compared. The equal ends stay equal: to git, a hunk that ends with
-    a change is the end of the file.
+    The first `shared` lines and the last `tail` lines are equal and not compared. They must remain
+    in the hunks as context, because git takes a hunk that ends with a change as the end of the
+    file.
     """
     last, new_last = len(old) - tail, len(new) - tail
     matcher = SequenceMatcher[str]()
@@ -71,7 +72,7 @@ def _hunks(old: list[str], new: list[str], shared: int, tail: int) -> Iterator[s
 
 
 def _changes(old: list[str], new: list[str], lead: int) -> Iterator[Opcode]:
-    """Yield the changes from one list to the other; both begin after `lead` equal lines."""
+    """Yield the changes from one list to the other; both start after `lead` equal lines."""
     if max(len(old), len(new)) > MOST_COMPARED_LINES:
         yield "replace", lead, lead + len(old), lead, lead + len(new)
         return

@@ -1,4 +1,4 @@
-"""The encoding of a text file, found from its mark or its bytes."""
+"""The encoding of a text file, from its byte order mark or its bytes."""
 
 import codecs
 import os
@@ -33,14 +33,14 @@ def _guess(pieces: Callable[[], Iterable[bytes]], *, whole: bool) -> str:
 
 
 def marked_encoding(start: bytes) -> str:
-    """Return Python's name of the encoding of a byte order mark, "" without one."""
+    """Return Python's name of the encoding of a byte order mark, or "" without one."""
     return next((named for mark, named in _MARKS if start.startswith(mark)), "")
 
 
 def content_encoding(content: bytes, *, whole: bool = True) -> str:
-    """Return Python's name of the encoding of bytes; "" if it is unknown.
+    """Return Python's name of the encoding of bytes, or "" if it is unknown.
 
-    Without `whole` the content may end within a letter.
+    Without `whole`, the content may end within a character.
     """
     return marked_encoding(content) or _guess(
         partial(_pieces, BytesIO(content), len(content)), whole=whole
@@ -50,8 +50,8 @@ def content_encoding(content: bytes, *, whole: bool = True) -> str:
 def file_encoding(file: BinaryIO) -> str:
     """Return Python's name of an open file's encoding, as `decode_text` would choose it.
 
-    Empty for a file of more than one encoding, or of none that we know. Of a file of more than
-    `DECIDED_BYTES` the first MiB tells. The file is read piece by piece, and left anywhere.
+    It is "" for mixed or unknown encodings. Of a file longer than `DECIDED_BYTES` only the first
+    MiB is read. The file is read in pieces, and its position afterwards is undefined.
     """
     size = os.fstat(file.fileno()).st_size
     whole = size <= DECIDED_BYTES
@@ -60,7 +60,7 @@ def file_encoding(file: BinaryIO) -> str:
 
 
 def _pieces(file: BinaryIO, limit: int) -> Iterator[bytes]:
-    """Yield pieces of the file from its start; only a very long line is split."""
+    """Yield pieces of the file from its start; only very long lines are split."""
     file.seek(0)
     while limit > 0 and (piece := file.read(min(limit, _PIECE_BYTES))):
         piece += file.readline(_LINE_BYTES)

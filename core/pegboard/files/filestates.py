@@ -1,4 +1,4 @@
-"""The protocol of snapshots that follow the steps of a run."""
+"""The protocol of snapshots that are taken at the steps of a run."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
@@ -10,48 +10,48 @@ from pegboard.snapshots import RestoreWay, Snapshots, Writing
 
 
 class States(Snapshots, Protocol):
-    """Snapshots for `StepSnapshots`, which says when to take them and whose work a change is.
+    """The snapshots that `StepSnapshots` takes, which decides when, and to whom changes belong.
 
-    A method that is not `async` returns at once, but for `Writing.intend`.
+    Methods that are not `async` return at once, except `Writing.intend`.
     """
 
     @property
     def current(self) -> str | None:
-        """The newest state if nothing can have been written since, else None."""
+        """The newest state if no file can have changed since, else None."""
         ...
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """Return the session and its ancestors; a subagent's changes count as its callers' work."""
+        """Return the ids of the session and its ancestors, which share a subagent's changes."""
         ...
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> AbstractContextManager[Writing]:
-        """Return a block for a call that may write files, for a session and its ancestors.
+        """Return a context manager for a call that may write files; `owners` are session ids.
 
-        With `tells` the call names the files that it writes. If it names none, or without
-        `tells`, the next snapshot looks at all files.
+        With `tells` the call reports each file that it writes. If it reports none, or without
+        `tells`, the next snapshot examines all files.
         """
         ...
 
     def claimed(self, session_id: str) -> bool:
-        """Return whether `take` or `take_staged` has something."""
+        """Return whether `take` or `take_staged` would return changes."""
         ...
 
     def take(self, session_id: str) -> tuple[Path, ...]:
-        """Return the files that the session has changed, each only once."""
+        """Return the files that the session has changed; later calls return only new changes."""
         ...
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:
-        """Return the session's changes of git's index, each only once."""
+        """Return the session's changes of git's index; later calls return only new changes."""
         ...
 
     async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
-        """Return the changes of files that only copies hold; call it before `take`."""
+        """Return the file changes of which only copies exist; call it before `take`."""
         ...
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """Return the files of which no states are stored, with the reason."""
+        """Return the files without a stored state, with the reason."""
         ...
 
     async def keep(self, session_id: str, step: str, way: RestoreWay) -> None:
-        """Keep both states of a step from being collected, until the session is forgotten."""
+        """Protect both states of a step from deletion until the session is forgotten."""
         ...

@@ -1,7 +1,7 @@
-"""Patterns for names of files, as ripgrep and git write them, as regular expressions.
+"""Glob patterns for file names, as in ripgrep and git, compiled to regular expressions.
 
-They come from projects that nobody knows, so that none may take long to be compared: what is
-between two stars takes the nearest place, and braces are written out.
+Patterns come from untrusted projects, so matching must be fast for every pattern. Therefore the
+part between two stars matches at its first position only, and braces are expanded.
 """
 
 import re
@@ -29,11 +29,11 @@ _Token = tuple[str, str]
 def glob_expression(pattern: str) -> re.Pattern[str]:
     r"""Compile a glob pattern for full matches of paths below a folder.
 
-    Known are `*`, `?`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\`; a pattern without a slash matches
-    at any depth.
+    Supported are `*`, `?`, `**`, `[a-z]`, `[!a]`, `{a,b}` and `\`. A pattern without a slash
+    matches at any depth.
 
     :raises InvalidInputError: for an invalid pattern, one longer than `LONGEST`, and one with more
-        than `MOST_CHOICES` alternatives.
+      than `MOST_CHOICES` alternatives.
     """
     if len(pattern) > LONGEST:
         raise InvalidInputError(f"a pattern of {len(pattern):,} letters: {LONGEST} may be in one")
@@ -47,7 +47,7 @@ def glob_expression(pattern: str) -> re.Pattern[str]:
 
 
 def _tokens(pattern: str) -> list[_Token]:
-    """Split a pattern into tokens; unbalanced braces and commas are letters."""
+    """Split a pattern into tokens; unbalanced braces and commas are literal."""
     found = [(match.lastgroup or "", match[0]) for match in _TOKEN.finditer(pattern)]
     kinds = [kind for kind, _ in found]
     if kinds.count("open") == kinds.count("close") > 0:
@@ -57,7 +57,7 @@ def _tokens(pattern: str) -> list[_Token]:
 
 
 def _written_out(tokens: Iterable[_Token]) -> list[list[_Token]]:
-    """Expand the braces of a pattern to patterns without braces."""
+    """Expand a pattern with braces into patterns without braces."""
     choices: list[list[_Token]] = [[]]
     outer: list[tuple[list[list[_Token]], list[list[_Token]]]] = []
     for kind, text in tokens:

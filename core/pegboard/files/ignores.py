@@ -1,7 +1,7 @@
-"""Ignore files such as `.gitignore`, with names that searches leave out, read as ripgrep does.
+"""The rules of ignore files such as `.gitignore`, read as ripgrep does.
 
-A rule is about an entry of a folder and not about what is below it: who does not enter a folder
-that is left out sees nothing of it. Unlike git's, a rule may have `{a,b}`.
+A rule applies to an entry of a folder, not to the paths below it. A caller that skips an ignored
+folder therefore skips all its content. Unlike git's rules, a rule may have `{a,b}`.
 """
 
 import os
@@ -17,7 +17,10 @@ _MARK = b"\xef\xbb\xbf"
 
 
 class _IgnoreRule(msgspec.Struct, frozen=True):
-    """A pattern that leaves matches out or keeps them; `whole` matches the path, not the name."""
+    """One rule of an ignore file, which excludes or includes the paths that match.
+
+    If `whole` is set, it matches the path, otherwise the name.
+    """
 
     expression: re.Pattern[str]
     whole: bool
@@ -26,9 +29,9 @@ class _IgnoreRule(msgspec.Struct, frozen=True):
 
 
 class IgnoreRules:
-    """The rules of one file, for paths below its folder.
+    """The rules of one ignore file, for paths below its folder.
 
-    Lines that are no pattern are passed over, and what comes after one that is no UTF-8.
+    Invalid patterns are skipped. The file is read up to the first line that is not UTF-8.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -37,7 +40,7 @@ class IgnoreRules:
         self._path = _any([rule.expression for rule in self._latest if rule.whole])
 
     def verdict(self, path: str, *, is_folder: bool) -> bool | None:
-        """Return whether the path is left out, None if no rule matches; the last match decides."""
+        """Return whether the last matching rule excludes the path, or None if no rule matches."""
         if not path.isascii():
             path = os.fsencode(path).decode("latin-1")  # as a letter is a byte in the rules
         name = path[path.rfind("/") + 1 :]
@@ -54,7 +57,7 @@ class IgnoreRules:
 
 
 def _any(expressions: Sequence[re.Pattern[str]]) -> re.Pattern[str] | None:
-    """Join expressions into one; most paths match none, which one match then shows."""
+    """Join expressions into one, to detect quickly that a path matches none of them."""
     choices = "|".join(f"(?:{each.pattern})" for each in expressions)
     return re.compile(choices, re.DOTALL) if choices else None
 

@@ -1,4 +1,4 @@
-"""The file ledger: the states of files that a session has read, and one writer per file."""
+"""The file ledger: the file states that a session has read, and one write lock per file."""
 
 import asyncio
 import os
@@ -32,7 +32,7 @@ _STAMP = re.compile(r"(\d{1,20}):(\d{1,20}):(\d{1,20}):(\d{1,20}):((?:[0-9a-f]{3
 
 
 class _Stamp(msgspec.Struct, frozen=True):
-    """A state of a file; `digest` is empty for a long one."""
+    """A state of a file; `digest` is empty for large files."""
 
     mtime_ns: int
     ctime_ns: int
@@ -53,7 +53,7 @@ class _Gate:
 
 
 class LocalLedger:
-    """The `FileLedger` of this machine's files."""
+    """The `FileLedger` for files of this machine."""
 
     def __init__(self) -> None:
         self._stamps: dict[str, dict[str, _Stamp]] = {}
@@ -69,7 +69,7 @@ class LocalLedger:
         announce: Callable[[Path], None] | None = None,
         kept: dict[str, Any] | None = None,
     ) -> "SessionFiles":
-        """See `FileLedger.view`."""
+        """Return the access to files for one session, as `FileLedger.view` documents."""
         stamps = self._stamps.setdefault(session_id, {})
         if turns and session_id not in self._recalled:
             self._recalled.add(session_id)
@@ -77,22 +77,22 @@ class LocalLedger:
         return SessionFiles(self, stamps, announce, {} if kept is None else kept)
 
     def forget(self, session_id: str) -> None:
-        """See `FileLedger.forget`."""
+        """Forget what a session has read, as `FileLedger.forget` documents."""
         self._stamps.pop(session_id, None)
         self._recalled.discard(session_id)
 
     def sweep(self, folder: Path) -> None:
-        """Remove temporary files of killed processes from a folder, once per folder; it blocks."""
+        """Remove temporary files of killed processes from a folder, once; this blocks."""
         if folder not in self._swept:
             self._swept.add(folder)
             drop_stale(folder)
 
     @asynccontextmanager
     async def lock(self, path: Path) -> AsyncIterator[None]:
-        """Hold the write lock of the file at `path`, links resolved; waiters are served in order.
+        """Hold the write lock of the file at `path` (resolved); waiters are served in order.
 
-        A tool must not enter it twice for one file. It has no time limit of its own: the limit of
-        the tool call ends the wait.
+        A tool must not enter it twice for one file. The wait is limited only by the time limit of
+        the tool call.
         """
         key = resolved_path(path)  # microseconds, and the order must hold
         gate = self._gates.setdefault(key, _Gate())
@@ -122,9 +122,9 @@ class SessionFiles:
         self._kept = kept
 
     def note_read(self, path: Path) -> None:
-        """Note that this session has read the file in its current state.
+        """Record that this session has read the file in its current state.
 
-        Note first and read then: a change between the two is noticed, not overlooked.
+        Call this before reading, so that a change in between is detected later.
         """
         target = resolved_path(path)
         stamp = _stamp(target)
@@ -140,9 +140,9 @@ class SessionFiles:
     def check_fresh(self, path: Path) -> None:
         """Check that this session has seen the current state of the file.
 
-        Other times with the same content (up to 1 MiB) are no change.
+        Changed times with the same content (up to 1 MiB) do not count as a change.
 
-        :raises ToolError: when it has not, with the request to read the file (again).
+        :raises ToolError: when the session has not seen it; the message asks to read the file.
         """
         target = resolved_path(path)
         seen = self._stamps.get(target)
@@ -164,14 +164,14 @@ class SessionFiles:
         return self._ledger.lock(path)
 
     async def replace(self, path: Path, content: bytes) -> int:
-        """Replace the file's content atomically, and note it as read.
+        """Replace the file's content atomically, and return how many other names it had.
 
-        `path` is one that `require_path` returned, without links: a link put in its way since is
-        refused. Mode, owner and extended attributes stay where the system lets us; missing folders
-        are made. The answer is how many other names (hard links) the file had: they keep the old
-        content. A cancelled call waits until the file is whole.
+        `path` is a path that `require_path` returned, without links; a link placed there since is
+        refused. Mode, owner and extended attributes are kept if the system allows it. Missing
+        folders are created. Other names (hard links) of the file keep the old content. A cancelled
+        call waits until the file is complete.
 
-        :raises OSError: when it cannot be written; the old file is then whole.
+        :raises OSError: when the file cannot be written; the old file is then unchanged.
         """
         # No limit: it is one write, and the lock may not be given up before it ends.
         others = await shield(asyncio.to_thread(self._replace, path, content))
@@ -179,9 +179,9 @@ class SessionFiles:
         return others
 
     async def will_change(self, path: Path) -> None:
-        """Announce that the call is about to move or remove the file, or to change it by itself.
+        """Announce that the call is about to move, remove or change the file without `replace`.
 
-        What snapshots would not have of it is copied. `replace` says it of its own.
+        Content that snapshots do not store is then copied. `replace` announces the file itself.
         """
         if self._announce is not None:
             await asyncio.to_thread(self._announce, path)
@@ -225,7 +225,7 @@ def _same_state(seen: _Stamp, now: os.stat_result) -> bool:
 
 
 def _stamp(target: str) -> _Stamp | None:
-    """Return the state of a regular file, None for any other path."""
+    """Return the state of a regular file, or None for any other path."""
     try:
         file = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

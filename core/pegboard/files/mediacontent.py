@@ -1,7 +1,6 @@
-"""Facts of pictures and PDFs, read from their bytes: type, size, pages, and completeness.
+"""Facts about images and PDFs, read from their bytes: type, size, pages and completeness.
 
-Our own, because a library that decodes pictures is a dependency of megabytes, and the headers
-are enough to know what a provider refuses.
+Pegboard reads the headers itself, because a library that decodes images takes megabytes.
 """
 
 import re
@@ -28,9 +27,9 @@ _VP8_SIZE = 26
 
 
 class MediaContent(msgspec.Struct, frozen=True, kw_only=True):
-    """A picture of `width` times `height` pixels, or a PDF with `pages`; 0 where unknown.
+    """The facts about an image (`width` and `height` in pixels) or PDF (`pages`); 0 if unknown.
 
-    `whole` is False for content that ends too early or is damaged, so that it cannot be decoded.
+    `whole` is False for content that is truncated or damaged, so that it cannot be decoded.
     """
 
     mime: str
@@ -41,7 +40,7 @@ class MediaContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def media_mime(start: bytes) -> str:
-    """Return the type of a picture or PDF from its first bytes, "" for other content."""
+    """Return the MIME type of an image or PDF from its first bytes, or "" for other content."""
     if start.startswith(_PNG):
         return "image/png"
     if start.startswith(b"\xff\xd8\xff"):
@@ -54,7 +53,7 @@ def media_mime(start: bytes) -> str:
 
 
 def media_content(content: bytes) -> MediaContent | None:
-    """Return the facts of a picture or PDF, None for other content."""
+    """Return the facts about an image or PDF, or None for other content."""
     mime = media_mime(content)
     read = {"image/png": _png, "image/jpeg": _jpeg, "image/gif": _gif, "image/webp": _webp}
     try:
@@ -77,7 +76,7 @@ def _png(content: bytes) -> MediaContent:
 
 
 def _png_chunks(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the critical chunks up to the first that is damaged (PNG 5.3)."""
+    """Yield the critical chunks of a PNG up to the first damaged one (PNG 5.3)."""
     start = len(_PNG)
     while start + 12 <= len(content):
         size = int.from_bytes(content[start : start + 4])

@@ -1,4 +1,4 @@
-"""MIME types whose content is given to a model as text."""
+"""The MIME types of content that a model receives as text."""
 
 import re
 
@@ -9,5 +9,5 @@ _TEXTS = re.compile(
 
 
 def is_text(mime: str) -> bool:
-    """Return whether content of this type is given to a model as text."""
+    """Return whether a model receives content of this MIME type as text."""
     return _TEXTS.fullmatch(mime.partition(";")[0].strip().lower()) is not None

@@ -1,4 +1,4 @@
-"""Files opened, written, moved and removed folder by folder, so that no link leads elsewhere."""
+"""Files opened, written, moved and removed folder by folder, so that no link is followed."""
 
 import errno
 import os
@@ -29,12 +29,12 @@ def drop_stale(folder: Path) -> None:
 
 
 def temporary_beside(path: Path) -> Path:
-    """Return a new name in the same folder, for a temporary file."""
+    """Return a new name for a temporary file in the same folder."""
     return path.with_name(f".{path.name[:200]}.{os.urandom(6).hex()}{TEMPORARY}")
 
 
 def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
-    """Open the file at a path without links, such as one that `require_path` returned.
+    """Open the file at a path without links, such as a path that `require_path` returned.
 
     :raises OSError: when it cannot be opened, or when a part of the path is a link.
     """
@@ -44,9 +44,9 @@ def open_resolved(path: Path, flags: int, mode: int = 0o666) -> int:
 
 @contextmanager
 def folder_of(path: Path, *, make: bool = False) -> Iterator[int]:
-    """Open the folder of an absolute path without links, for a block.
+    """Open the folder that contains an absolute path without links, and yield its descriptor.
 
-    With `make` missing folders are made.
+    With `make`, missing folders are created.
 
     :raises OSError: when a folder cannot be opened, or when a part of the path is a link.
     """
@@ -97,18 +97,18 @@ def is_resolved(path: Path) -> bool:
 
 
 def move_resolved(path: Path, target: Path) -> None:
-    """Rename a file, or the link that the last name is; missing folders of `target` are made.
+    """Rename a file, or a link itself; missing folders of `target` are created.
 
-    :raises OSError: when it cannot be renamed, or when a folder on one of the ways is a link.
+    :raises OSError: when it cannot be renamed, or when a folder of either path is a link.
     """
     with folder_of(path) as source, folder_of(target, make=True) as folder:
         os.rename(path.name, target.name, src_dir_fd=source, dst_dir_fd=folder)
 
 
 def remove_resolved(path: Path) -> None:
-    """Remove a file, an empty folder, or the link that the last name is.
+    """Remove a file, an empty folder, or a link itself.
 
-    :raises OSError: when it cannot be removed, or when a folder on the way is a link.
+    :raises OSError: when it cannot be removed, or when a folder of the path is a link.
     """
     with folder_of(path) as folder:
         facts = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
@@ -119,11 +119,12 @@ def remove_resolved(path: Path) -> None:
 
 
 def replace_resolved(path: Path, content: bytes) -> int:
-    """Replace a file's content atomically; return its other names, which keep the old content.
+    """Replace a file's content atomically, and return the number of its other hard links.
 
-    Mode, owner and extended attributes stay where the system lets us; missing folders are made.
+    These keep the old content. Mode, owner and extended attributes are kept if the system allows
+    it. Missing folders are created.
 
-    :raises OSError: when it cannot be written; the old file is then whole.
+    :raises OSError: when the file cannot be written; the old file is then unchanged.
     """
     with folder_of(path, make=True) as folder:
         links = _links(path, folder)
@@ -139,9 +140,9 @@ def replace_resolved(path: Path, content: bytes) -> int:
 
 
 def _links(path: Path, folder: int) -> int:
-    """Return the number of hard links of a writable regular file; 0 if there is none.
+    """Return the number of hard links of a writable regular file, or 0 if it does not exist.
 
-    :raises OSError: for a directory, a link, a device, a pipe, or a file that is write-protected.
+    :raises OSError: for a directory, a link, a device, a pipe, or a write-protected file.
     """
     try:
         facts = os.stat(path.name, dir_fd=folder, follow_symlinks=False)
@@ -168,7 +169,7 @@ def _write_new(name: str, content: bytes, *, folder: int, old: str | None) -> No
 
 
 def copy_traits(old: str, file: int, *, folder: int | None = None) -> None:
-    """Copy owner, permissions and attributes of a file to an open one, as far as possible."""
+    """Copy owner, permissions and attributes of a file to an open file, if possible."""
     facts = os.stat(old, dir_fd=folder, follow_symlinks=False)
     if (facts.st_uid, facts.st_gid) != (os.geteuid(), os.getegid()):
         with suppress(PermissionError):

@@ -1,11 +1,13 @@
-"""Protected paths: files that programs run or obey by themselves, in one table with sources.
+"""Protected paths: files that programs run or obey by themselves, in a table with sources.
 
-A file is in the table if a program acts on it without being told to: when an editor, a shell or
-another agent opens the folder, when git commits, when an interpreter or a package manager starts,
-or because an installed program loads it. Files that a user runs by name are not in it: build
-scripts, tests, `conftest.py`, `package.json`, linter configuration that is code, and CI workflows,
-which run after a push. Nor are files that only select something defined elsewhere:
-`.gitattributes`, `.tool-versions`, `.editorconfig`.
+A file is in the table if a program acts on it without an explicit command. This happens when an
+editor, a shell or another agent opens the folder, when git commits, when an interpreter or a
+package manager starts, or because an installed program loads it.
+
+Files that a user runs by name are not in the table: build scripts, tests, `conftest.py`,
+`package.json`, linter configuration that is code, and CI workflows, which run after a push. Nor are
+files that only select something defined elsewhere: `.gitattributes`, `.tool-versions`,
+`.editorconfig`.
 """
 
 import re
@@ -19,10 +21,11 @@ from pegboard.errors import InvalidInputError
 
 
 class Risk(NamedTuple):
-    """A reason for protection, its files, and its source.
+    """A reason for protection, the patterns of its files, and the source of the claim.
 
-    A pattern is a path's end in lower case, in any folder; `*` is any letters but `/`. One that
-    ends in `/` is a folder with all in it, one that ends in `/**` all in it, without itself.
+    A pattern is the lower-case end of a path in any folder; `*` matches any characters except `/`.
+    A pattern that ends in `/` is a folder with its content. One that ends in `/**` is the content
+    without the folder.
     """
 
     why: str
@@ -134,7 +137,7 @@ TABLE = (
 
 
 def autorun_reason(path: str) -> str | None:
-    """Return why a program acts by itself on this file of a project, None if no program does."""
+    """Return why a program acts by itself on this file of a project, or None if no program does."""
     wanted = path.lower()  # some disks ignore case
     if not _any().search(wanted):
         return None
@@ -142,14 +145,14 @@ def autorun_reason(path: str) -> str | None:
 
 
 def holds_autorun(path: str) -> bool:
-    """Return whether a folder at this path of a project may hold a file of the table."""
+    """Return whether a folder at this path of a project may contain a file of the table."""
     return _above().search(path.lower()) is not None
 
 
 def autorun_files(root: Path) -> tuple[Path, ...]:
-    """Files and folders of the table at the root of a project, without installed packages or links.
+    """Return the paths of the table that exist at the root of a project.
 
-    Reads a few names.
+    Installed packages and links are left out. This reads a few names.
     """
     patterns = (each for row in TABLE if row.why != _INSTALLED for each in row.patterns)
     found = (path for pattern in patterns for path in root.glob(pattern.rstrip("/")))
@@ -168,7 +171,7 @@ def _of_row(row: Risk) -> re.Pattern[str]:
 
 @cache
 def _above() -> re.Pattern[str]:
-    """Compile the folders of the patterns, each with its parents."""
+    """Compile an expression for all folders that contain a pattern's path, and their parents."""
     named = (each for row in TABLE for each in row.patterns if not each.endswith("/**"))
     ways = (pattern.rstrip("/").split("/") for pattern in named)
     folders = {"/".join(way[:end]) for way in ways for end in range(1, len(way))}
@@ -233,13 +236,14 @@ def protected_path(
     private: Iterable[Path] = (),
     changed: Set[Path] = frozenset(),
 ) -> str | None:
-    """Return why a change of this path could later run code or change permissions, else None.
+    """Return why changing this path could later run code or change permissions, else None.
 
-    `path` is absolute with symlinks resolved; it need not exist. `private` are the folders and
-    files of Pegboard itself and of git, `changed` the paths that come to be with it, and their
-    parents. Protected are also files that programs run or obey by
-    themselves (`TABLE`), the project's tools, keys, repositories under whatever name, and folders
-    that hold such files outside of the project.
+    `path` is absolute and resolved, and need not exist. `private` are paths of Pegboard itself and
+    of git. `changed` are the paths that are created at the same time, and their parents.
+
+    Protected are the paths in `private`, files that programs run or obey by themselves (`TABLE`),
+    the project's tools, keys, and git repositories of any name. Outside of the project, folders
+    that contain such files are protected too.
     """
     for place in private:
         if path.is_relative_to(place):
@@ -263,9 +267,9 @@ def protected_folder(
     private: Iterable[Path] = (),
     changed: Set[Path] = frozenset(),
 ) -> str | None:
-    """`protected_path` for a folder or a link at this path, with the files that it may hold.
+    """Return why changing a folder or link at this path, or files in it, is protected, else None.
 
-    The arguments are those of `protected_path`.
+    The arguments are the same as for `protected_path`.
     """
     places = tuple(private)
     reasons = (
@@ -284,7 +288,7 @@ def home_secrets(home: Path) -> tuple[Path, ...]:
 
 
 def _repository(path: Path, worktree: Path, changed: Set[Path]) -> Path | None:
-    """Return the folder without `.git` around `path` that git would take for a repository.
+    """Return the folder around `path` that git would take for a repository without `.git`, or None.
 
     Source: is_git_directory in git's setup.c: a HEAD, and objects with refs or a commondir.
     """
@@ -305,7 +309,7 @@ def _repository(path: Path, worktree: Path, changed: Set[Path]) -> Path | None:
 
 
 def _holds_all(path: Path, worktree: Path, home: Path) -> bool:
-    """Return whether the path is above the project or the home: `destroy` guards those."""
+    """Return whether the path contains the project or the home; another check guards these."""
     return worktree.is_relative_to(path) or home.is_relative_to(path)
 
 
@@ -338,10 +342,10 @@ _RULE_FOLDERS = ((".claude", "rules"), (".cursor", "rules"))
 
 
 def instructs(path: Path, entries: Iterable[str] = ()) -> bool:
-    """Return whether sessions may take the file at `path` for orders.
+    """Return whether sessions may take the file at `path` as instructions.
 
-    `entries` are the `instructions` of the configuration: paths and patterns, relative ones to any
-    folder of the project.
+    `entries` are the `instructions` of the configuration: paths and patterns. Relative ones may
+    match in any folder of the project.
     """
     is_rule = any(pair in _RULE_FOLDERS for pair in pairwise(path.parts))
     return is_rule or path.name in _DOCUMENTS or any(_fits(path, entry) for entry in entries)
@@ -349,9 +353,10 @@ def instructs(path: Path, entries: Iterable[str] = ()) -> bool:
 
 @lru_cache(maxsize=128)
 def imported_documents(session_id: str) -> set[Path]:  # noqa: ARG001 - the key
-    """Return the paths that the instruction files of a session import, of missing files too.
+    """Return the paths that the instruction files of a session import, even missing ones.
 
-    A change of one is a change of instructions. The set is the session's own and can be added to.
+    Changing such a file changes instructions. The set belongs to the session, and callers add to
+    it.
     """
     return set()
 

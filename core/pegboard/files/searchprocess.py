@@ -1,4 +1,4 @@
-"""The process of a search, ended as soon as there is enough output."""
+"""A search process that is ended as soon as there is enough output."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -25,12 +25,12 @@ async def run_until(  # noqa: PLR0913 - what `context.run` needs, and when to en
 ) -> ProcessResult | None:
     """Run a process until it ends, or end it and return None when `enough` is set.
 
-    `on_output` receives the output in pieces; the result has both ends of it. It returns the
-    length of what it holds back until a search result is complete. The process has ended when
-    this returns or is cancelled.
+    `on_output` receives the output in chunks. It returns the number of characters that it holds
+    back because a search result is incomplete. The process has ended when this function returns or
+    is cancelled.
 
     :raises ToolError: when the program or the directory does not exist, and when more than
-        `UNREAD_LIMIT_BYTES` are held back.
+      `UNREAD_LIMIT_BYTES` are held back.
     """
     flooded = asyncio.Event()
 

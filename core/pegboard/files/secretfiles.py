@@ -1,4 +1,4 @@
-"""Files that probably hold secrets, by their names, and the rules about reading them."""
+"""Files that probably hold secrets, judged by their names, and the rules for reading them."""
 
 import re
 from collections.abc import Sequence
@@ -79,8 +79,8 @@ def _original(name: str) -> str:
 def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
     """Return whether the rules let a tool read this file without asking.
 
-    For a secret file only rules narrower than `*` count; another file may be read without any
-    rule. A search leaves out files that may not be read.
+    For a secret file, only rules narrower than `*` count. Other files may be read without any rule.
+    A search leaves out files that may not be read.
     """
     if not secret_path(Path(path)):
         verdict = judge_rules(rulesets, _READ, [path], home=home)
@@ -96,5 +96,5 @@ def may_read(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None
 
 
 def may_name(rulesets: Sequence[Ruleset], path: str, *, home: Path | None = None) -> bool:
-    """Return whether a listing shows this file; secret files that need a question are left out."""
+    """Return whether a listing may contain this file; secret files need permission to read."""
     return not secret_path(Path(path)) or may_read(rulesets, path, home=home)

@@ -1,4 +1,4 @@
-"""Shell patterns, as bash reads them: `*`, `?`, sets with ranges and classes, backslashes.
+"""Shell patterns as in bash: `*`, `?`, sets with ranges and classes, and backslashes.
 
 Source: bash's manual, 3.5.8.1, and its `lib/glob/sm_loop.c`. A test compares them with real bash.
 """
@@ -35,23 +35,23 @@ _NOTHING = "(?!)"
 
 
 def shell_fits(pattern: str, text: str) -> bool:
-    """Return whether a text matches a pattern of `case` or `${name%pattern}`."""
+    """Return whether the whole string matches a pattern of `case` or `${name%pattern}`."""
     return shell_expression(pattern).fullmatch(text) is not None
 
 
 def shell_escape(text: str) -> str:
-    """Return the pattern that matches exactly this text, with each special sign in a set."""
+    """Return the pattern that matches exactly this string."""
     return _SIGN.sub(lambda found: f"[{found[0]}]" if found[0] != "\\" else r"[\\]", text)
 
 
 def shell_unescape(pattern: str) -> str:
-    """Return the text from which `shell_escape` made the pattern."""
+    """Return the string from which `shell_escape` made the pattern."""
     return _ESCAPED.sub(lambda found: found[1] or "\\", pattern)
 
 
 @lru_cache(maxsize=4096)
 def shell_expression(pattern: str) -> re.Pattern[str]:
-    """Return the expression of a shell pattern, to be matched in full."""
+    """Return the regular expression of a shell pattern, for full matches."""
     parts: list[list[str]] = [[]]
     at = 0
     while at < len(pattern):
@@ -73,7 +73,7 @@ def shell_expression(pattern: str) -> re.Pattern[str]:
 
 
 def _set(pattern: str, start: int) -> tuple[str, int] | None:
-    """Return the expression of the set that begins at `start`, and its end; None if it is open."""
+    """Return expression and end of the set at `start`, or None if the set is not closed."""
     at = start + 1
     inverts = pattern[at : at + 1] in tuple("!^")
     at += inverts
@@ -98,7 +98,7 @@ def _set(pattern: str, start: int) -> tuple[str, int] | None:
 
 
 def _letter(pattern: str, at: int) -> tuple[str, int]:
-    """Return the letter of a set at `at`, and its end; "" at the end of the set."""
+    """Return the character in a set at `at`, and its end; "" for an invalid one."""
     found = _NAMED.match(pattern, at)
     if found is not None and found[1] != ":":
         return (found[2] if len(found[2]) == 1 else ""), found.end()
@@ -109,8 +109,8 @@ def _letter(pattern: str, at: int) -> tuple[str, int]:
 def shell_paths(pattern: str, *, deep: bool = False) -> Iterator[str]:
     """Yield the existing paths that an absolute pattern matches.
 
-    A hidden name is only meant by a pattern that begins with a dot. With `deep` a `**` goes through
-    all folders, as under `globstar`.
+    Hidden names match only a pattern that starts with a dot. With `deep`, `**` matches any number
+    of folders, like bash's `globstar`.
     """
     if pattern.startswith("/"):
         yield from _paths("", pattern.split("/")[1:], deep=deep)
@@ -139,13 +139,13 @@ def _paths(folder: str, parts: list[str], *, deep: bool) -> Iterator[str]:
 
 
 def shell_names(pattern: str, name: str) -> bool:
-    """Return whether a pattern for files fits a name: a wildcard does not fit a dot in front."""
+    """Return whether a file name matches a pattern; wildcards do not match a leading dot."""
     is_hidden = name.startswith(".") and not pattern.startswith((".", "\\."))
     return not is_hidden and shell_fits(pattern, name)
 
 
 def folder_entries(folder: str) -> list[tuple[str, bool]]:
-    """Return the names in a folder, and whether each is a folder and no link; [] on an error."""
+    """Return each name in a folder and whether it is a folder and no link; [] on an error."""
     try:
         with os.scandir(folder) as entries:
             return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]

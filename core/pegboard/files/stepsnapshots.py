@@ -1,7 +1,7 @@
-"""Snapshots of a run's steps, one at each request, and the patch parts made from them.
+"""The snapshots of a run, one at each step, and the patch parts made from them.
 
-The snapshot at the start of a step also ends the step before, so that a step costs one at most.
-It starts once the request has been sent, and a tool that may write waits for it.
+The snapshot at the start of a step also ends the previous step, so a step needs at most one. It
+starts after the request has been sent, and a tool that may write waits for it.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ STOP_LIMIT_S = 2.0
 
 
 class _Step(msgspec.Struct):
-    """A step: its message, and the tree at its start once the snapshot is taken."""
+    """A step: its message, its parts, and the tree at its start once the snapshot is taken."""
 
     message: AssistantMessage
     parts: StepParts
@@ -52,7 +52,7 @@ class _Step(msgspec.Struct):
 
 
 class StepSnapshots:
-    """The step snapshots of one run, taken from `states`: its `Trail`."""
+    """The step snapshots of one run, an implementation of `Trail`."""
 
     def __init__(self, states: "States", run: Followed) -> None:
         self._run = run
@@ -68,7 +68,7 @@ class StepSnapshots:
         self._prompts: dict[str, str] = {}
 
     def snapshot_of(self, prompt_id: str) -> str | None:
-        """Return the current tree if no snapshot is needed to know it, None after a new prompt."""
+        """Return the current tree if it is known without a snapshot, or None."""
         if self._working or self._step is None or self._step.message.parent_id != prompt_id:
             return None
         return self._states.current
@@ -91,13 +91,13 @@ class StepSnapshots:
             ended.exception()
 
     def expect(self, effect: str) -> None:
-        """Start the snapshot, because a call that may write is coming."""
+        """Start the snapshot now if a call with this effect may write."""
         if effect != "reads":
             self._go.set()
 
     @asynccontextmanager
     async def calling(self, effect: str) -> AsyncIterator[Writing | None]:
-        """Run a tool call in a block; one that may write first waits for the step's snapshot."""
+        """Run a tool call in a block; a call that may write first waits for the step's snapshot."""
         if effect != "reads":
             await self.finish()
         if effect in ("reads", "delegates"):
@@ -112,14 +112,14 @@ class StepSnapshots:
                 self._working -= 1
 
     async def finish(self) -> None:
-        """Wait for the step's snapshot, with which all earlier changes are known."""
+        """Wait for the step's snapshot, so that all earlier changes are known."""
         if self._task is not None:
             self._go.set()
             if not self._task.done():
                 await asyncio.wait((self._task,))  # git has a time limit of its own
 
     async def close(self) -> None:
-        """Store the changes of the last step, if any; the run's end waits for this."""
+        """Store the changes of the last step, if any; the end of the run waits for this."""
         task, step = self._task, self._step
         if task is None or step is None:
             return
@@ -143,7 +143,7 @@ class StepSnapshots:
                 await asyncio.wait(self._tasks)
 
     async def _ended(self, task: "asyncio.Task[None]", step: _Step) -> None:
-        """Store the changes of the last step, once its own snapshot is taken."""
+        """Store the changes of the last step after its own snapshot is taken."""
         await asyncio.wait({task, *self._tasks})
         tree = None if task.cancelled() else await self._states.track()
         if tree is not None:
@@ -151,9 +151,9 @@ class StepSnapshots:
         await self._summarise()
 
     async def _summarise(self) -> None:
-        """Publish the changes of the session and of each prompt, once per run.
+        """Publish the file changes of the session and of each prompt, once per run.
 
-        The event of a run without changes is not stored: it repeats one that is.
+        If the run changed no files, the event repeats a stored one and is not stored again.
         """
         run, session_id, answered = self._run, self._run.session.id, set(self._prompts.values())
         patches = {
@@ -251,14 +251,14 @@ class StepSnapshots:
         )
 
     def _amend(self, step: _Step, part: StepStartPart | StepFinishPart) -> None:
-        """Store a late change without an event: clients count steps and costs by events."""
+        """Store a late change without an event, because clients count steps and costs by events."""
         step.parts.parts[part.id] = part
         self._run.change(PutPart(part, publish=False))
 
     def _is_there(self, step: _Step) -> bool:
-        """Return whether the message still exists.
+        """Return whether the step's message still exists.
 
-        The message of a request that was too long is dropped.
+        The message of a request that was too long is deleted.
         """
         return any(turn.info.id == step.message.id for turn in reversed(self._run.turns()))
 
@@ -271,7 +271,7 @@ def _part(step: StepParts, kind: type[_P]) -> _P | None:
 
 
 def ways_of(patch: PatchPart) -> dict[str, RestoreWay]:
-    """Return the trees of a patch, of files and of the index, by a name for each pair."""
+    """Return the trees before and after a patch, for its files and for git's index, by name."""
     index = {
         f"{patch.id}_index{number}": RestoreWay(before=each.hash, after=each.after)
         for number, each in enumerate(patch.staged)
@@ -284,15 +284,15 @@ PATCH_LIMIT_CHARS = 1 << 18
 
 
 def total(patches: Iterable[PatchPart]) -> dict[Path, RestoreWay]:
-    """Return each file's change from before the first patch to after the last one."""
+    """Return the trees before the first and after the last change of each file."""
     return {Path(name_of(file)): way for file, way in total_by_name(patches).items()}
 
 
 def changed_files(turns: Iterable[Turn]) -> frozenset[Path]:
-    """Return the paths of the files that a session has changed, with links resolved.
+    """Return the resolved paths of the files that a session has changed.
 
-    They are those of its steps' patches, its subagents' changes included, and those of the edits
-    of a step that still runs. Both are recorded resolved, so the disk is not asked.
+    These are the files of the patches of its steps and subagents, and the files edited in the
+    current step. The disk is not read.
     """
     return frozenset(path for turn in turns for part in turn.parts for path in _changed_by(part))
 
@@ -308,7 +308,7 @@ def _changed_by(part: Part) -> Iterator[Path]:
 
 
 def total_by_name(changes: Iterable[PatchPart | Staged]) -> dict[str, RestoreWay]:
-    """Join the changes of each file, or path of git's index, from first to last."""
+    """Return the trees before the first and after the last change of each file name."""
     ways: dict[str, RestoreWay] = {}
     for change in changes:
         for file in change.files:

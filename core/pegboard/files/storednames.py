@@ -1,7 +1,7 @@
-"""Names of files as text for JSON, although the bytes of a name need not be UTF-8.
+"""File names as JSON strings, although the bytes of a name need not be UTF-8.
 
-A byte that is no text is written as U+FFFD and two hexadecimal digits. U+FFFD itself is written
-by its three bytes, so that each name has one form.
+A byte that is not UTF-8 is written as U+FFFD and two hexadecimal digits. U+FFFD itself is written
+as its three bytes, so that each name has only one form.
 """
 
 import os
@@ -13,7 +13,7 @@ _UNSTORABLE = re.compile(f"[\udc80-\udcff{_MARK}]")
 
 
 def stored_name(name: str) -> str:
-    """Return the form in which a file's name or path is stored and displayed."""
+    """Return the form of a file name or path for storage and display."""
     if name.isascii():
         return name
     return _UNSTORABLE.sub(
@@ -22,7 +22,7 @@ def stored_name(name: str) -> str:
 
 
 def name_of(stored: str) -> str:
-    """Return the original name or path of a stored one, as the functions of `os` take it."""
+    """Return the original name or path of a stored one, as the functions of `os` need it."""
     if stored.isascii():
         return stored
     return os.fsdecode(

@@ -1,7 +1,7 @@
-"""Text files: their bytes decoded, and new text encoded in the same way.
+"""Text files: decoding of their bytes, and encoding of new text in the same way.
 
-A file that exists keeps its encoding, its byte order mark and its line ends. A new one gets those
-that EditorConfig asks for.
+An existing file keeps its encoding, its byte order mark and its line ends. A new file gets the ones
+that EditorConfig sets.
 """
 
 import codecs
@@ -34,10 +34,10 @@ MOST_WILDCARDS = 3
 
 
 class FileText(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a text file, with its byte order mark as first letter, and its encoding.
+    """The content of a text file and its encoding; a byte order mark is the first character.
 
-    `encoding` has Python's name. It is empty for a file of more than one encoding, or of none
-    that we know: bytes that are not UTF-8 are then in `text` as lone surrogates.
+    `encoding` is Python's name. It is "" for mixed or unknown encodings; bytes that are not UTF-8
+    are then lone surrogates in `text`.
     """
 
     text: str
@@ -46,8 +46,8 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
     def encode(self, text: str, *, name: str) -> bytes:
         """Return the bytes of a text in this file's encoding; errors name the file `name`.
 
-        :raises ToolError: for letters that the file's encoding does not have, or of which
-            nobody knows how they would be written in it.
+        :raises ToolError: for characters that the file's encoding lacks, or if the encoding is
+          unknown.
         """
         if not self.encoding:
             added = Counter(filter(_is_foreign, text)) - Counter(filter(_is_foreign, self.text))
@@ -70,9 +70,9 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
         return content
 
     def replacement(self, text: str) -> "FileText":
-        """Return new content in this file's encoding, with its mark and its CRLF.
+        """Return new content in this file's encoding, with its byte order mark and CRLF line ends.
 
-        A text with carriage returns of its own keeps its line ends.
+        A text that contains carriage returns keeps its own line ends.
         """
         crlf = self.text.count("\r\n")
         if crlf and crlf == self.text.count("\n") and "\r" not in text:
@@ -82,12 +82,12 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
-    """Decode a file: UTF-8, UTF-16 or UTF-32 by its mark, or an encoding guessed from its content.
+    """Decode a file: by its byte order mark, as UTF-8, or in an encoding guessed from its content.
 
     A guess is an older encoding in use, or Windows-1252 without evidence for another. Without
-    `whole` the content may end within a letter.
+    `whole`, the content may end within a character.
 
-    :raises ToolError: for a file that is not in the encoding of its mark.
+    :raises ToolError: for a file that is not in the encoding of its byte order mark.
     """
     from pegboard.files.encodings import content_encoding  # not before a file is read
 
@@ -107,10 +107,10 @@ def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
 
 
 def line_text(line: bytes, encoding: str) -> str:
-    """Decode a line for display, invalid bytes as U+FFFD.
+    """Decode a line for display; invalid bytes become U+FFFD.
 
-    An empty `encoding` is for a file without one encoding: the line is UTF-8, or Windows-1252 if
-    no byte beyond ASCII is UTF-8.
+    An empty `encoding` means mixed encodings. The line is then decoded as UTF-8, or as Windows-1252
+    if no non-ASCII byte is valid UTF-8.
     """
     if encoding:
         return line.decode(encoding, "replace")
@@ -126,8 +126,8 @@ def new_text(path: Path, text: str) -> FileText:
     """Prepare the text of a new file: in UTF-8, with the settings of EditorConfig.
 
     It follows charset, end_of_line, insert_final_newline = true and trim_trailing_whitespace =
-    true; a mark of the text's own stays. It ignores a configuration that cannot be read, or not
-    quickly. Reads files; blocks.
+    true. A byte order mark in the text stays. A configuration that cannot be read, or not quickly,
+    is ignored. This blocks while it reads files.
     """
     said = _configured(path)
     if said.get("trim_trailing_whitespace") == "true":
@@ -157,7 +157,7 @@ def _lacking(encoding: str, letter: str, name: str) -> ToolError:
 
 
 def _half(letter: str) -> str:
-    """Return the error for half a letter, "" for a whole one."""
+    """Return the error message for a lone surrogate, or "" for another character."""
     return (
         "the text holds half a letter (a lone surrogate)" if "\ud800" <= letter < "\ue000" else ""
     )
@@ -168,7 +168,7 @@ def _with_ends(text: str, end: str) -> str:
 
 
 def _configured(path: Path) -> dict[str, str]:
-    """Return EditorConfig's settings for a path, empty if they cannot be read quickly."""
+    """Return EditorConfig's settings for a path, or {} if they cannot be read quickly."""
     if not _is_simple(path):
         return {}
     from editorconfig import EditorConfigError, get_properties  # 8 ms, at the first new file
@@ -180,7 +180,7 @@ def _configured(path: Path) -> dict[str, str]:
 
 
 def _is_simple(path: Path) -> bool:
-    """Return whether there is a configuration, and no part of it could take long to be compared."""
+    """Return whether a configuration exists and all its patterns match fast."""
     files = [folder / ".editorconfig" for folder in path.parents]
     there = [file for file in files if file.is_file()]
     return bool(there) and len(str(path)) <= LONGEST_PATH and all(map(_is_simple_file, there))

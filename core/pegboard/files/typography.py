@@ -1,7 +1,7 @@
-"""Typography that models flatten: quotes, dashes, blanks and composed letters.
+"""Typography that models simplify: quotation marks, dashes, spaces and composed letters.
 
-An edit whose old text differs from the file in these alone finds its place, and the file keeps its
-own letters wherever the new text repeats the old one.
+An edit with an old text that differs from the file only in these still matches. The file keeps its
+own characters wherever the new text repeats the old one.
 """
 
 import re
@@ -24,15 +24,15 @@ _CLUSTER = re.compile(r".[\u0300-\u036f\u1ab0-\u1aff\u20d0-\u20ff]*", re.DOTALL)
 
 
 def plain(text: str) -> str:
-    """Return the text with plain punctuation and composed letters, without outer white space."""
+    """Return the text with plain punctuation, composed letters and no outer white space."""
     return unicodedata.normalize("NFC", text.translate(PLAIN)).strip()
 
 
 def in_letters_of(there: str, old: str, new: str) -> str:
-    """Return `new` with the file's own letters where it repeats `old`.
+    """Return `new` with the file's own characters where it repeats `old`.
 
-    `there` is what stands in the file in the place of `old`: as many lines, each the same but for
-    typography and outer white space. A line for which that does not hold is taken from `new`.
+    `there` is the file's text in the place of `old`. It has as many lines, which differ only in
+    typography and outer white space. A line for which this does not hold is taken from `new`.
     """
     theirs, given, wanted = there.split("\n"), old.split("\n"), new.split("\n")
     if len(theirs) != len(given):

@@ -25,9 +25,9 @@ _Level = tuple[tuple[int, IgnoreRules], ...]
 
 
 class _Rules(msgspec.Struct, frozen=True):
-    """The rules for the entries of a folder, the strongest first.
+    """The ignore rules for the entries of a folder, the strongest first.
 
-    In a repository, one within it begins anew with what git ignores.
+    A repository inside another one does not inherit the outer repository's git rules.
     """
 
     rg: _Level = ()
@@ -53,13 +53,13 @@ def walk_files(
     skip: Container[str] = (),
     missed: Callable[[str], object] | None = None,
 ) -> Iterator[str]:
-    """Yield the paths of all files below `folder`, hidden ones too, outer ones first, then by name.
+    """Yield the paths of all files below `folder`, outer ones first, then by name.
 
-    It leaves out `.git` and what `.rgignore`, `.ignore` and `.gitignore` files exclude, also those
-    of the repository above, its `info/exclude`, and the user's global excludes. An ignored folder
-    is walked if `folder` names it. Folders with a name in `skip` are not entered. Symlinks,
-    devices and pipes are left out, as in ripgrep: they may lead anywhere. A folder that cannot be
-    read counts as empty, and `missed` is called with it.
+    Hidden files are included. It excludes `.git` and the files that `.rgignore`, `.ignore` and
+    `.gitignore` exclude, also those of the repository above, its `info/exclude`, and the user's
+    global excludes. An ignored folder is walked if `folder` names it. Folders with a name in `skip`
+    are not entered. Symlinks, devices and pipes are excluded as in ripgrep, because they may lead
+    anywhere. A folder that cannot be read counts as empty, and `missed` is called with its path.
     """
     root = os.path.abspath(folder).rstrip("/") + "/"  # noqa: PTH100 - texts are half the time of paths here
     above = _above(root)
@@ -81,16 +81,16 @@ def walk_files(
 
 
 def printable_name(name: str) -> str:
-    """Return the name or path of a file on one line, with escapes for unprintable letters."""
+    """Return a file name or path on one line, with escapes for unprintable characters."""
     plain = name.encode(errors="surrogateescape").decode(errors="backslashreplace")
     return plain if plain.isprintable() else plain.encode("unicode_escape").decode()
 
 
 def ripgrep(folder: Path, *, root: Path) -> tuple[str, ...] | None:
-    """Return the program `rg` with options that make it find the files of `walk_files`.
+    """Return the program `rg` with options that make it find the same files as `walk_files`.
 
-    It is searched on the PATH, and where the extra `ripgrep` puts it; None if it is missing,
-    or only in the project `root`. Reads a few names.
+    It is searched on the PATH, and where the extra `ripgrep` installs it. Return None if it is
+    missing, or only in the project `root`. This reads a few names.
     """
     program = find_program("rg", os.environ, f"{sys.prefix}/bin", root=root)
     if program is None:
@@ -103,9 +103,10 @@ def ripgrep(folder: Path, *, root: Path) -> tuple[str, ...] | None:
 
 
 def ripgrep_names(patterns: Sequence[str]) -> tuple[str, ...]:
-    """Return options with which `rg` leaves out most files that match none of the patterns.
+    """Return options with which `rg` excludes most files that match none of the patterns.
 
-    It looks at their last parts, if those are simple ones; the rest is to be left out afterwards.
+    Only the patterns' last parts are used, and only if these are simple. The caller must exclude
+    the remaining files.
     """
     names = [pattern.rpartition("/")[2] for pattern in patterns]
     if not names or not all(map(_SIMPLE.fullmatch, names)):
@@ -139,14 +140,14 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def _repository(folder: Path) -> Path | None:
-    """Return the nearest folder with `.git`, from this one upwards."""
+    """Return the nearest folder with `.git`, from this one upwards, or None."""
     return next(
         (each for each in (folder, *folder.parents) if os.path.lexists(each / ".git")), None
     )
 
 
 def _above(folder: str) -> _Rules:
-    """Read the rules of the folders above, if in a repository, and those of the user."""
+    """Read the user's rules and, in a repository, the rules of the folders above."""
     in_git = _repository(Path(folder)) is not None
     rules = _Rules(mine=_read(folder, _users_excludes()), in_git=in_git)
     if not in_git:
@@ -157,7 +158,7 @@ def _above(folder: str) -> _Rules:
 
 
 def _inside(rules: _Rules, folder: str, names: Container[str] | None = None) -> _Rules:
-    """Add the ignore rules of a folder for its entries; known `names` save looking for files."""
+    """Add the ignore rules of a folder; the known `names` of its entries save reading it."""
     found = {name: _read(folder, name) for name in _FILES if names is None or name in names}
     has_git = ".git" in names if names is not None else os.path.lexists(f"{folder}.git")
     if not (has_git or any(found.values())):
@@ -174,7 +175,7 @@ def _inside(rules: _Rules, folder: str, names: Container[str] | None = None) -> 
 
 
 def _users_excludes() -> str:
-    """Return the user's global git excludes file (git-config: core.excludesFile)."""
+    """Return the path of the user's global git excludes (git-config: core.excludesFile)."""
     home = Path.home()
     config = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config", "git")
     for file in (home / ".gitconfig", config / "config"):

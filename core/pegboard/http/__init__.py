@@ -1,4 +1,4 @@
-"""Names for providers behind HTTP: the plugin writes the wire format."""
+"""The public names for HTTP providers; a plugin only writes the wire format."""
 
 from pegboard import late_names
 

@@ -1,4 +1,4 @@
-"""The texts, thoughts and call inputs of a model's answer, each as a series of events."""
+"""The texts, reasoning and call arguments of a model's answer, each as a series of events."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ AnswerKind = Literal["text", "reasoning", "call"]
 
 @dataclass(slots=True, kw_only=True)
 class AnswerBlock:
-    """A piece of an answer that is being written; `name` is the tool's, where it is a call."""
+    """A block of an answer that is being streamed; for a call, `name` is the tool's name."""
 
     kind: AnswerKind
     id: str
@@ -47,7 +47,7 @@ class AnswerBlock:
                 assert_never(self.kind)
 
     def add(self, text: object) -> Iterator[StreamEvent]:
-        """Yield the event of more text; none for an empty or invalid value."""
+        """Yield the event of more text, or nothing for an empty or invalid value."""
         if not text or not isinstance(text, str):
             return
         self.pieces.append(text)
@@ -62,9 +62,9 @@ class AnswerBlock:
                 assert_never(self.kind)
 
     def end(self, metadata: dict[str, Any] | None = None) -> StreamEvent:
-        """Return the last event of the block; `metadata` is what its provider needs back with it.
+        """Return the last event of the block; `metadata` is data to send back to the provider.
 
-        That of a call is the `ToolInputEnd`; the `ToolCall` follows it outside of the block.
+        For a call this is the `ToolInputEnd`; the caller adds the `ToolCall`.
         """
         match self.kind:
             case "text":
@@ -82,10 +82,10 @@ def _nothing(kind: AnswerKind) -> dict[str, Any] | None:  # noqa: ARG001 - of a 
 
 
 class AnswerBlocks:
-    """The texts and thoughts of an answer whose chunks do not say where one begins and ends.
+    """The text and reasoning blocks of an answer whose chunks do not mark where blocks end.
 
-    One is open at a time: text after a thought ends the thought. `kept` is asked at the end of
-    each for the metadata of its kind.
+    Only one block is open at a time: text after reasoning ends the reasoning. At the end of each
+    block, `kept` returns the metadata for its kind.
     """
 
     def __init__(self, kept: Callable[[AnswerKind], dict[str, Any] | None] = _nothing) -> None:
@@ -94,7 +94,7 @@ class AnswerBlocks:
         self._begun = 0
 
     def write(self, kind: Literal["text", "reasoning"], text: str) -> Iterator[StreamEvent]:
-        """Yield the events of more text of this kind; end an open block of another kind first."""
+        """Yield the events of more text; end an open block of another kind first."""
         if self._open is None or self._open.kind != kind:
             yield from self.close()
             self._begun += 1

@@ -1,4 +1,4 @@
-"""The tool calls of an answer, put together from pieces that may share an index or an id."""
+"""The tool calls of an answer, assembled from chunks that may share an index or an id."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from pegboard.providers import StreamEvent, ToolCall, ToolInputDelta, ToolInputE
 
 @dataclass(slots=True, kw_only=True)
 class _OpenCall:
-    """A call that is being written; `given` is the server's id, `id` the one of our own.
+    """A call that is being streamed; `given` is the server's id, `id` the unique id.
 
-    `again` says that a piece has named a further call in its place, whose arguments are to come.
+    `again` means that a chunk has named another call at the same index, whose arguments follow.
     """
 
     id: str
@@ -36,7 +36,7 @@ class _OpenCall:
 
 
 def unique_id(given: str, taken: Collection[str]) -> str:
-    """Return the server's id of a call, or one of our own if it is missing or taken."""
+    """Return the server's id of a call, or a new id if it is missing or taken."""
     if given and given not in taken:
         return given
     number = len(taken)
@@ -46,11 +46,11 @@ def unique_id(given: str, taken: Collection[str]) -> str:
 
 
 class AnswerCalls:
-    """The calls of one answer, in the order in which they were first seen.
+    """The calls of one answer, in the order in which they first appeared.
 
-    Pieces belong to the call at their index. Some servers number every call 0 or give every call
-    one id; there a name that comes behind whole arguments begins a further call. The ids are
-    unique: a call without one, or with that of another, gets one of our own.
+    Chunks belong to the call at their index. Some servers number every call 0 or give all calls the
+    same id. There, a name that follows complete arguments starts another call. A call with no id,
+    or with the id of another call, gets a new id.
     """
 
     def __init__(self) -> None:
@@ -61,10 +61,10 @@ class AnswerCalls:
         return bool(self._calls)
 
     def add(self, index: int | None, given: str, name: str, text: str) -> Iterator[StreamEvent]:
-        """Add a piece of a call, and yield the events that it makes.
+        """Add a chunk of a call, and yield its events.
 
-        `index` is the call's number in the answer, None where the server gives none; `given` is the
-        server's id of the call, `text` a piece of its arguments as JSON. Each of the strings may be
+        `index` is the call's number in the answer, None if the server gives none. `given` is the
+        server's id of the call. `text` is a chunk of its arguments as JSON. Each string may be
         empty.
         """
         call = self._at.get(index) or self._of_stray(given, name)
@@ -85,7 +85,7 @@ class AnswerCalls:
                 yield ToolInputDelta(call.id, text)
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the ends of all calls, and the calls; for an answer that was not cut."""
+        """Yield the ends of all calls, and the calls; only for an answer that was not cut off."""
         for call in self._calls:
             if not call.name:
                 yield ToolInputStart(call.id, "")
@@ -93,7 +93,7 @@ class AnswerCalls:
             yield ToolCall(call.id, call.name, call.text or "{}")
 
     def _of_stray(self, given: str, name: str) -> _OpenCall | None:
-        """Return the call that a piece at an unknown index continues; None if that is unclear."""
+        """Return the call that a chunk at an unknown index continues, or None if unclear."""
         if name or not self._calls:
             return None
         last = self._calls[-1]
@@ -101,9 +101,9 @@ class AnswerCalls:
         return same or (None if given or last.is_whole else last)
 
     def _is_another(self, call: _OpenCall, given: str, name: str, text: str) -> bool:
-        """Return whether a piece at the index of this call begins a new call.
+        """Return whether a chunk at the index of this call starts a new call.
 
-        Some servers repeat id and name with every piece, others send the name behind the arguments.
+        Some servers repeat id and name with every chunk; others send the name after the arguments.
         """
         if call.again and text:
             return True

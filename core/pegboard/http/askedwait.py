@@ -1,4 +1,4 @@
-"""The time after which a server asks to be tried again, in the headers or the text of a refusal."""
+"""The wait that a server asks for before a retry, in the headers or the text of an error."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -59,12 +59,12 @@ _EPOCH_MS = 1e12
 def asked_wait_s(
     headers: Mapping[str, str], status: int | None = None, text: str = ""
 ) -> float | None:
-    """Return the seconds after which a server asks to be tried again, None if it names none.
+    """Return the seconds after which a server asks to be retried, or None if it names none.
 
-    `retry-after-ms` wins over `retry-after` (seconds, a span such as `1m30s`, or an HTTP date,
-    RFC 9110 10.2.3), and that over the `text` of the error. With the status 429 the time when the
-    limit is reset is the last resort. Unreadable, negative and past hints, and waits of nothing,
-    are no hints. The engine decides whether it waits as long.
+    `retry-after-ms` has precedence over `retry-after` (seconds, a span such as `1m30s`, or an HTTP
+    date, RFC 9110 10.2.3), and both over the `text` of the error. For the status 429, the time when
+    the rate limit is reset comes last. Unreadable, negative, past and zero values are ignored. The
+    engine decides whether it waits that long.
     """
     now = datetime.now(UTC)
     known = {name.lower(): value.strip() for name, value in headers.items()}
@@ -87,7 +87,7 @@ def _after_s(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def _in_text_s(text: str, now: datetime) -> float | None:
-    """Return the seconds that the text of an error asks for."""
+    """Return the seconds to wait that the text of an error asks for, or None."""
     text = text.replace('\\"', '"')
     for kind, pattern in _WORDINGS.items():
         found = re.search(pattern, text, re.IGNORECASE | re.ASCII)
@@ -116,7 +116,7 @@ def _unit_s(unit: str) -> float:
 
 
 def _iso(text: str) -> datetime | None:
-    """Return an instant by RFC 3339; None for an invalid one, or one without a zone."""
+    """Parse an RFC 3339 time; return None for an invalid one, or one without a time zone."""
     try:
         date = datetime.fromisoformat(text.replace("UTC", "Z").replace(" Z", "Z"))
     except ValueError:
@@ -144,7 +144,7 @@ def _until(date: datetime | None, now: datetime) -> float | None:
 
 
 def _reset_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return when the exhausted limit starts again, else the soonest of all."""
+    """Return the seconds until the exhausted limit is reset, else until the first of all."""
     spent = list(_resets(headers, now, only_spent=True))
     return max(spent) if spent else min(_resets(headers, now, only_spent=False), default=None)
 
@@ -163,7 +163,7 @@ def _resets(headers: Mapping[str, str], now: datetime, *, only_spent: bool) -> I
 
 
 def _span_s(text: str, now: datetime) -> float | None:
-    """Return the seconds of `20`, `1m30s`, `6ms`, a time since the epoch, or one by RFC 3339."""
+    """Return the seconds of `20`, `1m30s`, `6ms`, a time since the epoch, or an RFC 3339 time."""
     number = _number(text)
     if number is not None and number > _EPOCH_S:
         instant_s = number / 1000 if number > _EPOCH_MS else number

@@ -1,4 +1,4 @@
-"""The certificates that servers are checked with, and the issuer of a refused one."""
+"""The certificates used to verify servers, and the issuer of an untrusted certificate."""
 
 import ssl
 from collections.abc import Iterator, Mapping
@@ -14,9 +14,9 @@ CERTIFICATES_HINT = "set SSL_CERT_FILE to a PEM file with the certificates to tr
 
 
 def tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
-    """Return a context with the certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`.
+    """Return a TLS context with the certificates of `SSL_CERT_FILE` or `SSL_CERT_DIR`.
 
-    Without both it has the system's, or certifi's where the system has none.
+    Without both it has the system's certificates, or certifi's if the system has none.
 
     :raises ValueError: when the file or the folder cannot be read.
     """
@@ -38,7 +38,7 @@ def tls_context(env: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def unchecked_context() -> ssl.SSLContext:
-    """Return a context that accepts any certificate; never send anything over it."""
+    """Return a TLS context that accepts any certificate; never send data over it."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -46,7 +46,7 @@ def unchecked_context() -> ssl.SSLContext:
 
 
 def issuer_of(certificate: bytes) -> str:
-    """Return the name of the issuer of a certificate in DER; "" if it cannot be read."""
+    """Return the name of the issuer of a DER certificate, or "" if it cannot be read."""
     try:
         _, whole = next(_items(certificate))
         _, signed = next(_items(whole))
@@ -64,7 +64,7 @@ def issuer_of(certificate: bytes) -> str:
 
 
 def _items(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield tag and content of each value (X.690 8.1)."""
+    """Yield tag and content of each DER value (X.690 8.1)."""
     start = 0
     while start + 2 <= len(content):
         tag, size = content[start], content[start + 1]

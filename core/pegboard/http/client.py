@@ -1,4 +1,4 @@
-"""Requests to model servers: connecting, proxies, TLS, and sockets that are used again."""
+"""The HTTP client for model servers: connections, proxies, TLS, and reuse of sockets."""
 
 import asyncio
 import ssl
@@ -21,7 +21,7 @@ _LOGIN_WANTED = 407
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """The target of a socket, reached directly or through a proxy."""
+    """The server that a socket leads to, directly or through a proxy."""
 
     scheme: str
     host: str
@@ -30,17 +30,17 @@ class Origin(msgspec.Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """Host and port as in a URL; the port is left out when it is the default."""
+        """The host and port as in a URL; the default port is omitted."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 class Client:
-    """Sends requests; one for each provider, closed with it.
+    """The HTTP client of one provider.
 
-    `env` gives the proxies (see `proxy_for`) and the certificates; `proxy` is a proxy that the
-    configuration names for all requests. Redirects are not followed, so that no credential goes
-    to another host.
+    `env` gives the proxies (see `proxy_for`) and the certificates. `proxy` is a proxy that the
+    configuration sets for all requests. Redirects are not followed, so that no credential goes to
+    another host.
     """
 
     def __init__(self, env: Mapping[str, str], proxy: str = "") -> None:
@@ -50,13 +50,13 @@ class Client:
         self._tls: ssl.SSLContext | None = None
 
     async def send(self, url: str, headers: Mapping[str, str], body: bytes = b"") -> Connection:
-        """Send a request, and return the connection after the head; `release` gives it back.
+        """Send a request, and return the connection after the answer's head.
 
-        With a body it is a POST, else a GET. The caller limits the time; cancelling closes the
-                socket at once.
+        A request with a body is a POST, else a GET. Call `release` to reuse the connection. The
+        caller limits the time; cancelling closes the socket at once.
 
-                :raises OSError: when the server cannot be reached, or breaks the connection.
-                :raises ValueError: when `url` is not an HTTP URL, or a setting cannot be used.
+        :raises OSError: when the server cannot be reached, or breaks the connection.
+        :raises ValueError: when `url` is not an HTTP URL, or a setting is invalid.
         """
         parts = urlsplit(url)
         origin = self._origin(parts)
@@ -76,7 +76,7 @@ class Client:
         return connection
 
     def release(self, url: str, connection: Connection) -> None:
-        """Return a connection for reuse after an answer that is no longer read to its end."""
+        """Keep a connection for reuse; the rest of its answer is not read."""
         connection.leave()
         self._idle.append((self._origin(urlsplit(url)), connection))
         for _, surplus in self._idle[:-IDLE_LIMIT]:
@@ -84,7 +84,7 @@ class Client:
         del self._idle[:-IDLE_LIMIT]
 
     async def aclose(self) -> None:
-        """Close all sockets that wait for a next request."""
+        """Close all idle sockets."""
         for _, connection in self._idle:
             connection.abort()
         self._idle.clear()
@@ -171,7 +171,7 @@ async def _secure(origin: Origin, tls: ssl.SSLContext) -> Connection:
 
 
 def _refused_by_proxy(proxy: "Proxy", host: str, status: int) -> Exception:
-    """Return the error for a status of a proxy; a missing login is final."""
+    """Return the error for a status of a proxy; a missing login is not retried."""
     text = f"the {proxy} refuses the connection to {host} ({status})"
     if status == _LOGIN_WANTED:
         return ValueError(f"{text}: set {proxy.source} to http://NAME:PASSWORD@HOST:PORT")
@@ -179,7 +179,7 @@ def _refused_by_proxy(proxy: "Proxy", host: str, status: int) -> Exception:
 
 
 async def untrusted_issuer(url: str, env: Mapping[str, str]) -> str:
-    """Return the issuer of the certificate at an https URL that is not trusted; "" if unknown."""
+    """Return the issuer of the untrusted certificate at an https URL, or "" if unknown."""
     parts = urlsplit(url)
     from pegboard.http.proxies import proxy_for
 
@@ -188,7 +188,7 @@ async def untrusted_issuer(url: str, env: Mapping[str, str]) -> str:
 
 
 async def _issuer(origin: Origin) -> str:
-    """Return the issuer of a certificate that is not trusted; nothing is sent to its server."""
+    """Return the issuer of an untrusted certificate; no request is sent to its server."""
     from pegboard.http.certificates import issuer_of, unchecked_context
 
     try:

@@ -1,9 +1,9 @@
-"""One socket to a server, with one HTTP/1.1 exchange on it at a time.
+"""One socket to a server, with one HTTP/1.1 exchange at a time.
 
-Our own, because the start to the first request is the budget that hurts most: httpcore costs
-45 ms there and aiohttp 105, this costs 3; and reqwest's Python bindings either leave the socket
-open when a request is cancelled before its answer begins, or wake the loop for every delta.
-Parsing is httptools' (the C parser of Node), TLS is asyncio's.
+Pegboard has its own connection because of the start-up time: httpcore takes 45 ms, aiohttp 105 ms,
+and this module 3 ms. The Python bindings of reqwest leave the socket open when a request is
+cancelled early, or wake the loop for every delta. httptools (the C parser of Node) parses, and
+asyncio does TLS.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ _CUT_OFF = "the connection closed before the answer was complete"
 
 
 class BrokenAnswerError(ConnectionError):
-    """The server sent no HTTP, or left in the middle of an answer."""
+    """The server sent invalid HTTP, or closed the connection during an answer."""
 
 
 class Connection(asyncio.Protocol):
-    """A connected socket: `send`, then `head`, then `read` until it returns nothing.
+    """A connected socket: call `send`, then `head`, then `read` until it returns nothing.
 
-    `abort` is how every exchange ends that is not read to its end. `reusable` is whether the
-    next request may be sent on it.
+    Call `abort` to end an exchange that is not read to its end. `reusable` is whether the next
+    request may be sent on this socket.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def reusable(self) -> bool:
-        """The last exchange is over, and the server has not closed."""
+        """Whether the last exchange is complete and the server has not closed the socket."""
         closing = self._transport is None or self._transport.is_closing()
         return self._complete and self._kept and not closing and not self._failure
 
@@ -62,7 +62,7 @@ class Connection(asyncio.Protocol):
         return self._transport
 
     def send(self, head: bytes, body: bytes = b"") -> None:
-        """Start an exchange with a whole request."""
+        """Start an exchange by sending a whole request."""
         self.status, self.headers, self.answered = 0, {}, False
         self._pieces.clear()
         self._buffered = self._unread = 0
@@ -73,7 +73,7 @@ class Connection(asyncio.Protocol):
     async def head(self) -> None:
         """Read until `status` and `headers` are known; the caller limits the time.
 
-        :raises OSError: when the connection breaks before.
+        :raises OSError: when the connection breaks before that.
         """
         while not self._head_is_there:
             if self._failure:
@@ -81,7 +81,7 @@ class Connection(asyncio.Protocol):
             await self._wait()
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body, empty at its end. The caller limits the time.
+        """Return the next bytes of the body, or b"" at its end; the caller limits the time.
 
         :raises OSError: when the connection breaks before the end.
         """
@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
         return content
 
     def leave(self) -> None:
-        """Read no more of this answer; the socket is reusable once the rest has arrived."""
+        """Ignore the rest of this answer; the socket is reusable once the rest has arrived."""
         self._draining, self._drained = True, 0
         self._pieces.clear()
         if not self._complete and self._transport:
@@ -111,12 +111,12 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def tunnel(self, transport: asyncio.Transport) -> None:
-        """Continue over TLS, inside the tunnel of a proxy."""
+        """Continue with this TLS transport, inside the tunnel of a proxy."""
         self._transport = transport
         self._complete = True
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Store the socket; called by asyncio."""
+        """Store the transport; called by asyncio."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
 
@@ -138,10 +138,10 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def eof_received(self) -> None:
-        """Let the socket close, because the server will send no more."""
+        """Let asyncio close the socket, because the server will send no more."""
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the socket is closed."""
+        """Record that the socket is closed, and whether this ends or breaks the answer."""
         self._kept = False
         if self._head_is_there and exc is None and self._ends_with_connection():
             self._complete = True
@@ -151,13 +151,13 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Store a header of the head; trailers (RFC 9110 6.5) are not used."""
+        """Store a header of the head; trailers (RFC 9110 6.5) are ignored."""
         if self._head_is_there:
             return
         self.headers[name.decode("latin-1").lower()] = value.decode("latin-1")
 
     def on_headers_complete(self) -> None:
-        """Note the status and that the head is complete."""
+        """Record the status and that the head is complete."""
         assert self._parser
         status = self._parser.get_status_code()
         if status not in _INFORMATIONAL:
@@ -167,7 +167,7 @@ class Connection(asyncio.Protocol):
             self._wake()
 
     def on_body(self, body: bytes) -> None:
-        """Store a part of the body."""
+        """Store a chunk of the body."""
         self._unread = 0
         if self._draining:
             self._drained += len(body)
@@ -181,7 +181,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def on_message_complete(self) -> None:
-        """Note the end of the answer, or of a 1xx answer before it."""
+        """Record the end of the answer, or of a 1xx answer before it."""
         if not self._head_is_there:
             self.headers = {}
             return

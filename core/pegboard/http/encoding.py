@@ -1,4 +1,4 @@
-"""The common parts of wire formats: JSON, option names, and media that a model cannot take."""
+"""The common parts of wire formats: JSON, option names, and notes for unsupported media."""
 
 import hashlib
 import json
@@ -22,14 +22,14 @@ encode_json = msgspec.json.Encoder().encode
 
 
 def snake_case(name: str) -> str:
-    """Return the servers' spelling of an option: `reasoningEffort` is `reasoning_effort`."""
+    """Return the servers' spelling of an option, such as `reasoning_effort`."""
     return _CAPITAL.sub(r"_\1", name).lower()
 
 
 def decode_json(frame: bytes) -> Any:  # noqa: ANN401 - JSON from outside
     """Parse the JSON of a frame; invalid Unicode becomes replacement characters.
 
-    :raises ValueError: when it is not JSON.
+    :raises ValueError: when the frame is not JSON.
     """
     try:
         return msgspec.json.decode(frame)
@@ -40,11 +40,11 @@ def decode_json(frame: bytes) -> Any:  # noqa: ANN401 - JSON from outside
 
 
 def forgiven(frame: bytes) -> str:
-    """Rewrite a frame as JSON that every parser reads; slower.
+    """Rewrite an invalid frame as valid JSON; this is slow.
 
-    It may have broken UTF-8, halves of surrogate pairs, NaN and infinite numbers.
+    The frame may have invalid UTF-8, lone surrogates, NaN and infinite numbers.
 
-    :raises ValueError: when it is not JSON.
+    :raises ValueError: when it is not JSON even so.
     """
     text = frame.decode("utf-8", "replace")
     try:
@@ -56,17 +56,17 @@ def forgiven(frame: bytes) -> str:
 
 
 class SurrogatePairs:
-    """Joins letters of two UTF-16 units that a server has split between two frames.
+    """The repair of characters whose surrogate pair a server has split between two frames.
 
-    A frame with a string that ends in the first half waits for the next one; where that has a
-    string that begins with the second half, the whole letter is in the latter.
+    A frame with a string that ends in a high surrogate is held back. If the next frame has a string
+    that starts with a low surrogate, the whole character is moved there.
     """
 
     def __init__(self) -> None:
         self._waiting = b""
 
     def join(self, frame: bytes) -> Iterator[bytes]:
-        """Give the frames that are ready, in order."""
+        """Yield the frames that are ready, in order."""
         waiting, self._waiting = self._waiting, b""
         if waiting:
             first, second = _FIRST_HALF.search(waiting), _SECOND_HALF.search(frame)
@@ -80,7 +80,7 @@ class SurrogatePairs:
             yield frame
 
     def rest(self) -> Iterator[bytes]:
-        """Yield the frame that still waits, when no other follows."""
+        """Yield the frame that is held back, when no other follows."""
         if self._waiting:
             yield self._waiting
             self._waiting = b""
@@ -95,12 +95,12 @@ def _number(text: str) -> float | str:
 
 
 def mapping_in(value: object) -> Mapping[str, Any]:
-    """Return the value if it is an object, else an empty one."""
+    """Return the value if it is a JSON object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def count_in(counts: Mapping[str, Any], name: str) -> int:
-    """Return a plausible number of tokens, else 0."""
+    """Return a token count if it is plausible, else 0."""
     value = counts.get(name)
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
@@ -108,19 +108,19 @@ def count_in(counts: Mapping[str, Any], name: str) -> int:
 
 
 def valid_id(given: str, pattern: re.Pattern[str], length: int) -> str:
-    """Return the id of a call, or a stable substitute if a provider would refuse it."""
+    """Return the id of a call, or a stable substitute if the provider would refuse the id."""
     return (
         given if pattern.fullmatch(given) else hashlib.sha256(given.encode()).hexdigest()[:length]
     )
 
 
 def media_kind(media: Media) -> str:
-    """Return image, pdf, audio, video, or the first half of another type."""
+    """Return image, pdf, audio, video, or the main type of another MIME type."""
     return "pdf" if media.mime == "application/pdf" else media.mime.partition("/")[0]
 
 
 def media_bytes(media: Media) -> str:
-    """Return the base64 of a `data:` URL, "" for another URL."""
+    """Return the base64 of a `data:` URL, or "" for another URL."""
     head, _, data = media.url.partition(";base64,")
     return data if head.startswith("data:") else ""
 
@@ -131,9 +131,10 @@ def media_inputs(model: Model) -> frozenset[str]:
 
 
 def note_instead(media: Media, kinds: Collection[str], mimes: Collection[str] = ()) -> str:
-    """Return the note that replaces media that the model cannot take, "" if it can.
+    """Return the note that replaces media that the model cannot read, or "" if it can.
 
-    `kinds` are those that it reads, `mimes` the types that its provider takes, () for all.
+    `kinds` are the kinds that the model reads. `mimes` are the types that its provider accepts, ()
+    for all.
     """
     kind = media_kind(media)
     if kind not in kinds:
@@ -146,6 +147,6 @@ def note_instead(media: Media, kinds: Collection[str], mimes: Collection[str] = 
 
 
 def left_out(media: Media, reason: str) -> str:
-    """Return the note in the place of media that are not sent."""
+    """Return the note that replaces media that are not sent."""
     name = f'"{media.filename}"' if media.filename else f"a file of type {media.mime}"
     return f"ERROR: {name} was left out, because {reason}. Tell the user."

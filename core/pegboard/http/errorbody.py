@@ -1,4 +1,4 @@
-"""The body of an error response of any shape: a sentence for users, and words for programs."""
+"""The body of an error response in any format: a sentence for users, and codes for programs."""
 
 import json
 import re
@@ -24,7 +24,7 @@ _SENTENCES = (
 
 
 def read_body(body: str, own: Callable[[Any], ErrorBody] | None = None) -> ErrorBody:
-    """Read a body: JSON, an HTML page by its title, or a text."""
+    """Read the body of an error: JSON, an HTML page (by its title), or plain text."""
     if re.match(_HTML, body, re.IGNORECASE):
         title = re.search(_TITLE, body, re.IGNORECASE)
         page = f"an HTML page titled {title[1].strip()!r}" if title else "an HTML page"
@@ -36,9 +36,9 @@ def read_body(body: str, own: Callable[[Any], ErrorBody] | None = None) -> Error
 
 
 def _read(value: object, own: Callable[[Any], ErrorBody] | None) -> ErrorBody:
-    """Return the message of decoded JSON: by the provider's `own` reader, else by its fields.
+    """Return the error in decoded JSON: by the provider's `own` reader, else by its fields.
 
-    A proxy before the server may answer in another shape than the one that the reader knows.
+    A proxy before the server may answer in a format that the reader does not know.
     """
     found = ErrorBody()
     if own is not None:
@@ -67,7 +67,7 @@ def texts_of(body: str, found: ErrorBody) -> str:
 
 
 def excerpt(text: str) -> str:
-    """Return a text on one line, cut to a length for display."""
+    """Return a text on one line, cut to `EXCERPT_CHARS` for display."""
     text = " ".join(text.split())
     return text if len(text) <= EXCERPT_CHARS else f"{text[:EXCERPT_CHARS]}…"
 

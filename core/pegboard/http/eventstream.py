@@ -1,7 +1,7 @@
-"""An answer's body as the data of its events or lines, decompressed, with a limit on silence.
+"""An answer's body, split into events or lines and decompressed, with a limit on silence.
 
-Server-sent events as in WHATWG HTML, 9.2: bytes in any pieces to the data of each event. Lines of
-JSON as in https://github.com/ndjson/ndjson-spec, and RFC 7464, whose marks are left out.
+Server-sent events follow WHATWG HTML, 9.2. Lines of JSON follow
+https://github.com/ndjson/ndjson-spec and RFC 7464, without its record separators.
 """
 
 import asyncio
@@ -31,15 +31,15 @@ Shape = Literal["events", "lines", "whole"]
 
 
 class UnknownEncodingError(BrokenAnswerError):
-    """The body is compressed in a way that was not asked for."""
+    """The body is compressed in a way that the request did not allow."""
 
 
 class LineTooLongError(ValueError):
-    """An event, or a line, is longer than 16 MB."""
+    """An event or a line is longer than 16 MB."""
 
 
 class LineParser:
-    """Splits one stream into lines, in order; empty lines are left out."""
+    """The splitter of a stream into lines, in order and without empty lines."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -48,7 +48,7 @@ class LineParser:
     def feed(self, content: bytes) -> list[bytes]:
         """Add bytes and return the lines that are complete.
 
-        :raises LineTooLongError: when one takes more than 16 MB.
+        :raises LineTooLongError: when a line is longer than 16 MB.
         """
         seen = len(self._buffer)
         self._buffer += content
@@ -77,10 +77,10 @@ class LineParser:
 
 
 class EventParser:
-    """Parses one stream into the `data` of its events; comments and other fields are left out.
+    """The parser of a stream into the `data` of its events, without comments and other fields.
 
-    `feed` takes the bytes as they come, `rest` gives the event that the stream's end has
-    completed: servers tend to leave out the last blank line.
+    `feed` takes the received bytes. `rest` returns the event at the end of the stream, because many
+    servers omit the last blank line.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class EventParser:
     def feed(self, content: bytes) -> list[bytes]:
         """Add bytes and return the events that are complete.
 
-        :raises LineTooLongError: when one takes more than 16 MB.
+        :raises LineTooLongError: when an event is longer than 16 MB.
         """
         content = self._unix_lines(content)
         seen = len(self._buffer)
@@ -112,7 +112,7 @@ class EventParser:
         return self._data([block])
 
     def _unix_lines(self, content: bytes) -> bytes:
-        """Convert line ends to LF; keep a CR at the end back, because an LF may belong to it."""
+        """Convert line ends to LF; hold back a CR at the end, because an LF may follow."""
         content = self._pending_cr + content
         self._pending_cr = b""
         if b"\r" not in content:
@@ -136,9 +136,9 @@ class EventParser:
 
 
 class EventStream:
-    """The data of the events or lines of one answer; without streaming, the whole body.
+    """The data of an answer's events or lines, or the whole body without streaming.
 
-    `complete` is whether the server has marked the end, `head` the beginning of the body.
+    `complete` is whether the server has marked the end. `head` is the start of the body.
     """
 
     def __init__(self, connection: Connection, shape: Shape = "events") -> None:
@@ -152,13 +152,13 @@ class EventStream:
         self.head = b""
 
     async def read(self, limit_s: float, *, left_s: float | None = None) -> list[bytes]:
-        """Wait for events and return them, at least one; an empty tuple at the end of the answer.
+        """Wait for events and return them, at least one; return [] at the end of the answer.
 
-        Only events count as progress within `limit_s`. For `left_s` seconds, if given, comments
-        and empty lines count as well.
+        Only events count as progress within `limit_s`. Comments and empty lines also count for the
+        first `left_s` seconds, if given.
 
-        :raises TimeoutError: when none came in time.
-        :raises OSError: when the connection breaks, or the bytes cannot be read.
+        :raises TimeoutError: when no event came in time.
+        :raises OSError: when the connection breaks, or the bytes cannot be decoded.
         """
         if self.complete:
             return []
@@ -201,7 +201,7 @@ class EventStream:
         return []
 
     async def _content(self) -> bytes:
-        """Return the next bytes, decompressed; empty at the end."""
+        """Return the next bytes, decompressed, or b"" at the end."""
         while True:
             content = await self._connection.read()
             if not content:
@@ -242,7 +242,7 @@ def _as_it_is(content: bytes) -> bytes:
 
 
 def _lines(block: bytes) -> bytes:
-    """Join the data lines of an event, also of one with unusual fields.
+    """Return the joined data lines of an event.
 
     The data of an event named `error` become the value of a field `error`, unless they have one.
     """

@@ -1,4 +1,4 @@
-"""One request to a model over HTTP: its body, its answer, and the reasons for failures."""
+"""The requests to a model over HTTP: their bodies, answers and failures."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
@@ -53,7 +53,7 @@ _HEADERS = {
 
 
 class Exchange:
-    """The requests to one endpoint, over sockets that are kept open for the next request."""
+    """The requests to one endpoint, over sockets that stay open for the next request."""
 
     def __init__(self, endpoint: Endpoint, environ: Mapping[str, str], keys: Keys) -> None:
         self._endpoint = endpoint
@@ -65,7 +65,7 @@ class Exchange:
     async def events(
         self, wire: WireFormat, request: ModelRequest
     ) -> AsyncGenerator[StreamEvent, None]:
-        """Stream the answer; closing the iterator closes the socket.
+        """Stream the events of the answer; closing the iterator closes the socket.
 
         :raises ProviderError: when the model cannot be asked or the answer breaks off.
         """
@@ -116,7 +116,7 @@ class Exchange:
             yield event
 
     async def _prepared(self, request: ModelRequest, wire: WireFormat) -> ModelRequest:
-        """Return the request with its pictures and PDFs as the provider takes them."""
+        """Return the request with its images and PDFs adapted to the provider."""
         known, messages = self._plain, request.messages
         new = messages[len(known) :] if messages[: len(known)] == known else messages
         contents = chain.from_iterable(message.content for message in new)
@@ -145,9 +145,9 @@ class Exchange:
         return await self._keys.find(place.id)
 
     def _secrets(self, key: str) -> Iterable[str]:
-        """Yield the strings of a request that errors must not repeat: key, headers, password.
+        """Yield the strings of a request that errors must not contain: key, headers, password.
 
-        A short key is not one, but a word such as `local` for a server that ignores keys.
+        The caller ignores short strings, such as `local` for a server that ignores keys.
         """
         yield key
         yield from self._endpoint.headers.values()
@@ -155,7 +155,7 @@ class Exchange:
             yield unquote(password)
 
     async def aclose(self) -> None:
-        """Close the sockets that wait for a next request."""
+        """Close the idle sockets."""
         await self._client.aclose()
 
     def _leave(self, post: Post, connection: Connection, *, over: bool) -> None:
@@ -198,9 +198,9 @@ class _HTTPAnswer:
         self._pairs = SurrogatePairs()
 
     async def events(self, stream: EventStream, idle_s: float) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the events of the body, after signs of life until the first event.
+        """Yield the events of the body, and heartbeats until the first event.
 
-        Until then comments and empty frames count as life, for a limited time.
+        Until then comments and empty frames also count as progress, for a limited time.
         """
         first_s = max(idle_s, self._first_event_s)
         most_s = max(first_s, COMMENTS_S)
@@ -264,10 +264,9 @@ class _HTTPAnswer:
     async def _frames(
         self, stream: EventStream, idle_s: float, *, left_s: float | None = None
     ) -> list[bytes]:
-        """Return the data of the next events, empty when the answer is over.
+        """Return the data of the next events, or [] when the answer is over.
 
-        Yield the frames; after the model's end only the usage is missing, which is no reason to
-        fail.
+        After the model has finished, only the usage may be missing, so errors then end the answer.
         """
         finished = self.reader.finished
         try:
@@ -288,7 +287,7 @@ class _HTTPAnswer:
         return frames
 
     def _broken_off(self, stream: EventStream) -> ProviderError:
-        """Return the error for a body that ends too early, by the body's beginning."""
+        """Return the error for a body that ends too early, chosen by the body's start."""
         head = stream.head.decode("utf-8", "replace").strip()
         if not head:
             return self.refusals.broken("the server sent an empty answer")
@@ -302,7 +301,7 @@ class _HTTPAnswer:
                 yield from self.read(whole, stream)
 
     def read(self, frame: bytes, stream: EventStream) -> Iterable[StreamEvent]:
-        """Yield the events of a frame; nothing for a frame after the answer's end."""
+        """Yield the events of a frame, or nothing for a frame after the answer's end."""
         over = self.reader.finished
         try:
             for event in self.reader.read(frame):
@@ -320,7 +319,7 @@ class _HTTPAnswer:
 
 
 async def _until_done(task: "asyncio.Task[Any]") -> AsyncGenerator[Heartbeat, None]:
-    """Yield a sign of life every few seconds until the task has ended; leaving cancels the task."""
+    """Yield a heartbeat every half second until the task ends; leaving cancels the task."""
     try:
         while not (await asyncio.wait({task}, timeout=LIFE_S))[0]:
             yield Heartbeat()
@@ -331,7 +330,7 @@ async def _until_done(task: "asyncio.Task[Any]") -> AsyncGenerator[Heartbeat, No
 
 
 def _shape(content_type: str, framing: Framing) -> Shape:
-    """Return how the body is split: by its content type, else as the wire format says."""
+    """Return how the body is split: by its content type, else by the wire format."""
     if "event-stream" in content_type:
         return "events"
     if framing == "lines" or any(mark in content_type for mark in _LINES):

@@ -1,4 +1,4 @@
-"""The words by which servers say why an answer has ended."""
+"""The words with which servers give the reason for the end of an answer."""
 
 from collections.abc import Mapping
 
@@ -38,10 +38,10 @@ Zhipu (`sensitive`, `network_error`), DeepSeek (`insufficient_system_resource`),
 
 
 def finish_of(word: object) -> tuple[FinishReason, str]:
-    """Return the finish reason for a server's word, and a note on it for the user or "".
+    """Return the finish reason for a server's word, and a note for the user or "".
 
-    An answer that ends with an error may be asked for again. One that ends for a reason that is
-    not known is taken as it is, with a warning.
+    An answer that ends with an error may be requested again. An answer that ends for an unknown
+    reason is accepted with a warning.
     """
     if not word:
         return "unknown", ""

@@ -1,9 +1,8 @@
 """A provider over HTTP: a server and its wire format.
 
-A plugin writes the wire format, which is how a kind of server is asked and how its answers are
-read: a request as bytes, and the frames of an answer as events. The rest is here and in `exchange`:
-key, options, time limits, proxies, certificates, sockets that are used again, and errors. Nothing
-of HTTP is loaded before the first request.
+A plugin writes the wire format. It encodes a request as bytes, and decodes the frames of an answer
+as events. This module and `exchange` do the rest: keys, options, time limits, proxies,
+certificates, reuse of sockets, and errors. No HTTP code is imported before the first request.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -29,10 +28,10 @@ COMPATIBLE = "@ai-sdk/openai-compatible"
 
 
 class HttpProvider:
-    """The models of one endpoint, each in the wire format that `wire` gives for it.
+    """The models of one endpoint, each with the wire format that `wire` returns for it.
 
-    `wire` is called for a request: there a plugin imports what it needs for one. `environ` is
-    where proxies and certificates are looked up, `keys` where the key is.
+    `wire` is called for each request, so a plugin can import its modules there. `environ` are the
+    variables for proxies and certificates. `keys` finds the API key.
     """
 
     def __init__(
@@ -51,17 +50,17 @@ class HttpProvider:
 
     @property
     def id(self) -> str:
-        """The name in `provider/model`."""
+        """The provider's name in `provider/model`."""
         return self.endpoint.id
 
     @property
     def name(self) -> str:
-        """The name for people."""
+        """The provider's name for users."""
         return self.endpoint.name
 
     @property
     def env(self) -> Sequence[str]:
-        """The variables that may hold the key."""
+        """The variables that may contain the key."""
         return self.endpoint.env
 
     def models(self) -> Sequence[Model]:
@@ -69,13 +68,13 @@ class HttpProvider:
         return tuple(self._model(model_id) for model_id in self.endpoint.models)
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model with this id, None if the configuration lists only others."""
+        """Return the model with this id, or None if the configuration lists only others."""
         if not model_id or (self.endpoint.strict and model_id not in self.endpoint.models):
             return None
         return self._model(model_id)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Stream the answer; closing the iterator closes the socket.
+        """Stream the events of the answer; closing the iterator closes the socket.
 
         :raises ProviderError: when the model cannot be asked or the answer breaks off.
         """
@@ -85,7 +84,7 @@ class HttpProvider:
         return self._exchange.events(self._wire(request.model), self._whole(request))
 
     async def aclose(self) -> None:
-        """Close the sockets that wait for a next request."""
+        """Close the idle sockets."""
         if self._exchange:
             await self._exchange.aclose()
 
@@ -111,8 +110,8 @@ def endpoints(
 ) -> tuple[Endpoint, ...]:
     """Return the known and configured servers that have a URL; configured settings win.
 
-    A server that is only configured counts if `npm` contains its client package, which is the
-    OpenAI-compatible one by default. It has the key check of the first known server with one.
+    A server that is only configured is included if `npm` contains its client package, by default
+    the OpenAI-compatible one. It has the key check of the first known server with one.
     """
     found = []
     for name in dict.fromkeys((*known, *config.provider)):

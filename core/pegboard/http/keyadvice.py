@@ -1,4 +1,4 @@
-"""The key of a provider that requires one, and the ways to set it."""
+"""The key of a provider that requires one, and advice on how to set it."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ from pegboard.providers.keylookup import Key, Keys
 async def required_key(
     keys: Keys, provider_id: str, env: Sequence[str] = (), *, name: str = ""
 ) -> Key:
-    """Return the key of a provider that needs one; `name` is its name for users.
+    """Return the key of a provider that needs one; `name` is the provider's name for users.
 
-    :raises ProviderAuthError: when there is none, with the ways to set one.
+    :raises ProviderAuthError: when there is none; the message says how to set one.
     """
     if key := await keys.find(provider_id, env):
         return key

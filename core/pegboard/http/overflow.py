@@ -1,4 +1,4 @@
-"""The texts of servers for a request that is longer than the model's window."""
+"""The error texts with which servers reject a request longer than the model's window."""
 
 import re
 from collections.abc import Mapping
@@ -77,8 +77,8 @@ _TOO_MANY = 429
 def is_overflow(text: str, status: int | None = None, meanings: Mapping[Meaning, str] = {}) -> bool:
     """Return whether an error says that the request is longer than the model's window.
 
-    `meanings` are expressions for what this server alone writes. A throttle is not an overflow,
-    although some servers speak of too many tokens there, unless this one request is over the limit.
+    `meanings` are additional expressions for this server. Errors about the request rate are not
+    overflows, although some mention too many tokens, unless a single request exceeds the limit.
     """
     if status == _TOO_LARGE or _has(text, _AT_ONCE):
         return True

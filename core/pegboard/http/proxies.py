@@ -1,4 +1,4 @@
-"""The proxy of a URL, read from the environment as curl and httpx read it."""
+"""The proxy for a URL, chosen from the environment like in curl and httpx."""
 
 import base64
 import re
@@ -17,7 +17,7 @@ _PORT = re.compile(r"([^:]+|\[.*\]):(\d{1,5})")
 
 
 class Proxy(msgspec.Struct, frozen=True):
-    """An HTTP proxy; `source` is the variable or the option that names it."""
+    """An HTTP proxy; `source` is the variable or the option that sets it."""
 
     source: str
     host: str
@@ -26,7 +26,7 @@ class Proxy(msgspec.Struct, frozen=True):
 
     @property
     def headers(self) -> list[str]:
-        """The header line with the login; empty without one."""
+        """The header line with the login, or [] without one."""
         if not self.login:
             return []
         return [f"proxy-authorization: Basic {base64.b64encode(self.login.encode()).decode()}"]
@@ -50,9 +50,9 @@ class Proxy(msgspec.Struct, frozen=True):
 def proxy_for(url: SplitResult, env: Mapping[str, str], chosen: str = "") -> Proxy | None:
     """Return the proxy for a URL, or None for a direct connection.
 
-    `chosen` is a proxy that the configuration names; it is always used. Without it the variables
-    `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` decide, in lower case first, and a
-    URL of this machine is never sent to a proxy.
+    `chosen` is a proxy that the configuration sets; it is always used. Without it the variables
+    `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` decide, with precedence for lower case.
+    A URL of this machine then needs no proxy.
 
     :raises ValueError: when the proxy is not an http:// URL.
     """
@@ -73,8 +73,8 @@ def proxy_for(url: SplitResult, env: Mapping[str, str], chosen: str = "") -> Pro
 def is_this_machine(host: str) -> bool:
     """Return whether connecting to the host stays on this machine.
 
-    That are the loopback addresses in all forms that the system takes (`127.1`), the unspecified
-    addresses, `localhost` and the names below it (RFC 6761 6.3).
+    This applies to the loopback addresses in all notations of the system (`127.1`), the unspecified
+    addresses, `localhost` and its subdomains (RFC 6761 6.3).
     """
     name = host.lower().removesuffix(".")
     address = _address(name)
@@ -93,7 +93,7 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _names(entry: str, scheme: str, host: str, port: int) -> bool:
-    """Return whether an entry of `NO_PROXY` names the host, its network or a domain above it."""
+    """Return whether an entry of `NO_PROXY` matches the host, its network or a parent domain."""
     for_scheme, colons, rest = entry.rpartition("://")
     if colons and for_scheme not in (scheme, "all"):
         return False

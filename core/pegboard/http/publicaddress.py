@@ -1,4 +1,4 @@
-"""Which addresses belong to the public internet."""
+"""The test whether an IP address belongs to the public internet."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 

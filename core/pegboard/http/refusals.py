@@ -1,7 +1,7 @@
-"""The failures of requests, as errors that the engine acts on.
+"""The conversion of failed requests to errors that the engine handles.
 
-Statuses mean what HTTP says. Servers that use one status for much, or say in a stream what should
-have been a status, are understood by their words: `MEANINGS` holds what is known of them all.
+Statuses have the meaning of HTTP. Some servers use one status for many errors, or report errors
+inside a stream. These are recognised by their words, which `MEANINGS` lists.
 """
 
 import errno
@@ -55,12 +55,11 @@ _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
 
 
 class Refusals:
-    """Makes the errors of one endpoint; `meanings` explain its own error codes.
+    """The maker of errors for one endpoint; `meanings` explain its own error texts.
 
-    `tools` are those of the request, one of whose schemas an error may name. `read_error` reads
-    errors of a shape of its own. The error for a refused key ends with `key_advice`.
-
-    No error has one of the `secrets` that were sent, however the server spells what it repeats.
+    `tools` are the tools of the request; an error may name one with an invalid schema. `read_error`
+    reads errors in the endpoint's own format. `key_advice` ends the error for a refused key.
+    `secrets` are removed from every error, even if the server encodes them differently.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class Refusals:
     def _refused_schema(
         self, message: str, texts: str, facts: dict[str, Any]
     ) -> ToolSchemaError | None:
-        """Return the error for tools of the request whose schemas the texts call invalid."""
+        """Return the error for tools with an invalid schema, or None if the texts name none."""
         from pegboard.http.toolrefusal import refused_keyword, refused_tools  # where one may be
 
         tools = refused_tools(texts, self._tools, body=facts["body"])
@@ -124,7 +123,7 @@ class Refusals:
         return ToolSchemaError(text, tools=tools, keyword=keyword, **facts)
 
     def moved(self, status: int, headers: Mapping[str, str]) -> ProviderError:
-        """Return the error for a redirect, which is not followed: the key would go along."""
+        """Return the error for a redirect, which is not followed because it would leak the key."""
         target = self._hidden(headers.get("location", "nowhere"))
         return ProviderError(
             f"{self._id}: the server sends the request on to {target}, which is not followed; "
@@ -158,7 +157,7 @@ class Refusals:
         return ProviderError(message, retryable=passing and not final, **facts)
 
     def no_stream(self, content_type: str, body: str) -> ProviderError:
-        """Return the error for a body of status 200 that is not an answer of a model."""
+        """Return the error for a body of status 200 that is not a model's answer."""
         body = self._hidden(body)
         what = read_body(body, self._read_error).message or excerpt(body) or "nothing"
         return ProviderError(
@@ -169,7 +168,7 @@ class Refusals:
         )
 
     def broken(self, what: str, *, retryable: bool = True) -> ProviderError:
-        """Return the error for an answer that broke off or cannot be read; retrying may help."""
+        """Return the error for an answer that broke off or cannot be read; a retry may help."""
         text = f"{self._id}: {self._hidden(what)}"
         return ProviderError(text, provider_id=self._id, retryable=retryable)
 
@@ -182,9 +181,9 @@ class Refusals:
         return self.broken(f"{what}; a higher `stream_idle_timeout_s` allows more")
 
     def unreachable(self, url: SplitResult, error: OSError) -> ProviderError:
-        """Return the error for a failed connection; a bad certificate is not retried.
+        """Return the error for a failed connection.
 
-        Neither is a closed port of this machine: it fails at once.
+        An untrusted certificate is not retried, nor is a closed port of this machine.
         """
         host = url.netloc.rpartition("@")[2]
         if _is_refused(error) and is_loopback(url.hostname or ""):
@@ -208,9 +207,9 @@ class Refusals:
         return without_values(text, self._secrets)
 
     def _passes(self, status: int, texts: str, *, waits: bool) -> bool | None:
-        """Return whether the texts say that the failure passes, None where only the status tells.
+        """Return whether a retry may help by the error's texts, or None if only the status tells.
 
-        `waits` is whether they name a time to wait.
+        `waits` is whether the texts name a time to wait.
         """
         if self._says(texts, "policy"):
             return False
@@ -226,13 +225,13 @@ class Refusals:
 
 
 def says(text: str, meaning: Meaning) -> bool:
-    """Return whether the words of an error have this meaning with any server."""
+    """Return whether the words of an error have this meaning for servers in general."""
     # Compiled at the first failure (and kept by `re`), not at every start.
     return re.search(MEANINGS[meaning], text, re.IGNORECASE) is not None
 
 
 def _is_refused(error: OSError) -> bool:
-    """Return whether every address of the host refused; asyncio joins the texts of several."""
+    """Return whether every address of the host refused; asyncio joins their messages."""
     tried = str(error).count("[Errno ")
     refused = str(error).count(f"[Errno {errno.ECONNREFUSED}]")
     return isinstance(error, ConnectionRefusedError) or 0 < tried == refused

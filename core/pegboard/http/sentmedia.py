@@ -1,4 +1,4 @@
-"""The pictures and PDFs of a request: adapted to the provider, or replaced by a note."""
+"""The images and PDFs of a request, adapted to the provider or replaced by a note."""
 
 import base64
 import binascii
@@ -21,17 +21,18 @@ _CUT = "its content ends too early or is damaged"
 
 
 class SentMedia:
-    """The media of the requests to one provider, and which of them it has accepted or refused."""
+    """The media of the requests to one provider, and which of them it accepted or refused."""
 
     def __init__(self) -> None:
         self._taken: set[int] = set()
         self._refused: dict[int, str] = {}
 
     def prepared(self, request: ModelRequest, limits: MediaLimits) -> ModelRequest:
-        """Return the request as it can be sent.
+        """Return the request with media that the provider accepts.
 
-        Each picture and PDF has the type of its bytes. What cannot be decoded, exceeds the limits
-        or was refused before is replaced by a note. It decodes base64, so call it in a thread.
+        Each image and PDF gets the MIME type of its content. Media that cannot be decoded, exceed
+        the limits or were refused before are replaced by a note. This decodes base64, so call it in
+        a thread.
         """
         found = list(_media_of(request))
         newest = [each.url for each in reversed(found) if media_kind(each) == "image"]
@@ -51,9 +52,10 @@ class SentMedia:
         return _with_media(request, changed) if found else request
 
     def without(self, request: ModelRequest, error: ProviderError) -> ModelRequest | None:
-        """Return the request without the media that an error may be about; None for other errors.
+        """Return the request without the media that the error may be about, or None.
 
-        These are the media that the provider has not taken before, or all if it took each.
+        These are the media that the provider has not yet accepted, or all if it has accepted each.
+        The result is None for errors that are not about media.
         """
         final = isinstance(error, ContextOverflowError | ProviderAuthError) or error.retryable
         if final or error.status not in _REFUSED or not _OF_MEDIA.search(str(error)):
@@ -66,7 +68,7 @@ class SentMedia:
         return _with_media(request, self._noted)
 
     def taken(self, request: ModelRequest) -> None:
-        """Note that the provider has taken all media of a request."""
+        """Record that the provider has accepted all media of a request."""
         self._taken.update(hash(media.url) for media in _media_of(request))
 
     def _noted(self, media: Media) -> Media | str:
@@ -75,7 +77,7 @@ class SentMedia:
 
 
 def _without_room(newest: Sequence[str], limits: MediaLimits) -> frozenset[str]:
-    """Return the URLs of the oldest pictures, for which a request has no room."""
+    """Return the URLs of the oldest images, which exceed the limits of a request."""
     size = 0
     for place, url in enumerate(newest):
         size += min(len(url), limits.image_bytes or len(url))
@@ -148,7 +150,7 @@ def _fitting(media: Media, limits: MediaLimits) -> Media | str:
 
 
 def _reason(facts: MediaContent, limits: MediaLimits, size: int) -> str:
-    """Return why the provider would refuse the content, "" if it would not."""
+    """Return why the provider would refuse the content, or "" if it would accept it."""
     most = limits.pdf_bytes if facts.mime == "application/pdf" else limits.image_bytes
     if most and size > most:
         return f"it has {size:,} bytes in base64, and the provider takes {most:,}"

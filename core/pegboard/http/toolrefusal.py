@@ -1,4 +1,4 @@
-"""The tools whose schemas a provider refuses, found in the words of its error."""
+"""The tools with schemas that a provider rejects, found in the words of its error."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -32,11 +32,11 @@ _WORDS = ("not", "if", "contains", "pattern", "format", "default", "type", "requ
 def refused_tools(
     texts: str, tools: Sequence[ToolDefinition], *, body: str = ""
 ) -> tuple[str, ...]:
-    """Return the names of the tools whose schema an error calls invalid.
+    """Return the names of the tools whose schema the error rejects.
 
-    An error names a tool by its name or by its place in the request. `texts` are the strings in
-    the error, `body` is the whole of it as JSON; `tools` are those of the request, in its order.
-    The names come in that order, and are empty where the error does not speak of a schema.
+    An error gives a tool's name, or its index in the request. `texts` are the strings in the error,
+    and `body` is the error as JSON. `tools` are the tools of the request, in order. The result has
+    the same order and is empty if the error does not mention a schema.
     """
     if re.search(_SUBJECT, texts, re.IGNORECASE) is None:
         return ()
@@ -46,7 +46,7 @@ def refused_tools(
 
 
 def refused_keyword(texts: str) -> str:
-    """Return the keyword of JSON Schema that an error names; empty without one."""
+    """Return the JSON Schema keyword that an error names, or ""."""
     patterns = {name: rf"(?<![\w$]){re.escape(name)}(?!\w)" for name in _KEYWORDS}
     patterns |= {name: rf"['\"`]{name}['\"`](?!:)|\.{name}\b" for name in _WORDS}
     return next((name for name, each in patterns.items() if re.search(each, texts)), "")

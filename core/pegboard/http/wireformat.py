@@ -1,4 +1,4 @@
-"""A wire format: how requests to a kind of server are written, and its answers read."""
+"""The wire format of a kind of server: how its requests are encoded and its answers decoded."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol
@@ -21,10 +21,10 @@ def _nothing(model_id: str) -> ModelFacts:  # noqa: ARG001 - in the place of one
 
 
 class KeyCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """The test of a key: a GET that costs nothing and that fails with a wrong key.
+    """The test of a key: a GET that costs nothing and fails with a wrong key.
 
-    `path` is below the server's address. The key is in `header`, behind the `prefix`; `headers` go
-    along.
+    `path` is relative to the server's URL. The key is sent in the header `header` after `prefix`;
+    `headers` are sent too.
     """
 
     path: str = "models"
@@ -34,16 +34,16 @@ class KeyCheck(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """A server's address and facts; a struct, since it is made at every start.
+    """The address of a server and its facts.
 
-    `env` are the variables that may hold the key; without them none is needed. `key_check` is how
-    `pegboard auth login` tests one, None where there is no call for that. `url_env` may hold
-    another address. `strict` is whether `models` are all that it serves, `assumed` what the wire
-    format knows of a model by its name. `timeout_s` is how long it may take to send the head of an
-    answer, `first_event_s` how long to send the first event if that may take longer than later
-    silence. `start` is the command that starts it on this machine. `proxy` is a proxy for all
-    requests to it, also to a loopback address. `options` go into every request, `npm` is the client
-    that OpenCode has for it.
+    `env` are the variables that may contain the key; without them no key is needed. `key_check` is
+    the test of a key in `pegboard auth login`, None if there is none. `url_env` is a variable with
+    another URL. `headers` and `options` are sent with every request. `strict` is whether the server
+    has only the `models`. `assumed` returns facts that the wire format knows from a model's name.
+    `timeout_s` is the longest time until the head of an answer, and `first_event_s` until its first
+    event, if that may take longer than later pauses. `start` is the command that starts the server
+    on this machine. `proxy` is a proxy for all requests, even to a loopback address. `npm` is the
+    client package in OpenCode.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     npm: str = ""
 
     def at(self, path: str) -> str:
-        """Return the URL of a path below the server's; a query, as of Azure, stays last."""
+        """Return the URL of a path below the server's URL, with the URL's query at the end."""
         base, question, query = self.url.partition("?")
         return f"{base.rstrip('/')}/{path}{question}{query}"
 
@@ -78,7 +78,7 @@ class Post(msgspec.Struct, frozen=True):
 
 
 class ErrorFrameError(Exception):
-    """A frame says that the answer has failed; `error` is its content in any form."""
+    """The error that a frame reports a failed answer; `error` is the frame's content."""
 
     def __init__(self, error: object) -> None:
         super().__init__(str(error))
@@ -86,10 +86,10 @@ class ErrorFrameError(Exception):
 
 
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
-    """The body of an error: a sentence for the user, a code and a type for programs.
+    """The body of an error: a sentence for the user, and a code and a type for programs.
 
-    All of it is compared with the `meanings` of the wire format. A `code` of 400 or more is taken
-    for the status where an error inside a stream has it.
+    All three are compared with the `meanings` of the wire format. In an error inside a stream, a
+    `code` of 400 or more is treated as the status.
     """
 
     message: str = ""
@@ -98,27 +98,27 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerReader(Protocol):
-    """Reads the frames of one answer: the data of events, lines, or one whole JSON body."""
+    """The reader of one answer's frames: data of events, lines, or one whole JSON body."""
 
     @property
     def finished(self) -> bool:
-        """Note that the model has finished; a failure from here on does not count.
+        """Whether the model has finished; later failures are ignored.
 
-        An answer in frames that ends before is one. A whole JSON body cannot be cut: of it nobody
-        asks this.
+        An answer in frames that ends before this is a failure. It is not used for a whole JSON
+        body.
         """
         ...
 
     def read(self, frame: bytes) -> Iterable[StreamEvent]:
         """Yield the events of the next frame.
 
-        :raises ValueError: when it cannot be read.
+        :raises ValueError: when it cannot be decoded.
         :raises ErrorFrameError: when it reports that the answer has failed.
         """
         ...
 
     def end(self) -> Iterable[StreamEvent]:
-        """Yield the last events, with the `StreamFinish`, when no frame will follow."""
+        """Yield the last events, with the `StreamFinish`, when no frame follows."""
         ...
 
 
@@ -127,7 +127,7 @@ Fetch = Callable[[str], Awaitable[bytes]]
 
 
 async def _nothing_before(request: ModelRequest, post: Post, fetch: Fetch) -> None:
-    """Look at nothing."""
+    """Do nothing before a request."""
 
 
 def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:  # noqa: ARG001
@@ -137,11 +137,13 @@ def _never(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None: 
 class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
     """The limits of a provider's media; 0 is no limit.
 
-    `image_bytes` and `pdf_bytes` count the base64, as providers do, `side` is the longest in
-    pixels, `side_of_many` that in a request with more than 20 pictures. `images` are the types.
-    A request has at most `most` pictures with `total_bytes`; the oldest ones are left out.
-    `fit` makes a picture that does not fit into one that does: it gets the content and the limits,
-    and returns the new content, or what the user can do about it. It is called in a thread.
+    `image_bytes` and `pdf_bytes` count base64, as providers do. `side` is the longest side in
+    pixels, and `side_of_many` the same in a request with more than 20 images. `images` are the
+    accepted types. A request has at most `most` images with `total_bytes` together; the oldest are
+    left out.
+
+    `fit` adapts an image that exceeds the limits. It receives the content and the limits, and
+    returns new content, or a hint for the user. It is called in a thread.
     """
 
     image_bytes: int = 0
@@ -156,18 +158,20 @@ class MediaLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """The protocol of one kind of server.
+    """The wire format of one kind of server, as functions and facts.
 
-    `encode` gives the request, with the key where it belongs; `reader` makes what reads its
-    answer. `before` looks at a request that is ready, and may ask the server something by GET;
-    what it raises is the request's end. `go_on` is asked at an answer's end for a further request,
-    whose answer the same reader reads. `meanings` are expressions for the words of its errors,
-    in addition to those that are known. `read_error` reads its errors: the decoded JSON of a
-    refusal, or what an `ErrorFrameError` has. Without it, and where the JSON does not fit it or
-    has no message, the usual shapes are read. `framing` is how it parts the frames, where the type
-    of content does not say: `text/event-stream` are events, `application/x-ndjson` and
-    `application/jsonl` lines, and, unless `framing` says lines, `application/json` is one whole
-    body. `media` are the limits of pictures and PDFs.
+    `encode` returns the request, including the key. `reader` returns the reader of its answer.
+    `before` is called with each encoded request and may ask the server by GET; its errors end the
+    request. `go_on` is called at the end of an answer. It may return another request, and the same
+    reader reads its answer too.
+
+    `meanings` are additional expressions for the server's errors. `read_error` reads an error: the
+    JSON of a refusal, or the content of an `ErrorFrameError`. Without it, or if it finds no
+    message, the usual formats are tried.
+
+    `framing` is how frames are split if the content type does not tell: `text/event-stream` has
+    events, `application/x-ndjson` and `application/jsonl` have lines, and `application/json` is one
+    body unless `framing` is lines. `media` are the limits of images and PDFs.
     """
 
     encode: Callable[[ModelRequest, Endpoint, str], Post]

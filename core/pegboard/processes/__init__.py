@@ -1,4 +1,4 @@
-"""The public names for plugins that run or enclose programs."""
+"""The public names for plugins that run programs or put them in a sandbox."""
 
 from pegboard import late_names
 

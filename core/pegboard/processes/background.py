@@ -1,6 +1,6 @@
 """The processes of an App's tools: those of a call, and those in the background.
 
-The latter outlive the call that started them, until their session or the App ends.
+Background processes outlive the call that started them, until their session or the App ends.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class ToolProcesses:
         self._closed = False
 
     def variables(self) -> Mapping[str, str]:
-        """Return the variable that makes a process end with this program."""
+        """Return the variables that make a process end with this program."""
         return self._lifeline.hold()
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
@@ -60,9 +60,9 @@ class ToolProcesses:
         on_output: Callable[[str], None] | None = None,
         spill_dir: Path | None = None,
     ) -> ProcessResult:
-        """Run a process and return its end; it and all its children end with the call.
+        """Run a process and return its result; all its children end with the call.
 
-        :raises ToolError: when the program or the directory cannot be used, and after `end`.
+        :raises ToolError: when the program or the directory cannot be used, or after `end`.
         """
         self._refuse_late(argv)
         return await run_process(
@@ -79,7 +79,9 @@ class ToolProcesses:
     def service(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Return the command line of a process that the caller starts and the context ends.
+        """Return a context manager with the command line for a process that the caller starts.
+
+        Leaving the context ends the process.
 
         :raises ToolError: after `end`.
         """
@@ -89,7 +91,7 @@ class ToolProcesses:
     def background(
         self, session_id: str, *, output_dir: Path, enclosure: Enclosure | None = None
     ) -> "SessionBackground":
-        """Return the processes of one session, whose output goes to files in this folder."""
+        """Return the background processes of a session; their output goes to `output_dir`."""
         found = self._sessions.get(session_id)
         if found is None:
             found = SessionBackground(output_dir, enclosure, self._bounds, closed=self._closed)
@@ -97,9 +99,9 @@ class ToolProcesses:
         return found
 
     async def end(self, session_id: str | None = None) -> None:
-        """End the processes of a session, or all, and wait until they have ended.
+        """End the processes of a session, or of all, and wait until they have ended.
 
-        After the end of all, no other process begins.
+        After ending all processes, no other process can start.
         """
         self._closed = self._closed or session_id is None
         ending = list(self._sessions) if session_id is None else [session_id]
@@ -135,7 +137,7 @@ class SessionBackground:
         self._started = 0
 
     def listed(self) -> tuple[BackgroundProcess, ...]:
-        """Return all running processes, the oldest first, and the last fifty that have ended."""
+        """Return all running processes, oldest first, and up to fifty that have ended."""
         return tuple(each.process for each in self._running.values())
 
     async def start(
@@ -143,8 +145,8 @@ class SessionBackground:
     ) -> BackgroundProcess:
         """Start a process that outlives the call, for a day at most.
 
-        :raises ToolError: when the program or the directory cannot be used, and for the ninth
-            process of a session at the same time.
+        :raises ToolError: when the program or the directory cannot be used, or when the session
+          already runs eight processes.
         """
         if self._closed:
             raise ToolError(f"cannot run {argv[0]!r}: its session has ended")
@@ -173,7 +175,7 @@ class SessionBackground:
         return self._changed(name, pid=pid.result())
 
     async def wait(self, process_id: str, *, limit_s: float) -> BackgroundProcess:
-        """Wait for the end of the process, `limit_s` seconds at most, and return its state.
+        """Wait for the end of the process, but at most `limit_s` seconds, and return its state.
 
         :raises ToolError: when the session has no such process.
         """
@@ -182,7 +184,7 @@ class SessionBackground:
         return running.process
 
     async def stop(self, process_id: str) -> BackgroundProcess:
-        """End the process and all that it started, with SIGTERM first; return its final state.
+        """End the process and all its children, first with SIGTERM; return its final state.
 
         :raises ToolError: when the session has no such process.
         """
@@ -271,7 +273,7 @@ def _ending(result: ProcessResult) -> str:
 
 
 class _Log:
-    """The output file of a process; on a full disk only output is lost."""
+    """The output file of a process; a full disk loses output but raises no error."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""The programs that a command line may run, for policies; in doubt the answer is yes."""
+"""The test whether a command line may run a program, for policies; if in doubt, it may."""
 
 import re
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ _SPLIT = re.compile(r"[\s=\"'();&|<>`$]+")
 
 
 def may_run(command: str, *words: str) -> bool:
-    """Return whether the command has these words in this order.
+    """Return whether the command may run a program with these words in this order.
 
-    Example: `may_run(pattern, "git", "push")`. Between them anything may stand, such as options
-    and their values, and the first may have a path before it: `git -C . push` and
-    `/usr/bin/git -c a=b push` are pushes. So is a program of the first words, `git-push`, and
-    `echo git push`, since a line does not tell which program runs its arguments.
+    Example: `may_run(pattern, "git", "push")`. Other words, such as options, may stand between
+    them, and the program may have a path. Thus `git -C . push`, `/usr/bin/git -c a=b push` and the
+    program `git-push` count as pushes. So does `echo git push`, because a command line does not
+    show which program runs its arguments.
     """
     at = 0
     for word in _SPLIT.split(command):
@@ -24,7 +24,7 @@ def may_run(command: str, *words: str) -> bool:
 
 
 def _begun(program: str, words: Sequence[str]) -> int:
-    """Return how many of the words the program is called by, joined by dashes."""
+    """Return how many of `words`, joined by dashes, form the name of the program."""
     names = (program, program.rpartition("/")[2])
     called = (count for count in range(len(words), 0, -1) if "-".join(words[:count]) in names)
     return next(called, 0)

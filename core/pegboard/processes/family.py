@@ -1,4 +1,4 @@
-"""A process family: a process with all its descendants, their memory, and how to end them."""
+"""Process families: a process with all its descendants, and how to find and end them."""
 
 import os
 import re
@@ -33,11 +33,12 @@ class _Status(msgspec.Struct, frozen=True):
 
 
 class Family:
-    """A process with all its descendants, also those that left its group or its session.
+    """A process with all its descendants, including those that left its group or session.
 
-    They are found under `/proc` by parent, by session, by a mark in their environment, and, where
-    they have cleared that, by the `seal`: a resource limit on file locks, which children inherit
-    and Linux does not enforce (getrlimit(2)). Without `/proc` only the process group is known.
+    They are found under `/proc` by parent, by session and by a mark in their environment. If they
+    have cleared the mark, they are found by the `seal`. This is a resource limit on file locks,
+    which children inherit and Linux does not enforce (getrlimit(2)). Without `/proc` only the
+    process group is known.
     """
 
     def __init__(self, prefix: str) -> None:
@@ -50,11 +51,11 @@ class Family:
         """Processes that were becoming a program at the last look, and so had no variables."""
 
     def kill(self, *, thorough: bool) -> bool:
-        """Kill the family; whether a process was alive."""
+        """Kill the family; return whether a process was alive."""
         return self.signal(signal.SIGKILL, thorough=thorough)
 
     def signal(self, number: int, *, thorough: bool = True) -> bool:
-        """Send a signal to the family; whether a process was alive."""
+        """Send a signal to the family; return whether a process was alive."""
         pids = self.members(thorough=thorough)
         if pids is None:
             if self.leader > 0:
@@ -67,10 +68,10 @@ class Family:
         return bool(pids)
 
     def members(self, *, thorough: bool = True) -> set[int] | None:
-        """Return the living members, None without `/proc`; costs 50 us for each process there is.
+        """Return the living members, or None without `/proc`.
 
-        If not thorough, it looks only at the control group, or without one at processes younger
-        than the leader.
+        This takes 50 us for each process of the machine. If `thorough` is false, only the control
+        group is examined, or else processes younger than the leader.
         """
         self.unclear.clear()
         candidates = _all_pids() if thorough else self._newer_pids()
@@ -103,7 +104,7 @@ class Family:
         return False
 
     def _frozen(self, pids: set[int]) -> set[int]:
-        """Return all members, each stopped first, so that none can start another child."""
+        """Stop all members, so that they start no more children, and return them."""
         if any(_in_group(pid, self.leader) for pid in pids):
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.leader, signal.SIGKILL)  # at once, the kernel lets none slip by
@@ -119,10 +120,10 @@ class Family:
         return pids
 
     def _newer_pids(self) -> Iterable[int] | None:
-        """Return processes younger than the leader: the kernel counts pids up and reports the last.
+        """Return the pids since the leader's; the kernel counts pids up and reports the last.
 
-        It needs no listing of /proc, which would cost more than a short command. With a control
-        group the members are in it, because only root can leave it.
+        This avoids listing /proc, which takes longer than a short command. If there is a control
+        group, its members are returned, because only root can leave it.
         """
         if self.group is not None:
             return {self.leader, *self.group.members()}
@@ -135,11 +136,11 @@ class Family:
 
 
 def within_tool() -> bool:
-    """Return whether this process descends from one that a tool started.
+    """Return whether this process descends from a process that a tool started.
 
-    Such a process has a mark. A line can drop that (`env -i`), but only root can raise the seal,
-    the limit on file locks, which is unlimited elsewhere. A terminal that a server starts has a
-    mark as well: a client with the server's token types there.
+    Such a process has the mark in its environment. A command can drop the mark (`env -i`), but only
+    root can raise the seal, the limit on file locks, which is unlimited elsewhere. A terminal that
+    a server opens for a client also has the mark.
     """
     if MARK in os.environ:
         return True
@@ -151,9 +152,9 @@ def within_tool() -> bool:
 
 
 def refuse_within_tool(command: str) -> None:
-    """Refuse a command that decides for the user where a tool has started this process.
+    """Raise an error if a tool has started this process, since only the user may decide.
 
-    :raises PermissionDeniedError: when one has.
+    :raises PermissionDeniedError: when a tool has.
     """
     if within_tool():
         raise PermissionDeniedError(
@@ -163,7 +164,7 @@ def refuse_within_tool(command: str) -> None:
 
 
 def _send(pids: Collection[int], number: int) -> None:
-    """Send a signal to parents before their children, since a shell goes on after a child's end."""
+    """Send a signal to parents before children, since a shell continues after a child's end."""
     parents = {pid: status.parent for pid in pids if (status := _status(pid))}
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
@@ -191,7 +192,7 @@ def _all_pids() -> list[int] | None:
 
 
 def _status(pid: int) -> _Status | None:
-    """Read the state of a living process; None for one that has ended, reaped or not."""
+    """Read the state of a living process; return None for a process that has ended."""
     try:
         state, parent, _, session, *_ = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
     except (OSError, ValueError):
@@ -210,12 +211,12 @@ def _is_ending(pid: int) -> bool:
 
 
 def program_seal(prefix: str) -> int:
-    """Return the prefix of the seals of a program's calls: seven digits, before nine others."""
+    """Return the first seven digits of the seals of a program's calls; nine others follow."""
     return _PROGRAMS // 10 + zlib.crc32(prefix.encode()) % (_PROGRAMS - _PROGRAMS // 10)
 
 
 def _seal(pid: int) -> int:
-    """Return the seal of a process, 0 for a process without one."""
+    """Return the seal of a process, or 0 if it has none."""
     try:
         found = re.search(rb"^Max file locks +(\d+)", _read(f"/proc/{pid}/limits"), re.MULTILINE)
     except OSError:

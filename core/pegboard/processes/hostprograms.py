@@ -1,4 +1,4 @@
-"""Programs of the machine: found in folders that no project can write, and tested."""
+"""Programs of the machine, found in folders that no project can write to."""
 
 import os
 import signal
@@ -19,9 +19,9 @@ _VARIABLES = ("DYLD_LIBRARY_PATH", "HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", 
 
 
 def search_path(env: Mapping[str, str], *, root: Path) -> str:
-    """Return the PATH without relative or empty entries, and those in the project `root`.
+    """Return the PATH without relative or empty entries and without entries in the project.
 
-    The other worktrees of its repository count as the project, here and below.
+    Other worktrees of the repository of `root` also count as the project.
     """
     roots = worktrees(root)
     kept = (entry for entry in path_entries(env) if not lies_in(entry, roots))
@@ -29,10 +29,10 @@ def search_path(env: Mapping[str, str], *, root: Path) -> str:
 
 
 def find_program(name: str, env: Mapping[str, str], *more: str, root: Path) -> str | None:
-    """Find a program on the user's PATH, or in one of `more` folders after it.
+    """Find a program on the user's PATH, or else in the folders `more`; return its path or None.
 
-    A program in the project `root`, or a link to there, does not count. Links of an entry of the
-    PATH are resolved only if it has such a program: this runs for each command.
+    A program in the project `root`, or a link to one, is skipped. Links in an entry of the PATH are
+    resolved only if the entry has such a program, because this runs for each command.
     """
     entries, roots = path_entries(env), worktrees(root)
     found = _outside(name, (*entries, *more), roots)
@@ -46,7 +46,8 @@ def try_program(
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a program for a short time and return its output, in the language `C`.
 
-    It gets no input and no keys. Its process group is killed when it ends, and after `timeout_s`.
+    The program gets no input and no secrets. Its process group is killed when it ends or after
+    `timeout_s`.
 
     :raises OSError: when it cannot be started.
     :raises subprocess.TimeoutExpired: after `timeout_s`.
@@ -75,7 +76,7 @@ def path_entries(env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def executables(name: str, folders: Sequence[str]) -> Iterator[str]:
-    """Yield the programs with this name in the folders."""
+    """Yield the paths of the programs with this name in the folders."""
     for folder in folders:
         path = os.path.join(folder, name)  # noqa: PTH118 - compared as text
         if os.path.isfile(path) and os.access(path, os.X_OK):  # noqa: PTH113 - likewise
@@ -83,7 +84,7 @@ def executables(name: str, folders: Sequence[str]) -> Iterator[str]:
 
 
 def _outside(name: str, folders: Sequence[str], roots: Sequence[str]) -> str | None:
-    """Return the first program that lies outside of the roots, with links resolved."""
+    """Return the first program that, with links resolved, lies outside of the roots."""
     for path in executables(name, folders):
         if not lies_in(os.path.dirname(path), roots) and not lies_in(path, roots):  # noqa: PTH120 - may be no path
             return path
@@ -91,9 +92,9 @@ def _outside(name: str, folders: Sequence[str], roots: Sequence[str]) -> str | N
 
 
 def lies_in(path: str, roots: Sequence[str]) -> bool:
-    """Return whether the content of a worktree of the project decides what is at this path.
+    """Return whether the path lies in one of the roots, directly or through links.
 
-    A project that is the whole machine has nothing outside of it, and nothing counts as inside.
+    If the project is the whole machine ("/"), nothing counts as inside.
     """
     if roots[0] == "/":
         return False
@@ -111,7 +112,7 @@ def lies_in(path: str, roots: Sequence[str]) -> bool:
 
 
 def worktrees(root: Path) -> tuple[str, ...]:
-    """Return the folder and all other worktrees of its repository, from git's files."""
+    """Return the folder and the other worktrees of its repository, read from git's files."""
     shared = own = f"{root}/.git"
     if not os.path.lexists(own):
         return (str(root),)
@@ -127,7 +128,7 @@ def worktrees(root: Path) -> tuple[str, ...]:
 
 
 def _pointed_to(file: str, mark: str = "") -> str:
-    """Return the path that one of git's files holds behind `mark`, or ""."""
+    """Return the path that follows `mark` in one of git's files, or ""."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

@@ -1,7 +1,7 @@
-"""The lifeline: processes of tools end with this program, even when it is killed.
+"""The lifeline: processes of tools end with this program, even if it is killed.
 
-A small shell waits at a pipe whose other end only this program holds. When the pipe breaks, the
-program is dead, and the shell kills every process with its mark or its seal.
+A small shell reads from a pipe that only this program holds open. When the pipe breaks, the program
+is dead, and the shell kills every process with the program's mark or seal.
 """
 
 import asyncio
@@ -39,9 +39,9 @@ done
 
 
 class Lifeline:
-    """The lifeline of one App's processes, which starts with the first of them.
+    """The lifeline of one App's processes; it starts with the first process.
 
-    There is none without `/proc`: a killed program then leaves its processes running.
+    Without `/proc` there is no lifeline, and a killed program leaves its processes running.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Lifeline:
         self._off = not sys.platform.startswith("linux")
 
     def hold(self) -> Mapping[str, str]:
-        """Return the environment variable that makes a process end with this program."""
+        """Start the lifeline, and return the variable that ties a process to it."""
         if self._shell is None and not self._off:
             self._start()
         return {MARK: self._mark}

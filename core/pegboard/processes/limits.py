@@ -1,12 +1,13 @@
 """Limits on one tool call's processes: number, memory, open files, and their enforcement.
 
-A limit that the kernel enforces is set by a shell before it becomes the program, or by a control
-group. The others are limits on a whole family of processes, which is watched ten times a second or
-more: by two small reads, as long as the machine as a whole has not lost that much.
+Limits that the kernel enforces are set by a shell before it becomes the program, or by a control
+group. The other limits apply to a whole family of processes. The family is checked at least ten
+times a second. A check takes two small reads while the machine as a whole has not lost that many
+resources.
 
-Groups are made below our own, so that an operator's limits for us hold for commands too. With
-version 1 root can always make them; with version 2 our own group has to delegate the controller
-`pids`, as it does in a machine or container whose processes are all in the root group.
+Control groups are created below Pegboard's own group, so that an operator's limits also hold for
+commands. In version 1, root can always create them. In version 2, Pegboard's group must delegate
+the controller `pids`, as in a machine or container that has only the root group.
 """
 
 import os
@@ -51,27 +52,27 @@ LONGEST_BYTES = (128 << 10) - 1
 
 
 class Groups:
-    """The control groups of one App, each for at most `tasks` threads, where they can be made."""
+    """The control groups of one App, each for at most `tasks` threads, if they can be created."""
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
         self._left: list[Path] = []
 
     def new(self) -> "ControlGroup | None":
-        """Make an empty group; return None where that is impossible."""
+        """Create an empty group; return None if that is impossible."""
         if self._parent is None:
             return None
         self.sweep()
         return _made(self._parent, self._tasks)
 
     def remove(self, group: "ControlGroup") -> None:
-        """Remove a group; one that is still busy is removed later with another."""
+        """Remove a group; a busy group is removed later together with another."""
         self._left.append(group.folder)
         self.sweep()
 
     @cached_property
     def _parent(self) -> Path | None:
-        """Return the folder of our own group if groups that count threads can be made in it."""
+        """The folder of Pegboard's own group if groups that limit threads can be created."""
         for folder in _own_groups():
             group = _made(folder, self._tasks)
             if group is not None:
@@ -81,29 +82,29 @@ class Groups:
         return None
 
     def sweep(self) -> None:
-        """Remove the groups that are left; a later program removes those that are still held."""
+        """Remove the unused groups; a later program removes groups that are still busy."""
         self._left = [folder for folder in self._left if not _removed(folder)]
 
 
 class ControlGroup:
-    """A control group; a process that writes `0` to `door` enters it with all that it starts."""
+    """A control group; a process that writes `0` to `door` enters it with all its children."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.door = folder / "cgroup.procs"
 
     def members(self) -> set[int]:
-        """Return the processes in the group."""
+        """Return the pids in the group."""
         return {int(pid) for pid in _read(self.door).split()}
 
     def was_full(self) -> bool:
-        """Return whether the kernel has refused a process or a thread."""
+        """Return whether the kernel has refused to create a process or a thread."""
         found = re.search(rb"^max (\d+)", _read(self.folder / "pids.events"), re.MULTILINE)
         return found is not None and int(found[1]) > 0
 
 
 def _own_groups() -> list[Path]:
-    """Return the folders of our own group in the hierarchies that may count threads."""
+    """Return the folders of Pegboard's own group in hierarchies that may limit threads."""
     lines = os.fsdecode(_read("/proc/self/cgroup")).splitlines()
     groups = (line.split(":", 2) for line in lines)
     return [_ROOTS[names] / path.lstrip("/") for _, names, path in groups if names in _ROOTS]
@@ -137,7 +138,7 @@ def _removed(folder: Path) -> bool:
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The machine's state: its threads, and its free memory in bytes."""
+    """The number of threads on the machine, and its free memory in bytes."""
 
     threads: int
     free: int
@@ -152,18 +153,18 @@ class Bounds:
 
     @property
     def processes(self) -> int:
-        """The processes that a family may have, 0 for no limit."""
+        """The number of processes that a family may have, 0 for no limit."""
         return self._limits.processes
 
     @cached_property
     def memory(self) -> int:
-        """The bytes of memory that a family may have, 0 for no limit."""
+        """The memory that a family may have, in bytes, 0 for no limit."""
         said = self._limits.memory_mb
         return int(_machine_memory() * MEMORY_SHARE) if said is None else said << 20
 
     @contextmanager
     def group(self) -> Iterator[ControlGroup | None]:
-        """Make a control group for one family of root, which resource limits do not bind."""
+        """Yield a control group for a family run by root, which ignores resource limits."""
         wanted = self.processes and os.geteuid() == 0
         group = self._groups.new() if wanted else None
         try:
@@ -183,11 +184,12 @@ class Bounds:
     ) -> tuple[Sequence[str], Mapping[str, str]]:
         """Return the command line that runs `argv` within the limits, and its variables.
 
-        A shell sets the limits and becomes `argv`. A bash with a line sets them itself, which
-        saves the start of a shell. `seal` is that of the process's family.
+        A shell sets the limits and then becomes `argv`. If `argv` is a bash with a command line,
+        that bash sets the limits itself, which saves starting a shell. `seal` is the seal of the
+        process family.
 
-        :raises ToolError: when there is no such program or directory, which the shell would tell
-            as if the program had.
+        :raises ToolError: when the program or the directory does not exist; the shell would report
+          this as the program's own error.
         """
         script = f"{self._fixed} {self._most_of_the_user()} {_sealed(seal)}".strip()
         if group is not None:
@@ -214,7 +216,7 @@ class Bounds:
 
     @cached_property
     def _fixed(self) -> str:
-        """The limits that all commands share, as lines of a shell; never looser than our own."""
+        """The shell commands that set the limits of all commands, at most Pegboard's own."""
         import resource  # the first process pays, not the start of the program
 
         parts = []
@@ -228,10 +230,10 @@ class Bounds:
         return " ".join(parts)
 
     def _most_of_the_user(self) -> str:
-        """Return the thread limit for the user: the present threads and the allowed new ones.
+        """Return the shell command that limits the user's threads, or "".
 
-        The kernel counts all threads of the user. Empty where it enforces no limit: root has none,
-        and not every system counts.
+        The kernel counts all threads of a user, so the limit is their present number plus the
+        allowed new ones. It is "" if the kernel enforces no limit, as for root.
         """
         if not self.processes or os.geteuid() == 0 or not (threads := machine().threads):
             return ""
@@ -250,14 +252,14 @@ def without_limits(output: bytes) -> bytes:
 
 
 def _sealed(seal: int) -> str:
-    """-w is the letter of smaller shells for the limit of file locks, -x that of bash."""
+    """Return the shell command that sets the seal: `-w` in smaller shells, `-x` in bash."""
     if not seal or not sys.platform.startswith("linux"):
         return ""
     return f"{{ ulimit -w {seal} || ulimit -x {seal}; }} 2>/dev/null;"
 
 
 class FamilyWatch:
-    """The watch over one family's processes, from before its start, for limits on counts."""
+    """The supervision of one family's processes against the limits, from before its start."""
 
     def __init__(
         self,
@@ -274,11 +276,11 @@ class FamilyWatch:
         self.tick_s = ALONE_TICK_S if alone else TICK_S
 
     def exceeded(self) -> str:
-        """Describe the exceeded limit for the user, "" while no limit is exceeded.
+        """Return which limit is exceeded, as text for the user, or "".
 
-        It costs two reads of the kernel's counts while the machine has lost fewer threads, and less
-        than half of the memory, than the family may take. Else, and every `LOOK_S` in any case, it
-        looks at each process: what other programs free meanwhile hides what is taken.
+        Normally this takes two reads of the kernel's counters. It examines each process if the
+        machine has lost as many threads, or half of the memory, that the family may take. It also
+        does so every `LOOK_S`, because other programs may free resources meanwhile.
         """
         bounds, now = self._bounds, machine()
         if self._group is not None and self._group.was_full():
@@ -304,7 +306,7 @@ class FamilyWatch:
 
 
 def machine() -> Machine:
-    """Read the machine's state from the kernel; zeros where it has no counts."""
+    """Read the machine's threads and free memory from the kernel; zeros if unknown."""
     threads = re.search(rb"/(\d+)", _read("/proc/loadavg"))
     free = re.search(rb"MemAvailable:\s+(\d+)", _read("/proc/meminfo"))
     return Machine(int(threads[1]) if threads else 0, int(free[1]) << 10 if free else 0)
@@ -319,14 +321,14 @@ def _machine_memory() -> int:
 
 
 def _anonymous(pids: Iterable[int]) -> int:
-    """Sum the anonymous memory in bytes; a shared page counts once for each process."""
+    """Return the total anonymous memory in bytes; a shared page counts once per process."""
     counts = (_read(f"/proc/{pid}/statm").split() for pid in pids)
     pages = sum(int(count[1]) - int(count[2]) for count in counts if count)
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _own(pids: Iterable[int]) -> int:
-    """Sum the memory of processes with shared pages counted once; slow, for the kernel."""
+    """Return the total memory with shared pages counted once; slow for the kernel."""
     found = (re.search(rb"Pss_Anon:\s+(\d+)", _read(f"/proc/{pid}/smaps_rollup")) for pid in pids)
     return sum(int(each[1]) << 10 for each in found if each)
 

@@ -1,4 +1,4 @@
-"""The output of a process, kept within bounds."""
+"""The output of a process, stored within limits."""
 
 import os
 from codecs import getincrementaldecoder, utf_8_decode
@@ -13,7 +13,7 @@ SPILL_LIMIT_BYTES = 64 << 20
 
 
 class Output:
-    """The output of a process: head and tail are kept, and a long one goes to a file as well."""
+    """The output of a process: its start and end, and a file for the whole of a long output."""
 
     def __init__(
         self, limit_bytes: int, spill_dir: Path | None, on_output: Callable[[str], None] | None
@@ -30,7 +30,7 @@ class Output:
         self._decode = getincrementaldecoder("utf-8")("replace").decode
 
     def write(self, data: bytes) -> None:
-        """Add the next bytes, and pass their text on."""
+        """Add the next bytes, and pass their text to `on_output`."""
         before, self.total = self.total, self.total + len(data)
         room = max(self._half - len(self._head), 0)
         self._head += data[:room]
@@ -43,7 +43,7 @@ class Output:
             self._on_output(text)
 
     def _spill(self, data: bytes, *, first: bool) -> None:
-        """Append to the file; a full disk loses only the file."""
+        """Append to the output file; if the disk is full, only the file is lost."""
         try:
             if first and self._spill_dir is not None:
                 self._path, self._file = _new_file(self._spill_dir)
@@ -55,7 +55,7 @@ class Output:
             self._lose_the_file()
 
     def close(self) -> None:
-        """Close the file, which a command may have removed."""
+        """Close the output file, and forget it if a command has removed it."""
         file, self._file = self._file, None
         try:
             if file is not None:
@@ -82,12 +82,12 @@ class Output:
 
     @property
     def path(self) -> Path | None:
-        """The file with the whole output, if there is one."""
+        """The file with the whole output, or None."""
         return self._path
 
     @property
     def text(self) -> str:
-        """The kept text, with a note in place of the omitted part."""
+        """The output, with a note in place of an omitted middle part."""
         return self._cut() if self.truncated else (self._head + self._tail).decode(errors="replace")
 
     def _cut(self) -> str:
@@ -98,7 +98,7 @@ class Output:
 
 
 def _from_a_letter(text: bytearray) -> bytearray:
-    """Drop the rest of a UTF-8 character that began before the text."""
+    """Drop the remaining bytes of a UTF-8 character that started before the text."""
     rests = (byte & 0xC0 == 0x80 for byte in text[:3])  # noqa: PLR2004 - RFC 3629 3
     return text[sum(takewhile(bool, rests)) :]
 

@@ -1,4 +1,4 @@
-"""Processes of tools: started, read within bounds, and ended with all their children."""
+"""Processes of tools: their start, their output, and the end of all their children."""
 
 import asyncio
 import signal
@@ -50,13 +50,14 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
 ) -> ProcessResult:
     """Run a process; neither it nor its children outlive the call.
 
-    It runs in a session of its own with closed input; stdout and stderr are one stream. Of
-    more than `limit_bytes` the head and the tail are kept, and the whole (64 MiB at most) goes
-    to a file in `spill_dir`. The call returns when the process ends, and 200 ms later if
-    others still hold its output; they are ended. After `timeout_s`, and when the call is
-    cancelled, all get SIGTERM, and SIGKILL 200 ms later. `on_start` gets the process's id, and
-    `on_output` the text piece by piece, on the event loop. What takes more of the machine than
-    the `bounds` allow is killed.
+    It runs in its own session without input; stdout and stderr are one stream. If the output
+    exceeds `limit_bytes`, only its start and end are returned. The whole output (64 MiB at most)
+    then goes to a file in `spill_dir`.
+
+    The call returns when the process ends, or up to 200 ms later if others still hold its output;
+    these are ended. After `timeout_s`, or when the call is cancelled, all processes get SIGTERM,
+    and SIGKILL 200 ms later. A family that exceeds the `bounds` is killed. `on_start` receives the
+    pid. `on_output` receives the text in chunks, on the event loop.
 
     :raises ToolError: when the program or the directory cannot be used.
     """
@@ -95,10 +96,10 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
 
 
 class ProgramResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a program; `exit_code` is None when it had to be killed.
+    """The result of a program; `exit_code` is None if it had to be killed.
 
-    `output` is what it printed; when it printed more than it may it was `flooded`, and the rest
-    is lost. Of `errors`, which is standard error, there are 64 KiB at most.
+    `output` is its standard output. If that exceeded the limit, the program was `flooded`, and the
+    rest is lost. `errors` is its standard error, 64 KiB at most.
     """
 
     exit_code: int | None
@@ -117,10 +118,10 @@ async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-on
     limit_bytes: int,
     given: bytes = b"",
 ) -> ProgramResult:
-    """Run a program of Pegboard's own choice, such as git, and return its output.
+    """Run a program that Pegboard itself needs, such as git, and return its result.
 
-    `given` is its input. It ends after `timeout_s`, when it has printed more than `limit_bytes`,
-    and when the call is cancelled; none of its children outlives the call.
+    `given` is its input. The program is ended after `timeout_s`, when it has printed more than
+    `limit_bytes`, and when the call is cancelled. None of its children outlives the call.
 
     :raises ToolError: when the program or the directory cannot be used.
     """
@@ -173,7 +174,8 @@ async def service_process(
 ) -> AsyncIterator[Sequence[str]]:
     """Yield the command line of a process that the caller starts, such as a language server.
 
-    A process beyond the `bounds` is killed, and all that are left at the end of the context.
+    A process that exceeds the `bounds` is killed. At the end of the context all remaining processes
+    are killed.
 
     :raises ToolError: when the program or directory is missing.
     """
@@ -201,7 +203,7 @@ async def _watch_limits(watch: FamilyWatch, family: Family) -> None:
 
 
 class _Watching(Protocol):
-    """The watch over a running process."""
+    """The supervision of a running process against limits."""
 
     @property
     def tick_s(self) -> float: ...
@@ -210,7 +212,7 @@ class _Watching(Protocol):
 
 
 class _Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a process; `left` says whether some of its children had to be killed."""
+    """The end of a process; `left` is whether children of the process had to be killed."""
 
     exit_code: int | None
     timed_out: bool
@@ -281,10 +283,10 @@ async def _start(
 
 
 async def _whole(start: "asyncio.Task[None]") -> None:
-    """Wait until a start has finished, also when the caller is cancelled.
+    """Wait until a start has finished, even if the caller is cancelled.
 
-    The end of the event loop cancels the start itself. asyncio then waits for pipes that are
-    never connected, until the start is cancelled once more.
+    When the event loop ends, it cancels the start itself. asyncio then waits for pipes that are
+    never connected. Therefore the start is cancelled repeatedly.
     """
     cancelled = False
     while not start.done():
@@ -300,7 +302,7 @@ async def _whole(start: "asyncio.Task[None]") -> None:
 
 
 async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
-    """Return whether a future is done in time; it is not cancelled."""
+    """Wait up to `limit_s` and return whether the future is done, without cancelling it."""
     if not future.done():
         await asyncio.wait({future}, timeout=limit_s)
     return future.done()
@@ -309,7 +311,7 @@ async def _within(limit_s: float, future: asyncio.Future[None]) -> bool:
 async def _watched(
     limit_s: float, future: asyncio.Future[None], watch: _Watching | None
 ) -> tuple[bool, str]:
-    """Return whether a future is done in time, and the limit that was exceeded before that."""
+    """Return whether a future is done in time, and the limit exceeded before, or ""."""
     if watch is None:
         return await _within(limit_s, future), ""
     end = time.monotonic() + limit_s
@@ -329,7 +331,7 @@ async def _ask_to_end(family: "Family", child: "_Child") -> None:
 async def _reap(
     family: "Family", child: "_Child", transport: asyncio.SubprocessTransport, *, left: bool
 ) -> bool:
-    """Wait until all members of the family are gone; return whether there were any."""
+    """Wait until all members of the family have ended; return whether there were any."""
     for pause_s in EXEC_PAUSES_S:
         if left or not family.unclear:
             break
@@ -344,7 +346,7 @@ async def _reap(
 
 
 async def _kill_all(family: Family) -> None:
-    """Kill the family until no new member is left."""
+    """Kill the family repeatedly until no new member appears."""
     quiet = 0
     for count in range(KILL_ROUNDS):
         await asyncio.sleep(0.001 * (1 + count))  # 0.8 s, for a large family
@@ -354,9 +356,9 @@ async def _kill_all(family: Family) -> None:
 
 
 class _Child(asyncio.SubprocessProtocol):
-    """The protocol of the process, with three futures to wait for.
+    """The asyncio protocol of a process, with futures for its end.
 
-    `apart`: it gets input, and its standard error is a stream of its own.
+    If `apart` is set, the process has an input, and its standard error is a separate stream.
     """
 
     def __init__(self, hear: Callable[[int, bytes], None], *, apart: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Programs that a project can bring: they run only if their content is trusted."""
+"""Programs that a project contains, which run only if their content is trusted."""
 
 import hashlib
 import os
@@ -22,9 +22,9 @@ _FIRST_LINE_BYTES = 256
 
 
 class FoundProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """The path of a program, None if no allowed program was found.
+    """The path of a program, or None if no allowed program was found.
 
-    `refused` says why a program of the project is skipped, and how to allow it; else "".
+    `refused` is the reason why a program of the project was skipped, and how to allow it, or "".
     """
 
     path: str | None = None
@@ -32,10 +32,10 @@ class FoundProgram(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
-    """The search for a project's programs; `trusted_by_user` after the user has agreed.
+    """The search for programs; `trusted_by_user` is whether the user trusts the project.
 
-    One that lies in the project counts only if `allowed` has its digest, by its path from the
-    `root`. `env` has the PATH, and `directory` is where the programs are started.
+    A program in the project counts only if `allowed` has its digest, by its path relative to
+    `root`. `env` has the PATH. Programs are started in `directory`.
     """
 
     root: Path
@@ -58,8 +58,8 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
     def find(self, command: Sequence[str], *, near: Path | None = None) -> FoundProgram:
         """Find the program of a command line, first in the packages around the file `near`.
 
-        A name with a slash is a path. Project files among the other words have to be trusted as
-        well: they may be what is run. Reads a few names and files; blocks.
+        A name with a slash is a path. Project files among the other words must be trusted too,
+        because the program may run them. This blocks while it reads a few names and files.
         """
         refused = ""
         for path in self._candidates(command[0], near):
@@ -70,9 +70,9 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         return FoundProgram(refused=refused)
 
     def digests(self, program: str) -> dict[str, str]:
-        """Return the digests of the project's files that would run: program and interpreters.
+        """Return the digests of the project files that would run: the program and its interpreters.
 
-        Empty for a program outside of the project.
+        The result is empty for a program outside of the project.
 
         :raises OSError: when a file cannot be read.
         """
@@ -98,7 +98,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         yield from executables(name, (*own, *path_entries(self.env)))
 
     def _files(self, words: Sequence[str]) -> Iterator[str]:
-        """Yield the words, and the values of options, that name a file of the project."""
+        """Yield the files of the project that words or values of options name."""
         roots = worktrees(self.root)
         for word in words:
             path = str(self.directory / word.rpartition("=")[2])
@@ -106,7 +106,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
                 yield path
 
     def _refusal(self, paths: Sequence[str]) -> str:
-        """Return why the first untrusted one of these paths may not run; "" if all are trusted."""
+        """Return why the first untrusted path may not run, or "" if all are trusted."""
         for path in paths:
             try:
                 digests = self.digests(path)
@@ -121,7 +121,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def _interpreters(self, program: str) -> Iterator[str]:
-        """Yield the program, then the interpreter that its first line names, and so on."""
+        """Yield the program, then the interpreter in its first line, and so on."""
         path: str | None = program
         while path is not None:
             yield path
@@ -139,7 +139,7 @@ class ProgramSearch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _digest_of(path: str, root: Path) -> str:
-    """Return the digest of the file at the end of a path's links, if the project has it."""
+    """Return the digest of the real file of a path, or of the path if it is outside `root`."""
     real = os.path.realpath(path)
     facts = os.stat(real)  # noqa: PTH116 - a text, resolved already
     if not Path(real).is_relative_to(root) or not stat.S_ISREG(facts.st_mode):
@@ -151,7 +151,7 @@ def _digest_of(path: str, root: Path) -> str:
 
 @lru_cache(maxsize=256)
 def _digest_in(real: str, _state: tuple[int, ...]) -> str:
-    """Return the digest of a file, cached by its state: such programs have tens of megabytes."""
+    """Return the digest of a file, cached by its state, because programs may be large."""
     with open(real, "rb") as file:  # noqa: PTH123 - a text, resolved already
         digest = hashlib.file_digest(file, "sha256")
     return hashlib.sha256(os.fsencode(f"program\0{real}\0{digest.hexdigest()}")).hexdigest()

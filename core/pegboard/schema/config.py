@@ -1,6 +1,6 @@
-"""A project's configuration, its agents, and the programs that plugins run for it.
+"""A project's configuration, its agents, commands and services.
 
-Keys are spelt as in the files (`small_model`, `default_agent`), unlike the protocol's other values.
+Keys are spelled as in the files (`small_model`), unlike the protocol's other values.
 """
 
 from typing import Annotated, Any, Literal
@@ -36,10 +36,11 @@ class Table(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """The settings of one agent; a name that no plugin gives makes a new agent.
+    """The settings of one agent; a name that no plugin provides creates a new agent.
 
-    `permission` and `project_permission` are the agent's share of the two of `Config`. `effects`
-    are as in `Agent`; only the user can set them. `exposure` comes after that of `Config`.
+    `permission` and `project_permission` are the rules for this agent, in addition to those of
+    `Config`. `effects` are the same as in `Agent`; only the user can set them. `exposure` has
+    precedence over that of `Config`.
     """
 
     model: str | None = None
@@ -62,7 +63,7 @@ class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
 
 
 class CommandConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """A slash command of the user's."""
+    """A slash command that the user defines."""
 
     template: str
     description: str | None = None
@@ -74,10 +75,10 @@ class CommandConfig(Table, frozen=True, forbid_unknown_fields=True):
 class ProviderConfig(Table, frozen=True):
     """A provider that the user adds or changes.
 
-    `options` has `baseURL`, `apiKey`, `headers`, `timeout_s`, `proxy`; `npm` is read for files made
-    for OpenCode. `models` maps a model's id to what is known of it (name, limit, cost, options).
-    `key` names which of several kept keys is taken, `key_command` is a program that prints it.
-    `fallback` stands for that of `Config`, for the models of this provider.
+    `options` has `baseURL`, `apiKey`, `headers`, `timeout_s` and `proxy`; `npm` is read for files
+    made for OpenCode. `models` maps a model's id to its settings (name, limit, cost, options).
+    `key` is the name of one of several stored keys. `key_command` is a program that prints the key.
+    `fallback` replaces the fallback of `Config` for the models of this provider.
     """
 
     name: str | None = None
@@ -92,7 +93,7 @@ class ProviderConfig(Table, frozen=True):
 
 
 class PluginConfig(Table, frozen=True):
-    """The settings of one plugin; `options` are the plugin's own."""
+    """The settings of one plugin; `options` are defined by the plugin."""
 
     enabled: bool = True
     timeout_s: float | None = None
@@ -100,10 +101,10 @@ class PluginConfig(Table, frozen=True):
 
 
 class FormatterConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """A formatter of files: a new one, or a known one that is changed or switched off.
+    """A formatter of files: a new one, or a known one that is changed or disabled.
 
-    `command` is a program with its arguments, in which `$FILE` stands for the file. To name a
-    known formatter that runs code of the project (prettier's plugins) is to allow that.
+    `command` is a program with its arguments, in which `$FILE` stands for the file. Naming a known
+    formatter that runs code of the project (prettier's plugins) allows it.
     """
 
     disabled: bool = False
@@ -113,11 +114,10 @@ class FormatterConfig(Table, frozen=True, forbid_unknown_fields=True):
 
 
 class LspConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """A language server: a new one, or a known one that is changed or switched off.
+    """A language server: a new one, or a known one that is changed or disabled.
 
-    `command` is a program with its arguments, `initialization` the options that it gets at its
-    start. To name a known server that runs code of the project (rust's build scripts) is to allow
-    that.
+    `command` is a program with its arguments, `initialization` the options sent at its start.
+    Naming a known server that runs code of the project (rust's build scripts) allows it.
     """
 
     disabled: bool = False
@@ -128,19 +128,18 @@ class LspConfig(Table, frozen=True, forbid_unknown_fields=True):
 
 
 class CompactionConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """The conditions under which the history is summarised."""
+    """The settings of compaction: `auto` summarises long histories, `prune` clears old output."""
 
     auto: bool = True
     prune: bool = True
 
 
 class RoleModels(Table, frozen=True, forbid_unknown_fields=True):
-    """The models for work of a kind, each as `provider/model`.
+    """The models for special kinds of work, each as `provider/model`.
 
-    `small` is for short questions beside the work, `title` for titles alone, `compact` for
-    summaries of long sessions, `task` for subagents, `plan` for the agent that plans, `vision`
-    for prompts with pictures where the chosen model takes none. An agent's own `model` counts
-    before them.
+    `small` is for short side questions, `title` for titles only, and `compact` for summaries of
+    long sessions. `task` is for subagents, `plan` for the agent that plans, and `vision` for
+    prompts with images if the chosen model accepts none. An agent's own `model` has precedence.
     """
 
     small: str | None = None
@@ -152,10 +151,10 @@ class RoleModels(Table, frozen=True, forbid_unknown_fields=True):
 
 
 class RetryConfig(Table, frozen=True, forbid_unknown_fields=True):
-    """The number and the length of retries of a failing model.
+    """The limits for retries of a failing request to a model.
 
-    `attempts` counts the first one, `total_s` is the time from the first failure to the last
-    attempt. Waits of our own choice are at most `cap_s`; what a provider asks for may be longer.
+    `attempts` includes the first one. `total_s` is the time from the first failure to the last
+    attempt. Waits that Pegboard chooses are at most `cap_s`; a provider may ask for longer ones.
     """
 
     attempts: Annotated[int, msgspec.Meta(ge=1)] = 6
@@ -164,10 +163,10 @@ class RetryConfig(Table, frozen=True, forbid_unknown_fields=True):
 
 
 class Limits(Table, frozen=True, forbid_unknown_fields=True):
-    """The most that may be spent; what is not set has no limit.
+    """The limits of spending; None is no limit.
 
-    `usd` is US dollars, `tokens` counts all that models read and write, `steps` the answers of
-    models. `minutes` is the time in which something runs, and nobody is asked.
+    `usd` is in US dollars. `tokens` counts all that models read and write. `steps` counts answers
+    of models. `minutes` is running time without the waits for a user.
     """
 
     usd: Annotated[float, msgspec.Meta(ge=0)] | None = None
@@ -178,11 +177,11 @@ class Limits(Table, frozen=True, forbid_unknown_fields=True):
 
 
 class RunLimits(Limits, frozen=True, forbid_unknown_fields=True):
-    """The most that one run may spend, subagents included.
+    """The limits of spending for one run, including subagents.
 
-    The default of `steps` is for models that never come to an end by themselves: work that does
-    takes some tens, seldom a few hundreds. `subagents` counts those that are begun, by subagents
-    as well: some eight at a time are work, thousands are a chain reaction.
+    The default of `steps` stops models that never finish: normal work takes tens, rarely hundreds
+    of steps. `subagents` counts all started subagents, also by other subagents; thousands of them
+    would be a chain reaction.
     """
 
     steps: Annotated[int, msgspec.Meta(ge=0)] | None = 1_000
@@ -190,12 +189,11 @@ class RunLimits(Limits, frozen=True, forbid_unknown_fields=True):
 
 
 class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):
-    """The limits of a session in all its life, subagents included.
+    """The limits of spending for the whole life of a session, including subagents.
 
-    `run` is for one run of it, from a prompt to the rest; `subagent` for each subagent with
-    all that work for it. `unpriced` says whether a model may be asked whose price is not known
-    while there is a limit in US dollars: what it costs is then counted as nothing. No project
-    can allow it.
+    `run` is for one run, from a prompt until the session is idle. `subagent` is for each subagent,
+    including its own subagents. `unpriced` is whether a model with an unknown price may be asked
+    while there is a limit in US dollars; its cost then counts as zero. No project can allow it.
     """
 
     run: RunLimits = RunLimits()
@@ -206,8 +204,8 @@ class BudgetConfig(Limits, frozen=True, forbid_unknown_fields=True):
 class ProcessLimits(Table, frozen=True, forbid_unknown_fields=True):
     """The limits of one tool call's processes; 0 is no limit.
 
-    `memory_mb` is for all of them together, three quarters of the machine's if it is not said;
-    `open_files` is for each. A project may only lower them.
+    `memory_mb` is for all of them together, by default three quarters of the machine's memory.
+    `open_files` is for each process. A project may only lower them.
     """
 
     processes: Annotated[int, msgspec.Meta(ge=0)] = 2000
@@ -215,7 +213,7 @@ class ProcessLimits(Table, frozen=True, forbid_unknown_fields=True):
     memory_mb: Annotated[int, msgspec.Meta(ge=0)] | None = None
 
     def tighten(self, other: "ProcessLimits") -> "ProcessLimits":
-        """Take the lower of each limit; no limit is the highest."""
+        """Return the lower of each pair of limits, where 0 (no limit) is the highest."""
         return ProcessLimits(
             processes=_lower(self.processes, other.processes),
             open_files=_lower(self.open_files, other.open_files),
@@ -229,29 +227,34 @@ def _lower(limit: int, other: int) -> int:
 
 
 class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
-    """The whole configuration; a model is named `provider/model`.
+    """The whole configuration; models are named `provider/model`.
 
-    `permission` is what the user's files say, as rules in order; `project_permission` is what
-    the project's files say, which can only tighten. `plugins` maps a plugin's name to how it is
-    treated; `plugin_paths` are files and folders of plugins beside the ones that are found.
-    `sandbox` says how far the processes of tools may reach, `sandbox_network` whether the network
-    is among it, or which hosts of it, `limits` how much they may take.
-    `fallback` are models that are asked in turn when the chosen one is gone, refuses the key, or
-    cannot be asked within `fallback_after_s` seconds; never behind text that was shown.
-    `sandbox_allow_commands`: an enclosed command asks for nothing that it cannot do.
-    `title` says who writes the titles of sessions beside the work: nobody, `small_model` if
-    there is one, or the model that answers if there is not. `auto_approve` allows what would be
-    asked; what is denied, or asked every time, stays so. `permission_mode` names how much runs
-    unasked where the user has no rule about it; plugins define the names. No project can set
-    either. `keyring` is whether the system's keyring may be asked for keys,
-    `resume_on_restart` whether a server goes on with the sessions that ran when the last one ended.
-    `continue_loop_on_deny` lets a turn go on after the user rejected a permission or a question.
-    `profile` has tables of these same keys, by the name that chooses one for a run.
-    `exposure` maps patterns of tools' ids and permissions to how a model gets at them; the last
-    pattern that fits counts. A project can only hide. `mcp` has the user's servers of tools by
-    name, `project_mcp` those of a trusted project; what they say is for the plugin that starts
-    them. Plugins set `rulesets`, each a source of rules that can only tighten, and `approvals`:
-    rules that answer an ask of this App as an approval for good does, and are never stored.
+    Permissions: `permission` are the rules in the user's files, in order. `project_permission` are
+    the rules in the project's files, which can only tighten. `rulesets` are further sources of
+    rules that plugins set, which can only tighten. `approvals` are rules by plugins that answer an
+    ask of this App like a permanent approval and are never stored. `auto_approve` allows requests
+    that would be asked, except denied ones and ones to be asked every time. `permission_mode` names
+    how much runs without asking if the user has no rule; plugins define the names. No project can
+    set either. `continue_loop_on_deny` continues a turn after the user rejected a permission or a
+    question.
+
+    Sandbox: `sandbox` is the access of tool processes to files, `sandbox_network` their access to
+    the network or to some hosts, `limits` their resources. With `sandbox_allow_commands`, a
+    sandboxed command is not asked about.
+
+    Models: `fallback` are models to ask in turn when the chosen one does not exist, refuses the
+    key, or cannot be asked within `fallback_after_s` seconds. They are not asked once text was
+    displayed. `title` is the author of session titles: nobody ("off"), `small_model` if it is set
+    ("small"), or else also the answering model ("model").
+
+    Plugins and tools: `plugins` maps a plugin's name to its settings, and `plugin_paths` are
+    additional plugin files and folders. `exposure` maps patterns of tool ids and permissions to a
+    tool's exposure to models; the last match counts, and a project can only hide. `mcp` are the
+    user's tool servers by name, `project_mcp` those of a trusted project; a plugin starts them.
+
+    `keyring` is whether the system's keyring may be asked for keys. `resume_on_restart` is whether
+    a server continues the sessions that ran when the last one ended. `profile` has tables of these
+    same keys, by the name that selects one for a run.
     """
 
     model: str | None = None
@@ -305,14 +308,14 @@ Purpose = Literal["turn", "aside"] | AgentWork
 
 
 class Agent(Wire, frozen=True, weakref=True):
-    """A role that the model plays: its prompt, its model and what it may do.
+    """A role of the model: its prompt, its model and its permissions.
 
-    A primary agent talks to the user, a subagent is called by the `task` tool. `steps` is the
-    hard limit of requests to the model in a turn, None for no limit of the agent's own.
-    `prompt` stands in the place of the default prompt, `prompt_append` behind either. `on_enter`
-    is what the model is told when the agent takes over from another one, `on_leave` when another
-    one takes over. `serves` is work that the engine has for an agent. With `effects` the agent has
-    only the tools whose effect is one of them, and those that its own rules or the user's open.
+    A primary agent talks to the user; a subagent is called by the `task` tool. `steps` is the limit
+    of requests to the model in a turn, None for no limit. `prompt` replaces the default prompt, and
+    `prompt_append` follows it. `on_enter` is a note for the model when this agent takes over from
+    another, `on_leave` when another takes over. `serves` is work of the engine that this agent
+    does. An agent with `effects` has only tools with one of these effects, and tools that its own
+    rules or the user's rules allow.
     """
 
     name: str
@@ -340,7 +343,7 @@ class Command(Wire, frozen=True):
     """A slash command: a template that becomes a prompt.
 
     `location` is the file of a skill's text, None for any other command. `argument_names` are the
-    names of the arguments in a text of Claude Code, whose `$0` is the first word; None stands for a
+    names of the arguments in a Claude Code template, in which `$0` is the first word. None means a
     template with Pegboard's placeholders.
     """
 
@@ -357,9 +360,9 @@ class Command(Wire, frozen=True):
 
     @property
     def is_document(self) -> bool:
-        """Whether the text was written for any model, and contains no command to run.
+        """Whether the text was written for any model, as in a skill.
 
-        Nothing in it is a command to run.
+        Such a text contains no commands to run.
         """
         return self.source not in (None, "command")
 
@@ -371,12 +374,12 @@ ServiceState = (
 
 
 class Service(Wire, frozen=True):
-    """A language server, a formatter, or whatever else `kind` says.
+    """A service of the kind `kind`, such as a language server or a formatter.
 
-    `ready` is installed and would be run, `absent` would not. A service that `needs_auth` waits for
-    the user to sign in, one that `needs_registration` for a client id in the settings; one that has
-    `changed` for their review. `error` says why it failed, or what it waits for. `root` is the
-    folder that it works in, `extensions` are the suffixes of the files that it is for.
+    `ready` means installed but not started, `absent` not installed. In the state `needs_auth` the
+    service waits for the user to sign in, in `needs_registration` for a client id in the settings,
+    and in `changed` for the user's review. `error` is the reason for a failure or wait. `root` is
+    the folder that it works in. `extensions` are the suffixes of its files.
     """
 
     kind: str

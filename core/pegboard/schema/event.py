@@ -1,6 +1,6 @@
-"""The events of the bus, in the protocol's names and shapes.
+"""The events of the bus, with the protocol's names and fields.
 
-Each class is the `properties` of one event; `TYPES` maps it to the event's `type`.
+Each class has the `properties` of one kind of event; `TYPES` maps the class to the `type`.
 """
 
 from typing import Any
@@ -28,72 +28,73 @@ class SessionEvent(Wire, frozen=True):
 
 
 class SessionCreated(SessionEvent, frozen=True):
-    """A session was made."""
+    """The event that a session was created."""
 
     info: Session
 
 
 class SessionUpdated(SessionEvent, frozen=True):
-    """Something about a session is different."""
+    """The event that a session's record changed."""
 
     info: Session
 
 
 class SessionDeleted(SessionEvent, frozen=True):
-    """A session was deleted, with its subagents' sessions and all their data."""
+    """The event that a session was deleted, with its subagents' sessions and all their data."""
 
     info: Session
 
 
 class SessionStatusChanged(SessionEvent, frozen=True):
-    """A session runs, waits for a retry, or rests."""
+    """The event that a session became busy, idle, or waits for a retry."""
 
     status: SessionStatus
 
 
 class SessionIdle(SessionEvent, frozen=True):
-    """A session rests."""
+    """The event that a session became idle."""
 
 
 class SessionFailed(Wire, frozen=True):
-    """A turn, or the preparation of one, failed."""
+    """The event that a turn, or the preparation of one, failed."""
 
     session_id: str | None = None
     error: Failure | None = None
 
 
 class SessionWarned(SessionEvent, frozen=True):
-    """A warning about a turn, which goes on."""
+    """The event of a warning about a turn that continues."""
 
     message: str
 
 
 class SessionDiffed(SessionEvent, frozen=True):
-    """The changes of a session in files."""
+    """The event with all file changes of a session."""
 
     diff: tuple[FileDiff, ...]
 
 
 class SessionCompacted(SessionEvent, frozen=True):
-    """A session's history was summarised."""
+    """The event that a session's history was summarised."""
 
 
 class MessageUpdated(SessionEvent, frozen=True):
-    """A message is new or different."""
+    """The event that a message was added or changed."""
 
     info: Message
 
 
 class MessageRemoved(SessionEvent, frozen=True):
-    """A message is gone."""
+    """The event that a message was removed."""
 
     message_id: str
 
 
 class PartUpdated(SessionEvent, frozen=True):
-    """A part is new or changed; it is always complete. `time` is in milliseconds.
+    """The event that a part was added or changed, with the complete part.
 
-    Text that is added to it while the model writes comes as `PartDelta`, and the whole at its end.
+    `time` is in milliseconds since the epoch. While the model writes, added text is sent as
+    `PartDelta`; the complete part follows at its end.
     """
 
     part: Part
@@ -101,7 +102,7 @@ class PartUpdated(SessionEvent, frozen=True):
 
 
 class PartDelta(SessionEvent, frozen=True):
-    """Text was added at the end of a part's `field`."""
+    """The event that text was added at the end of a part's `field`."""
 
     message_id: str
     part_id: str
@@ -110,52 +111,52 @@ class PartDelta(SessionEvent, frozen=True):
 
 
 class PartRemoved(SessionEvent, frozen=True):
-    """A part is gone."""
+    """The event that a part was removed."""
 
     message_id: str
     part_id: str
 
 
 class PermissionAsked(Wire, frozen=True):
-    """Somebody has to answer a permission request."""
+    """The event that a permission request waits for an answer."""
 
     request: PermissionRequest
 
 
 class PermissionReplied(SessionEvent, frozen=True):
-    """A permission request is answered."""
+    """The event that a permission request was answered."""
 
     request_id: str
     reply: Reply
 
 
 class QuestionAsked(Wire, frozen=True):
-    """Somebody has to answer questions of the model."""
+    """The event that questions of the model wait for an answer."""
 
     request: QuestionRequest
 
 
 class QuestionReplied(SessionEvent, frozen=True):
-    """Questions are answered: for each of them the labels, or what the user wrote."""
+    """The event that questions were answered, with the chosen labels or own text for each."""
 
     request_id: str
     answers: Answers
 
 
 class QuestionRejected(SessionEvent, frozen=True):
-    """Questions will not be answered."""
+    """The event that questions were dismissed."""
 
     request_id: str
 
 
 class TodoUpdated(SessionEvent, frozen=True):
-    """A session's list is different."""
+    """The event that a session's to-do list changed."""
 
     todos: tuple[Todo, ...]
 
 
 class CommandExecuted(SessionEvent, frozen=True):
-    """A slash command's turn ended."""
+    """The event that a slash command's turn ended."""
 
     name: str
     arguments: str
@@ -163,19 +164,19 @@ class CommandExecuted(SessionEvent, frozen=True):
 
 
 class FileEdited(Wire, frozen=True):
-    """A tool changed a file; the path is absolute."""
+    """The event that a tool changed a file; the path is absolute."""
 
     file: str
 
 
 class ProjectUpdated(Wire, frozen=True):
-    """A project's record is new or different."""
+    """The event that a project's record was added or changed."""
 
     info: Project
 
 
 class PluginFailed(Wire, frozen=True):
-    """A plugin raised, hung or answered with the wrong type."""
+    """The event that a plugin raised, hung or answered with the wrong type."""
 
     plugin: str
     hook: str
@@ -184,7 +185,7 @@ class PluginFailed(Wire, frozen=True):
 
 
 class Custom(Wire, frozen=True):
-    """A plugin's own event; `name` is its type."""
+    """An event that a plugin defines; `name` is its type."""
 
     name: str
     data: dict[str, Any]
@@ -230,7 +231,7 @@ Properties = (
 
 
 class Event(Wire, frozen=True):
-    """Something that happened.
+    """An event of the bus.
 
     `seq` is its number in the database, 0 for events that are not stored (deltas, status).
     """
@@ -240,14 +241,14 @@ class Event(Wire, frozen=True):
 
     @property
     def type(self) -> str:
-        """The protocol's name of the event."""
+        """The name of the event in the protocol."""
         if isinstance(self.properties, Custom):
             return self.properties.name
         return TYPES[type(self.properties)]
 
     @property
     def session_id(self) -> str | None:
-        """The session that the event is about, None for events of the project."""
+        """The id of the session that the event is about, or None for events of the project."""
         match self.properties:
             case PermissionAsked(request=asked) | QuestionAsked(request=asked):
                 return asked.session_id

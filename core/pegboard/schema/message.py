@@ -1,4 +1,4 @@
-"""Messages, the errors that a message can end with, and a message with its parts."""
+"""Messages, the errors that a message can end with, and turns: messages with their parts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -16,16 +16,16 @@ from pegboard.schema.wire import Rest, Wire
 
 
 class MessageTime(Wire, frozen=True):
-    """Instants in milliseconds since the epoch."""
+    """The times of a message, in milliseconds since the epoch."""
 
     created: int
     completed: int | None = None
 
 
 class UserSummary(Wire, frozen=True):
-    """The result of a prompt: its turn's changes of files, as unified diffs, and a title.
+    """The result of a prompt: the file changes of its turn as unified diffs, and a title.
 
-    `title` is made from the prompt's own words. Pegboard writes no `body`.
+    `title` is made from the prompt's own words. Pegboard never sets `body`.
     """
 
     diffs: tuple[FileDiff, ...]
@@ -34,7 +34,7 @@ class UserSummary(Wire, frozen=True):
 
 
 class JsonFormat(Wire, frozen=True, tag_field="type", tag="json_schema"):
-    """The form of a final answer: JSON that fits a schema, with at most `retry_count` repairs."""
+    """The form of a final answer: JSON that matches a schema, with up to `retry_count` repairs."""
 
     schema: dict[str, Any]
     retry_count: int = 2
@@ -50,17 +50,16 @@ class JsonFormat(Wire, frozen=True, tag_field="type", tag="json_schema"):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt for a session: a text, behind its `files`, before its other `parts`.
+    """A prompt for a session: first its `files`, then the text, then its other `parts`.
 
-    `agent` and `model`, as `provider/model`, are the session's if they are not named. `system` is
-    added to the system prompt. `tools` are switches by name, the last that matches counts.
-    `variant` is one of the model's. With `no_reply` the model is not asked.
+    `agent` and `model` (as `provider/model`) default to those of the session. `system` is added to
+    the system prompt. `tools` turns tools on or off by name; the last match counts. `variant` is a
+    variant of the model. With `no_reply` the model is not asked.
 
-    `output` is the form of the final answer, which `Turn.output` has then: a dataclass, a msgspec
-    struct, a pydantic model or another type that has a JSON Schema, or such a schema.
-
-    `command` is the slash command that made the parts, and `typed` what the user typed for it,
-    for the session's title.
+    `output` is the form of the final answer, whose value is then in `Turn.output`: a dataclass, a
+    msgspec struct, a pydantic model, another type that has a JSON Schema, or such a schema.
+    `command` is the slash command that made the parts. `typed` is what the user typed for it, for
+    the session's title.
     """
 
     text: str = ""
@@ -85,9 +84,9 @@ class Prompt:
         return (*texts, *self.parts)
 
     def attach(self, directory: Path) -> Self:
-        """Return the prompt with its files as parts; their paths are relative to `directory`.
+        """Return the prompt with its files as parts; relative paths start at `directory`.
 
-        It blocks.
+        This blocks.
 
         :raises InvalidInputError: when a file cannot be read.
         """
@@ -96,9 +95,9 @@ class Prompt:
 
 
 class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
-    """The user's message, with the agent and the model that are to answer.
+    """The user's message, with the agent and the model that answer it.
 
-    `summary` comes at the end of the run that answers, where a plugin follows changes of files.
+    `summary` is set at the end of the run if a plugin records file changes.
     """
 
     id: str
@@ -114,26 +113,26 @@ class UserMessage(Wire, frozen=True, tag_field="role", tag="user"):
 
     @property
     def orders(self) -> tuple[str | None, ...]:
-        """The prompt's additions to the system prompt: its own text, and the form of the answer."""
+        """The prompt's additions to the system prompt: its `system` and the form of the answer."""
         return (self.system, self.format.order) if self.format else (self.system,)
 
 
 class MessagePath(Rest, frozen=True):
-    """The place of the turn: the directory and the worktree's root."""
+    """The paths of a turn: the working directory and the root of the worktree."""
 
     cwd: str
     root: str
 
 
 class AuthData(Rest, frozen=True):
-    """Which credential failed, and why."""
+    """The provider of a failed credential, and the reason."""
 
     provider_id: str
     message: str
 
 
 class ProviderAuthFailure(Wire, frozen=True, tag_field="name", tag="ProviderAuthError"):
-    """A credential is missing or was refused."""
+    """The failure that a credential is missing or was refused."""
 
     data: AuthData
 
@@ -145,37 +144,37 @@ class TextData(Rest, frozen=True):
 
 
 class UnknownFailure(Wire, frozen=True, tag_field="name", tag="UnknownError"):
-    """Anything that no other failure names."""
+    """Any failure without a class of its own."""
 
     data: TextData
 
 
 class NoData(Wire, frozen=True):
-    """Data without fields on the wire; the sentence is for people."""
+    """Empty data on the wire; `message` is a text for users."""
 
     message: ClassVar[str] = "the answer was cut at the model's output limit"
 
 
 class OutputLengthFailure(Wire, frozen=True, tag_field="name", tag="MessageOutputLengthError"):
-    """The model's answer was cut at its output limit."""
+    """The failure that the model's answer was cut at its output limit."""
 
     data: NoData
 
 
 class AbortedFailure(Wire, frozen=True, tag_field="name", tag="MessageAbortedError"):
-    """The user stopped the turn."""
+    """The failure that the user stopped the turn."""
 
     data: TextData
 
 
 class StoppedFailure(Wire, frozen=True, tag_field="name", tag="StoppedError"):
-    """A plugin stopped the turn, such as a command hook; the message has its reason."""
+    """The failure that a plugin, such as a command hook, stopped the turn; it has the reason."""
 
     data: TextData
 
 
 class APIData(Wire, frozen=True):
-    """The answer of the provider."""
+    """The details of a provider's error response."""
 
     message: str
     is_retryable: bool
@@ -186,57 +185,57 @@ class APIData(Wire, frozen=True):
 
 
 class APIFailure(Wire, frozen=True, tag_field="name", tag="APIError"):
-    """The provider refused the request or its answer broke off."""
+    """The failure that the provider refused the request or its answer broke off."""
 
     data: APIData
 
 
 class OverflowData(Wire, frozen=True):
-    """The answer of the provider."""
+    """The details of a provider's error response to a request that is too long."""
 
     message: str
     response_body: str | None = None
 
 
 class ContextOverflowFailure(Wire, frozen=True, tag_field="name", tag="ContextOverflowError"):
-    """The request is longer than the model reads."""
+    """The failure that the request is longer than the model's context window."""
 
     data: OverflowData
 
 
 class ContentFilterFailure(Wire, frozen=True, tag_field="name", tag="ContentFilterError"):
-    """The model, or a filter of its provider's, refused to answer."""
+    """The failure that the model, or its provider's filter, refused to answer."""
 
     data: TextData
 
 
 class BudgetFailure(Wire, frozen=True, tag_field="name", tag="BudgetError"):
-    """A limit of the user's on money, tokens, minutes, steps or tool calls is reached."""
+    """The failure that a limit of the user's budget was reached."""
 
     data: TextData
 
 
 class PluginFailure(Wire, frozen=True, tag_field="name", tag="PluginError"):
-    """A plugin failed that the turn cannot do without."""
+    """The failure of a plugin that the turn requires."""
 
     data: TextData
 
 
 class CallsFailure(Wire, frozen=True, tag_field="name", tag="CallsError"):
-    """No call of several steps in a row could be made: unknown, unreadable or denied."""
+    """The failure that no call of several steps in a row could run: unknown, invalid or denied."""
 
     data: TextData
 
 
 class OutputData(Wire, frozen=True):
-    """The fault of the last answer, and the number of corrections."""
+    """The error in the last answer, and the number of repairs."""
 
     message: str
     retries: int
 
 
 class StructuredOutputFailure(Wire, frozen=True, tag_field="name", tag="StructuredOutputError"):
-    """The final answer does not have the form that the prompt asks for."""
+    """The failure that the final answer does not have the form that the prompt requires."""
 
     data: OutputData
 
@@ -260,9 +259,9 @@ Failure = (
 class AssistantMessage(Wire, frozen=True, tag_field="role", tag="assistant"):
     """One answer of a model; each request to a model creates a message.
 
-    `cost` is in US dollars, None when the model's price is not known. `finish` is why the model
+    `cost` is in US dollars, None if the model's price is unknown. `finish` is why the model
     stopped: stop, length, content-filter, tool-calls, error, other or unknown. `structured` is the
-    JSON value of a final answer in the form that the prompt asks for.
+    JSON value of a final answer if the prompt requires a form.
     """
 
     id: str
@@ -295,7 +294,7 @@ class Turn(Rest, frozen=True, weakref=True):
 
     @property
     def prompt_id(self) -> str:
-        """The id of this prompt, or of the prompt that this answers."""
+        """The id of this prompt, or of the prompt that this message answers."""
         return self.info.id if isinstance(self.info, UserMessage) else self.info.parent_id
 
     @property
@@ -311,7 +310,7 @@ class Turn(Rest, frozen=True, weakref=True):
 
     @property
     def output(self) -> Any:  # noqa: ANN401 - JSON, or a value of `Prompt.output`
-        """The value of the final answer, None if the prompt asks for no form.
+        """The value of the final answer, or None if the prompt requires no form.
 
         :raises OutputError: when the answer does not have the form.
         """
@@ -325,11 +324,11 @@ class Turn(Rest, frozen=True, weakref=True):
 
 
 class TypedTurn(Turn, frozen=True, weakref=True):
-    """A turn whose final answer has become a value of a type."""
+    """A turn with the value of its final answer converted to a Python type."""
 
     value: Any
 
     @property
     def output(self) -> Any:  # noqa: ANN401 - of the type
-        """The value."""
+        """The converted value of the final answer."""
         return self.value

@@ -1,6 +1,6 @@
-"""Models and providers, as clients list them.
+"""Models and their facts, as clients list them.
 
-A model is the provider's entry with the facts that Pegboard knows.
+A model is the provider's own entry, completed with facts that Pegboard knows.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ Messages, Gemini's `generateContent`."""
 
 
 class ModelApi(Rest, frozen=True):
-    """The model's name at its provider, the base URL, and the client that speaks to it."""
+    """The model's name at its provider, the base URL, and the npm package of the client."""
 
     id: str
     url: str = ""
@@ -58,14 +58,14 @@ class Capabilities(Rest, frozen=True):
 
 
 class CacheCost(Rest, frozen=True):
-    """Prices of cached tokens, in USD per million; None is unknown, and counts as `input`."""
+    """The prices of cached tokens, in USD per million; None is unknown and counts as `input`."""
 
     read: float | None = None
     write: float | None = None
 
 
 class CostTier(Rest, frozen=True):
-    """US dollars per million tokens of a request that reads more than `over_tokens`."""
+    """The prices of a request of more than `over_tokens` tokens, in USD per million tokens."""
 
     over_tokens: int
     input: float
@@ -74,9 +74,9 @@ class CostTier(Rest, frozen=True):
 
 
 def format_usd(usd: float) -> str:
-    """Return an amount of US dollars as a string: four decimals, and more for a smaller amount.
+    """Format an amount of US dollars with four decimals, or more for a smaller amount.
 
-    `$0.3000`, and `$0.00001`, never as a power of ten.
+    Examples: `$0.3000` and `$0.00001`, never as a power of ten.
     """
     shown = f"${usd:.4f}"
     if usd and not float(shown[1:]):
@@ -85,7 +85,10 @@ def format_usd(usd: float) -> str:
 
 
 class ModelCost(Wire, frozen=True):
-    """US dollars per million tokens; of the `tiers` the highest counts that a request is over."""
+    """The prices in US dollars per million tokens.
+
+    Of the `tiers` that a request exceeds, the highest applies.
+    """
 
     input: float
     output: float
@@ -94,9 +97,9 @@ class ModelCost(Wire, frozen=True):
 
 
 class ModelLimit(Wire, frozen=True):
-    """Tokens: the whole window, the most of an answer, the most of a request.
+    """The limits in tokens: the context window, the longest answer, and the longest request.
 
-    None is not known.
+    None is unknown.
     """
 
     context: int | None = None
@@ -108,10 +111,10 @@ Status = Literal["alpha", "beta", "deprecated", "active"]
 
 
 class ModelFacts(Wire, frozen=True):
-    """Known facts of a model, of any provider; None is unknown.
+    """Known facts about a model of any provider; None is unknown.
 
-    `reads` and `writes` are the kinds of content. `reasoning_field` is the field of an answer in
-    which thinking comes and goes back. The others are as in `Model`.
+    `reads` and `writes` are kinds of content. `reasoning_field` is the field in which reasoning is
+    received and sent back. The other fields are the same as in `Model`.
     """
 
     name: str | None = None
@@ -134,7 +137,7 @@ class ModelFacts(Wire, frozen=True):
 
 
 def merge_facts(facts: ModelFacts, over: ModelFacts) -> ModelFacts:
-    """Return the facts, each replaced by that of `over` where `over` knows it."""
+    """Return the facts, with those that `over` knows replaced by its values."""
     known = _known(over, ModelFacts.__struct_fields__)
     return replace(facts, **known | {"limit": _limit(facts.limit, over.limit)})
 
@@ -149,13 +152,13 @@ def _known(value: object, names: Iterable[str]) -> dict[str, Any]:
 
 
 class Model(Rest, frozen=True, weakref=True):
-    """One model of one provider.
+    """One model of one provider; a field that is None is unknown.
 
-    `variants` maps a name to the options that it stands for. `effort_names` are the words, from
-    the least thinking to the most, that `reasoning_style` takes; they are empty where it takes
-    none. The field of an answer in which thinking comes, and goes back, is `field` in
-    `capabilities.interleaved`. `small_model` is the id of its provider's model for small work.
-    None says that something is not known: a model without `cost` is not one that is free.
+    `variants` maps a name to its options. `effort_names` are the words that `reasoning_style`
+    accepts, from the least effort to the most; empty if it takes none. The field in which reasoning
+    is received and sent back is `field` in `capabilities.interleaved`. `small_model` is the id of
+    its provider's model for small work. A model without `cost` has an unknown price and need not be
+    free.
     """
 
     id: str
@@ -190,7 +193,7 @@ _EFFORT = "reasoningEffort"
 
 
 def fill_model(model: Model, facts: ModelFacts) -> Model:
-    """Return the model, with known facts where its provider gives none."""
+    """Return the model, with known facts where the provider's own entry has none."""
     return with_facts(model, merge_facts(facts, over=_facts_of(model)))
 
 

@@ -13,21 +13,21 @@ _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 
 
 class TimeSpan(Wire, frozen=True):
-    """The start and the end of something, in milliseconds since the epoch."""
+    """The start and the end of an activity, in milliseconds since the epoch."""
 
     start: int
     end: int | None = None
 
 
 class Pending(Rest, frozen=True, tag_field="status", tag="pending"):
-    """The model writes the call; `raw` is the text of its arguments so far."""
+    """The state while the model writes the call; `raw` is the text of its arguments so far."""
 
     input: dict[str, Any]
     raw: str
 
 
 class Running(Wire, frozen=True, tag_field="status", tag="running"):
-    """The tool works; `title` and `metadata` are its progress."""
+    """The state while the tool runs; `title` and `metadata` are its progress."""
 
     input: dict[str, Any]
     time: TimeSpan
@@ -36,7 +36,7 @@ class Running(Wire, frozen=True, tag_field="status", tag="running"):
 
 
 class CompletedSpan(Wire, frozen=True):
-    """Like `TimeSpan`; `compacted` is when the output was cleared from the model's view."""
+    """A `TimeSpan` with `compacted`, the time when the output was hidden from the model."""
 
     start: int
     end: int
@@ -44,7 +44,7 @@ class CompletedSpan(Wire, frozen=True):
 
 
 class Completed(Wire, frozen=True, tag_field="status", tag="completed"):
-    """The tool answered; `attachments` are file parts."""
+    """The state after the tool has answered; `attachments` are file parts."""
 
     input: dict[str, Any]
     output: str
@@ -55,7 +55,7 @@ class Completed(Wire, frozen=True, tag_field="status", tag="completed"):
 
 
 class Failed(Wire, frozen=True, tag_field="status", tag="error"):
-    """The tool failed, was denied or was stopped; `error` is the text for the model."""
+    """The state after the tool failed, was denied or was stopped; the model reads `error`."""
 
     input: dict[str, Any]
     error: str
@@ -67,7 +67,7 @@ ToolState = Pending | Running | Completed | Failed
 
 
 class SourceText(Rest, frozen=True):
-    """The piece of the user's text from which a part was made; offsets count characters."""
+    """The part of the user's text from which a part was made; offsets count characters."""
 
     value: str
     start: int
@@ -83,7 +83,7 @@ class StoredPart(Wire, frozen=True):
 
 
 class TextPart(StoredPart, frozen=True, tag_field="type", tag="text"):
-    """Text of the user or the model; `synthetic` text is the program's own."""
+    """Text of the user or the model; `synthetic` text was added by a program."""
 
     text: str
     synthetic: bool = False
@@ -93,7 +93,7 @@ class TextPart(StoredPart, frozen=True, tag_field="type", tag="text"):
 
 
 class ReasoningPart(StoredPart, frozen=True, tag_field="type", tag="reasoning"):
-    """The model's reasoning; `metadata` is the provider's, such as a signature."""
+    """The model's reasoning; `metadata` comes from the provider, such as a signature."""
 
     text: str
     time: TimeSpan
@@ -101,7 +101,7 @@ class ReasoningPart(StoredPart, frozen=True, tag_field="type", tag="reasoning"):
 
 
 class FilePart(StoredPart, frozen=True, tag_field="type", tag="file"):
-    """A file by `data:` or `file:` URL."""
+    """A file, given by a `data:` or `file:` URL."""
 
     mime: str
     url: str
@@ -110,7 +110,7 @@ class FilePart(StoredPart, frozen=True, tag_field="type", tag="file"):
 
 
 class ToolPart(StoredPart, frozen=True, tag_field="type", tag="tool"):
-    """One tool call; `metadata` is what the provider sends with it."""
+    """One tool call; `metadata` is sent by the provider with the call."""
 
     call_id: str
     tool: str
@@ -119,7 +119,7 @@ class ToolPart(StoredPart, frozen=True, tag_field="type", tag="tool"):
 
 
 class StepStartPart(StoredPart, frozen=True, tag_field="type", tag="step-start"):
-    """A request to the model begins; `snapshot` is the tree before it."""
+    """The start of a request to the model; `snapshot` is the tree of files before it."""
 
     snapshot: str | None = None
 
@@ -139,9 +139,10 @@ git, in a repository of its own, or an empty folder."""
 
 
 class Staged(Wire, frozen=True):
-    """A step's changes of git's index: paths in it, and trees that have these alone.
+    """A step's changes of git's index: their paths, and git trees of these paths only.
 
-    `head` is the commit before the step, "" where there was none.
+    `hash` is the tree before the step, `after` the tree after it. `head` is the commit before the
+    step, "" if there was none.
     """
 
     hash: str
@@ -151,10 +152,10 @@ class Staged(Wire, frozen=True):
 
 
 class PatchPart(StoredPart, frozen=True, tag_field="type", tag="patch"):
-    """The files that a step changed since the tree `hash`; `after` is the tree that it left.
+    """The files that a step changed from the tree `hash` to the tree `after`.
 
-    `left` are those that no revert can put back, with the reason. `staged` is what became of
-    git's index meanwhile.
+    `left` are files that no revert can restore, with the reason. `staged` are the step's changes of
+    git's index.
     """
 
     hash: str
@@ -172,14 +173,14 @@ class AgentPart(StoredPart, frozen=True, tag_field="type", tag="agent"):
 
 
 class ModelChoice(Rest, frozen=True):
-    """A model by the ids of its provider and of itself."""
+    """A model, given by the ids of its provider and of the model."""
 
     provider_id: str
     model_id: str
 
 
 class SubtaskPart(StoredPart, frozen=True, tag_field="type", tag="subtask"):
-    """Work that the user hands to a subagent directly."""
+    """Work that the user gives directly to a subagent."""
 
     prompt: str
     description: str
@@ -189,7 +190,7 @@ class SubtaskPart(StoredPart, frozen=True, tag_field="type", tag="subtask"):
 
 
 class CompactionPart(StoredPart, frozen=True, tag_field="type", tag="compaction"):
-    """A request to summarise what came before."""
+    """A request to summarise the history before it."""
 
     auto: bool
 
@@ -201,7 +202,7 @@ class Instant(Wire, frozen=True):
 
 
 class RetryPart(StoredPart, frozen=True, tag_field="type", tag="retry"):
-    """An attempt that failed and was dropped; `error` is an `APIFailure` as on the wire."""
+    """A failed attempt that was dropped; `error` is an `APIFailure` in its wire form."""
 
     attempt: int
     error: dict[str, Any]
@@ -224,7 +225,7 @@ Part = (
 
 
 class TextInput(Wire, frozen=True, tag_field="type", tag="text"):
-    """Text that the user typed; `synthetic` text is a program's."""
+    """Text that the user typed; `synthetic` text was added by a program."""
 
     text: str
     id: str | None = None
@@ -234,7 +235,7 @@ class TextInput(Wire, frozen=True, tag_field="type", tag="text"):
 
 
 class FileInput(Wire, frozen=True, tag_field="type", tag="file"):
-    """A file by `data:` or `file:` URL; `?start=&end=` of a `file:` URL select lines."""
+    """A file, given by a `data:` or `file:` URL; `?start=&end=` of a `file:` URL select lines."""
 
     mime: str
     url: str
@@ -244,7 +245,7 @@ class FileInput(Wire, frozen=True, tag_field="type", tag="file"):
 
     @classmethod
     def of(cls, file: Path) -> Self:
-        """Return the part that attaches a file or a folder. It blocks.
+        """Return the part that attaches a file or a folder; this blocks.
 
         :raises InvalidInputError: when it cannot be read.
         """

@@ -15,10 +15,10 @@ Scope = Literal["session", "project", "user"]
 
 
 class Rule(Wire, frozen=True):
-    """One rule; `*` and `?` are wildcards in `permission` and in `pattern`.
+    """A permission rule; `*` and `?` are wildcards in `permission` and in `pattern`.
 
-    `by` is whose default it is where no file of the user's says it: the `built-in` one, or that
-    of a plugin by its name.
+    `by` names the author of a default rule: `built-in` or a plugin. It is "" for a rule in the
+    user's files.
     """
 
     permission: str
@@ -37,10 +37,10 @@ USER_KEY = "user"
 
 
 class Approval(Rest, frozen=True):
-    """A rule that an answer of the user has made, for all agents or for one.
+    """A permanent approval: a rule that the user's answer has made, for all agents or for one.
 
-    `id` is its number in the database, `key` the id of the session or the project that it is
-    for, or `USER_KEY`. `at` is in milliseconds since the epoch, 0 when nobody knows.
+    `id` is its number in the database. `key` is the id of the session or project, or `USER_KEY`.
+    `at` is in milliseconds since the epoch, 0 if unknown.
     """
 
     id: int
@@ -51,30 +51,30 @@ class Approval(Rest, frozen=True):
 
     @property
     def scope(self) -> Scope:
-        """How far the approval reaches."""
+        """The scope of the approval: a session, a project, or all projects of the user."""
         if self.key == USER_KEY:
             return "user"
         return "session" if self.key.startswith("ses_") else "project"
 
 
 class ToolReference(Rest, frozen=True):
-    """The tool call that a request comes from."""
+    """The tool call that makes a request."""
 
     message_id: str
     call_id: str
 
 
 class Ruleset(Rest, frozen=True):
-    """Rules of one source: `config` (the user's), `project`, `session`, `parent`, or a plugin's."""
+    """Rules of one source: `config` (the user's), `project`, `session`, `parent`, or a plugin."""
 
     source: str
     rules: tuple[Rule, ...]
 
 
 class PermissionRequest(Wire, frozen=True):
-    """A tool's request: every pattern is judged, and the strictest verdict counts.
+    """A tool's permission request; every pattern is judged, and the strictest verdict counts.
 
-    `always` are the patterns that an approval for good would store.
+    `always` are the patterns that a permanent approval would store.
     """
 
     id: str
@@ -87,9 +87,9 @@ class PermissionRequest(Wire, frozen=True):
 
     @property
     def line(self) -> str:
-        """The command line as written, where the patterns do not contain all of it; else "".
+        """The command line as written, if the patterns do not contain all of it, else "".
 
-        Loops and variables of a shell line decide what its parts, the patterns, do.
+        The patterns are the parts of the line; loops and variables in the line decide what they do.
         """
         command = self.metadata.get("command")
         if not isinstance(command, str) or any(each.endswith(command) for each in self.patterns):
@@ -97,7 +97,7 @@ class PermissionRequest(Wire, frozen=True):
         return command
 
     def list_strings(self, key: str) -> tuple[str, ...]:
-        """Return the strings of a list in the metadata, such as `writes`; () if there is none."""
+        """Return the strings of a list in the metadata, such as `writes`, or () without one."""
         value = self.metadata.get(key)
         return (
             tuple(each for each in value if isinstance(each, str))
@@ -110,11 +110,11 @@ DecisionKind = Literal["decision", "reply", "call", "revoke"]
 
 
 class Decided(Rest, frozen=True):
-    """A decision that has had no effect yet.
+    """A decision that has not yet taken effect.
 
-    A `decision` is the verdict on a request, a `reply` what a user or an approval answered to it; a
-    `call` is one of a tool that is about to be made, and by `revoke` an approval is taken back.
-    `facts` name who, what, by whom and why; a text among them may be long, or be a secret.
+    A `decision` is the verdict on a request, and a `reply` the answer of a user or an approval. A
+    `call` is a tool call that is about to run. A `revoke` withdraws an approval. `facts` are the
+    details; a string among them may be long or secret.
     """
 
     kind: DecisionKind
@@ -122,11 +122,11 @@ class Decided(Rest, frozen=True):
 
 
 class Verdict(Rest, frozen=True):
-    """An opinion about a request, with the sentence that a user reads when it is not allow.
+    """A verdict on a permission request; `reason` is the sentence for the user unless it allows.
 
-    `firm`: what was approved before does not answer this ask; it is asked every time. `source`
-    says who decided, `rule` by which rule, if there is one. `advice` tells the user what would
-    allow it; models are not told.
+    If a `firm` verdict asks, earlier approvals do not answer it. `source` is who decided, and
+    `rule` is the rule that decided, if any. `advice` tells the user, but not the model, what would
+    allow the request.
     """
 
     action: Action
@@ -138,7 +138,7 @@ class Verdict(Rest, frozen=True):
 
     @property
     def decider(self) -> str:
-        """The decider for people: the plugin of a default rule, else the `source`."""
+        """The name of the decider for users: the plugin of a default rule, or else the `source`."""
         return (self.rule.by if self.rule else "") or self.source
 
 
@@ -147,16 +147,16 @@ Answers = tuple[tuple[str, ...], ...]
 
 
 class QuestionOption(Rest, frozen=True):
-    """One way to answer: a label of a few words, and its meaning."""
+    """A possible answer to a question: a label of a few words, and its meaning."""
 
     label: str
     description: str = ""
 
 
 class Question(Rest, frozen=True):
-    """A question; `header` names it in a word or two, `multiple` takes several labels.
+    """A question to the user; `header` names it in a word or two.
 
-    `custom` says that the user may write an answer of their own.
+    `multiple` allows several labels. `custom` allows the user to write a different answer.
     """
 
     question: str
@@ -167,7 +167,7 @@ class Question(Rest, frozen=True):
 
 
 class QuestionRequest(Wire, frozen=True):
-    """Questions that wait for the user, with the tool call that they come from."""
+    """Questions that wait for the user, with the tool call that asks them."""
 
     id: str
     session_id: str
@@ -185,7 +185,7 @@ NEW_TITLE = "New session - "
 
 
 class SessionTime(Wire, frozen=True):
-    """Instants in milliseconds since the epoch."""
+    """The times of a session, in milliseconds since the epoch."""
 
     created: int
     updated: int
@@ -194,16 +194,16 @@ class SessionTime(Wire, frozen=True):
 
 
 class CacheTokens(Rest, frozen=True):
-    """Tokens that a provider read from, or wrote to, its prompt cache."""
+    """The tokens that a provider read from, or wrote to, its prompt cache."""
 
     read: int = 0
     write: int = 0
 
 
 class Tokens(Rest, frozen=True):
-    """Token counts; `input` excludes the cached ones, `output` the reasoning ones.
+    """Token counts; `input` excludes cached tokens, `output` excludes reasoning tokens.
 
-    `total` is all of them; the counts of one answer have it, those of a session do not.
+    `total` is the sum of all. It is set for one answer, but not for a session.
     """
 
     input: int = 0
@@ -257,7 +257,7 @@ class SessionSummary(Wire, frozen=True):
 
 
 class Revert(Wire, frozen=True):
-    """The point that a session is reverted to, until the next prompt makes it final."""
+    """The point that a session is reverted to; the next prompt deletes all later messages."""
 
     message_id: str
     part_id: str | None = None
@@ -266,10 +266,10 @@ class Revert(Wire, frozen=True):
 
 
 class Estimate(Wire, frozen=True):
-    """The requests of a session for which the provider reported no usage, or has no price.
+    """The estimated usage of requests without a reported usage or a known price.
 
-    `requests` counts those of unknown cost. `cost` in US dollars and `tokens` are estimated from
-    the length of requests and answers for which no usage was reported.
+    `requests` counts requests of unknown cost. `cost` (in US dollars) and `tokens` are estimated
+    from the length of requests and answers without reported usage.
     """
 
     requests: int = 0
@@ -277,7 +277,7 @@ class Estimate(Wire, frozen=True):
     tokens: int = 0
 
     def plus(self, other: "Estimate | None") -> "Estimate":
-        """Return the sum of both."""
+        """Return the sum of both estimates."""
         if other is None:
             return self
         return Estimate(
@@ -288,9 +288,10 @@ class Estimate(Wire, frozen=True):
 
 
 class Session(Wire, frozen=True):
-    """A conversation; `cost` is in US dollars, as far as prices are known, with its subagents.
+    """A conversation; `cost` is its known cost in US dollars, including its subagents.
 
-    `estimate` is what `cost` and `tokens` lack; clients of the protocol do not receive it.
+    `estimate` is the usage that `cost` and `tokens` lack; clients of the protocol do not receive
+    it.
     """
 
     id: str
@@ -314,7 +315,7 @@ class Session(Wire, frozen=True):
 
     @property
     def known_cost(self) -> float | None:
-        """The cost; None where that of some request is not known."""
+        """The cost, or None if the cost of any request is unknown."""
         return None if self.estimate and self.estimate.requests else self.cost or 0.0
 
 
@@ -323,11 +324,11 @@ class Idle(Wire, frozen=True, tag_field="type", tag="idle"):
 
 
 class Busy(Wire, frozen=True, tag_field="type", tag="busy"):
-    """A turn runs."""
+    """The status of a session with a running turn."""
 
 
 class Retry(Wire, frozen=True, tag_field="type", tag="retry"):
-    """The model is asked again at `next`, an instant in milliseconds since the epoch."""
+    """The status before the model is asked again at `next`, in milliseconds since the epoch."""
 
     attempt: int
     message: str
@@ -338,7 +339,7 @@ SessionStatus = Idle | Busy | Retry
 
 
 class Todo(Rest, frozen=True):
-    """One entry of a session's list; the protocol's texts for status and priority are free."""
+    """An item of a session's to-do list; the protocol allows any status and priority."""
 
     content: str
     status: str
@@ -347,7 +348,7 @@ class Todo(Rest, frozen=True):
 
 
 class ProjectTime(Wire, frozen=True):
-    """Instants in milliseconds since the epoch."""
+    """The times of a project, in milliseconds since the epoch."""
 
     created: int
     updated: int
@@ -355,7 +356,7 @@ class ProjectTime(Wire, frozen=True):
 
 
 class Project(Wire, frozen=True):
-    """A repository, or the folder itself where there is no git."""
+    """A project: a repository, or a folder without git."""
 
     id: str
     worktree: str
@@ -366,7 +367,7 @@ class Project(Wire, frozen=True):
 
 
 def title_from(text: str) -> str | None:
-    """Make a title from the first sentence of a prompt, cut between words; None without text."""
+    """Return a title from the first sentence of a prompt, cut between words, or None."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), None)
     if line is None:
         return None

@@ -1,6 +1,6 @@
 """The protocol of a storage, the changes that it writes, and the rows that it reads.
 
-Databases come from plugins.
+The databases themselves come from plugins.
 """
 
 from asyncio import sleep
@@ -52,7 +52,7 @@ _EXCERPT_LENGTH = 120
 
 
 class Fence(msgspec.Struct, frozen=True):
-    """One process's right to run a session; `epoch` counts the owners so far."""
+    """The exclusive right of one process to run a session; `epoch` counts its owners so far."""
 
     session_id: str
     owner: str
@@ -60,14 +60,14 @@ class Fence(msgspec.Struct, frozen=True):
 
 
 class LastIds(msgspec.Struct, frozen=True):
-    """The greatest ids of a session, None where there is none."""
+    """The greatest message and part ids of a session; None if it has none."""
 
     message: str | None
     part: str | None
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A session that contains a searched string: in a message, else in the title."""
+    """A session that contains a searched string, in a message or else in its title."""
 
     session: Session
     message_id: str | None = None
@@ -75,7 +75,7 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def in_message(cls, session: Session, message_id: str, text: str, searched: str) -> Self:
-        """Return the hit in a text of a message; the excerpt is the line of the first match."""
+        """Return the search hit in a message's text; the excerpt is the line of the first match."""
         match = max(text.lower().find(searched.lower()), 0)
         start = max(text.rfind("\n", 0, match) + 1, match - _EXCERPT_LENGTH // 2)
         excerpt = text[start:].split("\n", 1)[0][:_EXCERPT_LENGTH].strip()
@@ -93,10 +93,10 @@ class SessionSize(msgspec.Struct, frozen=True):
 
 
 class SessionFilters(TypedDict, total=False):
-    """The filters of a list of sessions; an absent one, and None, leave all in.
+    """The filters of a list of sessions; an absent filter or None excludes no session.
 
-    `search` is a string that the title contains in any case, `roots` leaves subagents' sessions
-    out, `since` is the earliest instant of the last update in milliseconds since the epoch.
+    `search` is a string that the title contains, ignoring case. `roots` excludes subagents'
+    sessions. `since` is the earliest time of the last update, in milliseconds since the epoch.
     """
 
     limit: int | None
@@ -114,14 +114,14 @@ It must not raise and must not block. It also gets commits whose waiting task wa
 
 
 class OpenStorage(Protocol):
-    """Opens a database at a URL; `register_storage` returns one for each URL scheme."""
+    """A function that opens a database at a URL; `register_storage` returns one per URL scheme."""
 
     def __call__(
         self, url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
     ) -> Awaitable["Storage"]:
-        """Open a database, and mark unfinished work of dead processes as interrupted.
+        """Open a database, and mark the unfinished work of dead processes as interrupted.
 
-        :raises StorageError: when it cannot be opened.
+        :raises StorageError: when the database cannot be opened.
         """
         ...
 
@@ -129,8 +129,8 @@ class OpenStorage(Protocol):
 class Storage(Protocol):
     """The storage of sessions.
 
-    Every method raises `StorageError` when the database cannot be read or written. A damaged row
-    becomes a value that names it, and never hides others.
+    Every method raises `StorageError` when the database cannot be read or written. A damaged row is
+    returned as a value that names the damage, and does not hide other rows.
     """
 
     @property
@@ -140,23 +140,23 @@ class Storage(Protocol):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files and folders on this machine that are the database; not all may be there.
+        """The paths of the database on this machine, whether or not they exist.
 
-        No tool may change them unasked.
+        No tool may change these paths without asking.
         """
         ...
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Problems that were found during the opening, in sentences for the user."""
+        """The problems found while opening the database, as sentences for the user."""
         ...
 
     async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
-        """Write all changes, or none; return their events, in order, once they are durable.
+        """Write all changes or none, and return their events in order once they are durable.
 
-        Cancelling the wait does not cancel the writing. A change's event is numbered by its `seq`.
+        Cancelling the wait does not cancel the writing. The `seq` of each event is its number.
 
-        :raises SessionBusyError: when `fence` is no longer the session's; nothing is written.
+        :raises SessionBusyError: when `fence` no longer owns the session; nothing is written.
         :raises NotFoundError: when the session or the message of a change does not exist.
         :raises InvalidInputError: when the id of a part belongs to another message.
         """
@@ -172,7 +172,7 @@ class Storage(Protocol):
     async def sessions(
         self, project_id: str | None = None, **filters: Unpack[SessionFilters]
     ) -> tuple[Session, ...]:
-        """Return the sessions of one project or of all, last updated first."""
+        """Return the sessions of one project or of all, the last updated first."""
         ...
 
     async def sessions_json(
@@ -184,8 +184,8 @@ class Storage(Protocol):
     async def search(self, project_id: str, text: str, *, limit: int = 50) -> tuple[SearchHit, ...]:
         """Return the project's sessions with the text in their title or in a message.
 
-        Each is listed once, matches in titles first, then those updated last. Case is ignored for
-        the letters A to Z at least.
+        Each session is listed once. Matches in titles come first, then the sessions updated last.
+        Case is ignored at least for the letters A to Z.
         """
         ...
 
@@ -198,10 +198,10 @@ class Storage(Protocol):
         ...
 
     async def turns(self, session_id: str, *, limit: int | None = None) -> tuple[Turn, ...]:
-        """Return the messages with their parts, in the order of their creation; ids play no role.
+        """Return the messages with their parts, in the order of their creation, not of their ids.
 
-        `limit` is the number of the last messages that are returned. Unfinished work of a process
-        that has died is marked as interrupted first.
+        `limit` returns only that many of the last messages. Unfinished work of a dead process is
+        marked as interrupted first.
         """
         ...
 
@@ -210,7 +210,7 @@ class Storage(Protocol):
     ) -> bytes:
         """Return the result of `turns` as a JSON array, joined from the rows.
 
-        `before` is the id of a message that all of them precede; none precedes an unknown one.
+        `before` is a message id; only earlier messages are returned, or none if the id is unknown.
         """
         ...
 
@@ -222,31 +222,31 @@ class Storage(Protocol):
         ...
 
     async def todos(self, session_id: str) -> tuple[Todo, ...]:
-        """Return the session's list of todos."""
+        """Return the session's to-do list."""
         ...
 
     async def state(self, session_id: str, key: str) -> object:
-        """Return the JSON value that a tool has stored for the session, None without one."""
+        """Return the JSON value that a tool has stored for the session under the key, or None."""
         ...
 
     async def approvals(self, *keys: str) -> tuple[Approval, ...]:
-        """Return the approvals for these keys (see `PutApproval`), in the order of approval."""
+        """Return the approvals for these keys (see `PutApproval`), oldest first."""
         ...
 
     async def session_approvals(self, project_id: str) -> tuple[Approval, ...]:
-        """Return the approvals for single sessions of a project, in the order of approval."""
+        """Return the approvals for single sessions of a project, oldest first."""
         ...
 
     async def events(self, after: int, *, limit: int = 1000) -> tuple[Event, ...]:
-        """Return the stored events with a greater `seq`, in order.
+        """Return the stored events with a greater `seq` than `after`, in order.
 
-        At least the newest 10,000 events, or those of a day, are stored. The numbers have gaps.
-        Where several processes write, an event is returned only when no event with a smaller
-        number can follow: a reader that continues from the last number misses none.
+        At least the newest 10,000 events, or the events of a day, are stored. The numbers have
+        gaps. If several processes write, an event is returned only when no event with a smaller
+        number can follow. Thus a reader that continues from the last number misses none.
 
-        Of the updates of one value only the first and the last may be there. Each of them carries
+        Of several updates of one value, only the first and the last may be stored. Each contains
         the whole value, as it was then or as it is now. The update of a text that the model still
-        writes carries what is stored of the text.
+        writes contains the text stored so far.
         """
         ...
 
@@ -255,28 +255,28 @@ class Storage(Protocol):
         ...
 
     async def sizes(self) -> tuple[SessionSize, ...]:
-        """Return the sessions of all projects, the largest first."""
+        """Return the sizes of all projects' sessions, the largest first."""
         ...
 
     async def problems(self) -> tuple[str, ...]:
-        """Return the problems of the database, in sentences, after reading everything."""
+        """Read the whole database and return its problems, as sentences."""
         ...
 
     async def vacuum(self) -> int:
-        """Rewrite the database without free space; return by how many bytes it has shrunk.
+        """Rewrite the database without free space, and return the number of bytes saved.
 
-        :raises StorageError: when others use it, or there is no room.
+        :raises StorageError: when another process uses the database, or the disk is full.
         """
         ...
 
     async def claim(self, session_id: str) -> Fence:
         """Take the right to run the session, until `release`.
 
-        The session of a process that has died is taken over, after its unfinished work was marked
-        as interrupted.
+        If its owner has died, the session is taken over, and unfinished work is marked as
+        interrupted first.
 
-        :raises SessionBusyError: while a living process has it, this one included; `owner` is
-            that of its fence.
+        :raises SessionBusyError: while a living process, even this one, has the right; `owner` is
+          the owner of that fence.
         :raises NotFoundError: when no session has this id.
         """
         ...
@@ -288,21 +288,21 @@ class Storage(Protocol):
     async def release(self, fence: Fence) -> None:
         """Release the right; do nothing when another process has it.
 
-        Calls and answers of the session that have no end in the database are marked as
-        interrupted. Nothing is raised when the database cannot be written: the storage tries again
-        until it can be, and before the next `claim` of the session.
+        Unfinished calls and answers of the session are marked as interrupted. If the database
+        cannot be written, no error is raised. The storage then tries again, also before the next
+        `claim`.
         """
         ...
 
     async def aclose(self) -> None:
-        """Write the waiting changes, give all rights back and close the database."""
+        """Write the pending changes, release all rights and close the database."""
         ...
 
 
 async def follow(storage: Storage, after: int, *, every_s: float = 0.2) -> AsyncIterator[Event]:
-    """Yield the stored events after a number as they come, those of other processes included.
+    """Yield the stored events after a number as they arrive, including other processes' events.
 
-    It reads every `every_s` seconds, and ends only with the loop over it.
+    The storage is read every `every_s` seconds, and the iteration never ends by itself.
 
     :raises StorageError: when the database cannot be read, or is closed.
     """

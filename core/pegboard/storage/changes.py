@@ -1,8 +1,8 @@
-"""Changes of the storage: each class says what it writes, and which event it publishes.
+"""The changes of the storage; each class writes one kind of change and names its event.
 
 A change and its event are written in one transaction. `session_id` is the id of the session that
-a change belongs to, `properties` are those of its event. Structs come from msgspec for the same
-reason as the schema's: they stand on the start path.
+the change belongs to. `properties` are the properties of its event. The classes are msgspec structs
+because they are imported at the start of every program.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ from pegboard.schema.session import (
 
 
 class PutProject(msgspec.Struct, frozen=True):
-    """Insert or update a project: `project.updated`."""
+    """A change that inserts or updates a project: `project.updated`."""
 
     project: Project
 
@@ -54,10 +54,9 @@ class PutProject(msgspec.Struct, frozen=True):
 
 
 class CreateSession(msgspec.Struct, frozen=True):
-    """Insert a session: `session.created`.
+    """A change that inserts a session: `session.created`.
 
-    Its id must be new (else `InvalidInputError`), and its parent, if it has one, must exist
-    (else `NotFoundError`).
+    The id must be new (else `InvalidInputError`). A parent must exist (else `NotFoundError`).
     """
 
     session: Session
@@ -74,15 +73,15 @@ class CreateSession(msgspec.Struct, frozen=True):
 
 
 class ChangeSession(msgspec.Struct, frozen=True, kw_only=True):
-    """Change fields of a session: `session.updated`, with the whole record.
+    """A change of a session's fields; its event `session.updated` has the whole record.
 
-    The record is read and written in the transaction, so that changes of different fields by
-    several writers do not undo each other. Fields that are not set stay. A session that does not
-    exist is never inserted: `NotFoundError`.
+    The record is read and written in one transaction, so changes of different fields by several
+    writers do not undo each other. Unset fields stay unchanged. A session that does not exist
+    raises `NotFoundError`.
 
-    `title` is set only if the title is still `title_was`, where that is given. `cost` in US
-    dollars, `tokens` and `estimate` are added to the stored values. `updated`, `archived` and
-    `compacting` are instants in milliseconds since the epoch; `updated` never goes back.
+    If `title_was` is given, `title` is set only while the title equals `title_was`. `cost` (in US
+    dollars), `tokens` and `estimate` are added to the stored values. `updated`, `archived` and
+    `compacting` are times in milliseconds since the epoch; `updated` never decreases.
     """
 
     session_id: str
@@ -107,7 +106,7 @@ _INSTANTS = ("archived", "compacting")
 
 
 def apply_change(session: Session, change: ChangeSession) -> Session:
-    """Apply a change to a session record; every storage calls this within its transaction."""
+    """Return a session record with a change applied; a storage does this in its transaction."""
     fields = _given(change, _REPLACED)
     if change.title is not UNSET and change.title_was in (UNSET, session.title):
         fields["title"] = change.title
@@ -131,16 +130,17 @@ def _given(change: ChangeSession, names: tuple[str, ...]) -> dict[str, Any]:
 
 
 class DropSession(msgspec.Struct, frozen=True):
-    """Delete a session, with its children and all that belongs to them.
+    """A change that deletes a session with its children and all their data.
 
-    One `session.deleted` each, the deepest first. Nothing happens when it does not exist.
+    Each deleted session has an event `session.deleted`, the deepest first. A session that does not
+    exist is ignored.
     """
 
     session_id: str
 
 
 class PutMessage(msgspec.Struct, frozen=True):
-    """Insert or update a message: `message.updated`."""
+    """A change that inserts or updates a message: `message.updated`."""
 
     message: Message
 
@@ -156,7 +156,7 @@ class PutMessage(msgspec.Struct, frozen=True):
 
 
 class DropMessage(msgspec.Struct, frozen=True):
-    """Delete a message with its parts: `message.removed`; nothing when it does not exist."""
+    """A change that deletes a message and its parts: `message.removed`, if it exists."""
 
     session_id: str
     message_id: str
@@ -168,10 +168,10 @@ class DropMessage(msgspec.Struct, frozen=True):
 
 
 class PutPart(msgspec.Struct, frozen=True):
-    """Insert or update a part: `message.part.updated`.
+    """A change that inserts or updates a part: `message.part.updated`.
 
-    With `publish` false an update publishes no event, because clients count some events. Updates
-    of a pending or running call are published, and not stored as events.
+    If `publish` is false, an update has no event, because clients count some events. Updates of a
+    pending or running call are published but not stored as events.
     """
 
     part: Part
@@ -188,10 +188,10 @@ class PutPart(msgspec.Struct, frozen=True):
 
 
 class AddText(msgspec.Struct, frozen=True):
-    """Append text to a text or a reasoning part, without an event; nothing without the part.
+    """A change that appends text to a text or reasoning part without an event, if the part exists.
 
-    A reader of the part gets the text at once. A `PutPart` with the whole text ends the stream:
-    each byte of a streamed text is stored twice and no more.
+    Readers of the part get the text at once. A `PutPart` with the whole text ends the stream, so
+    each byte of streamed text is stored only twice.
     """
 
     session_id: str
@@ -200,7 +200,7 @@ class AddText(msgspec.Struct, frozen=True):
 
 
 class DropPart(msgspec.Struct, frozen=True):
-    """Delete a part: `message.part.removed`; nothing when it does not exist."""
+    """A change that deletes a part: `message.part.removed`, if it exists."""
 
     session_id: str
     message_id: str
@@ -215,7 +215,7 @@ class DropPart(msgspec.Struct, frozen=True):
 
 
 class PutTodos(msgspec.Struct, frozen=True):
-    """Replace a session's list of todos: `todo.updated`."""
+    """A change that replaces a session's to-do list: `todo.updated`."""
 
     session_id: str
     todos: tuple[Todo, ...]
@@ -227,7 +227,7 @@ class PutTodos(msgspec.Struct, frozen=True):
 
 
 class PutState(msgspec.Struct, frozen=True):
-    """Store a JSON value of a tool for the session, None to delete it; no event."""
+    """A change that stores or (None) deletes a tool's JSON value for the session; no event."""
 
     session_id: str
     key: str
@@ -235,11 +235,11 @@ class PutState(msgspec.Struct, frozen=True):
 
 
 class PutApproval(msgspec.Struct, frozen=True):
-    """Store rules that the user has approved for good; no event.
+    """A change that stores rules that the user has approved permanently, without an event.
 
-    `key` is the id of the session or project that they are for, or `USER_KEY`; `agent` the only
-    agent that they hold for, None for all; `at` is in milliseconds since the epoch. One with the
-    same permission, pattern, key and agent is replaced.
+    `key` is the id of the session or project for which the rules hold, or `USER_KEY`. `agent` is
+    the only agent for which they hold, None for all. `at` is in milliseconds since the epoch. An
+    approval with the same permission, pattern, key and agent is replaced.
     """
 
     key: str
@@ -249,18 +249,18 @@ class PutApproval(msgspec.Struct, frozen=True):
 
     @property
     def session_id(self) -> str | None:
-        """The session's id, None for a project and for the user."""
+        """The session's id, or None for a project and for the user."""
         return self.key if self.key.startswith("ses_") else None
 
 
 class DropApproval(msgspec.Struct, frozen=True):
-    """Delete the approvals with these numbers; no event."""
+    """A change that deletes the approvals with these numbers, without an event."""
 
     ids: tuple[int, ...]
 
 
 class PutPermissionRequest(msgspec.Struct, frozen=True):
-    """Store a permission request: `permission.asked`."""
+    """A change that stores a permission request: `permission.asked`."""
 
     request: PermissionRequest
 
@@ -276,7 +276,7 @@ class PutPermissionRequest(msgspec.Struct, frozen=True):
 
 
 class SettlePermissionRequest(msgspec.Struct, frozen=True):
-    """Delete an answered permission request: `permission.replied`; nothing without it."""
+    """A change that deletes an answered permission request: `permission.replied`."""
 
     session_id: str
     request_id: str
@@ -291,18 +291,18 @@ class SettlePermissionRequest(msgspec.Struct, frozen=True):
 
 
 class PublishEvent(msgspec.Struct, frozen=True):
-    """Store an event that has no row of its own."""
+    """A change that stores an event that belongs to no other change."""
 
     properties: Properties
 
     @property
     def session_id(self) -> str | None:
-        """The session's id, None for an event of the project."""
+        """The session's id, or None for an event of the project."""
         return Event(properties=self.properties).session_id
 
 
 class Tell(msgspec.Struct, frozen=True):
-    """Publish an event without storing it, in its place among those of the other changes."""
+    """A change that only publishes an event, in its order among other changes' events."""
 
     properties: Properties
 

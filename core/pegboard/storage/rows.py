@@ -1,7 +1,7 @@
-"""Rows that are damaged or unfinished: the values and changes that replace them.
+"""The replacement of damaged rows and the completion of unfinished ones.
 
-A damaged row becomes a value that names it, and hides no other. Unfinished work of a process that
-has died, or could not write its end, ends with an error.
+A damaged row becomes a value that names it, and does not hide other rows. Unfinished work of a
+process that has died, or could not write the end, ends with an error.
 """
 
 import codecs
@@ -103,7 +103,7 @@ _Value = TypeVar("_Value")
 
 
 def read_session(data: bytes, id_: str, project_id: str, directory: str, updated: int) -> Session:
-    """Return the session of a row; a damaged one is made from the other columns."""
+    """Return the session of a row; a damaged session is rebuilt from the other columns."""
     try:
         return _decode_session(data)
     except _DAMAGE:
@@ -127,14 +127,14 @@ def join_sessions(rows: Sequence[SessionRow]) -> bytes:
 
 
 def read_approval(row: Sequence[Any]) -> Approval:
-    """Return the approval of a row of its number, key, permission, pattern, action, agent, time."""
+    """Return the approval of a row: number, key, permission, pattern, action, agent, time."""
     id_, key, permission, pattern, action, agent, at = row
     rule = Rule(permission=permission, pattern=pattern, action=action)
     return Approval(id=id_, key=key, rule=rule, agent=agent or None, at=at)
 
 
 def read_message(data: bytes, session_id: str, id_: str, role: str) -> Message:
-    """Return the message of a row; a damaged one has the same role and an error."""
+    """Return the message of a row; a damaged one keeps its role, an answer also has an error."""
     try:
         return _decode_message(data)
     except _DAMAGE:
@@ -166,10 +166,10 @@ def read_message(data: bytes, session_id: str, id_: str, role: str) -> Message:
 def read_part(
     data: bytes, session_id: str, message_id: str, id_: str, *, added: bytes = b""
 ) -> Part:
-    """Return the part of a row; a damaged one becomes a text.
+    """Return the part of a row; a damaged part becomes a text part.
 
-    `added` is text that the database has outside of the row, and that follows the row's text. A
-    letter that is cut at its end is left out.
+    `added` is streamed text that is stored outside of the row and appended to the row's text. An
+    incomplete UTF-8 character at its end is dropped.
     """
     try:
         part = _decode_part(data)
@@ -187,9 +187,10 @@ def read_part(
 
 
 class TurnRows(msgspec.Struct, frozen=True):
-    """The rows of messages, in order, with those of their parts.
+    """The rows of messages, in order, and the rows of their parts.
 
-    A message has its id, role and JSON; a part its id and JSON, by the id of its message.
+    A message row has id, role and JSON. A part row has id and JSON, and is found by its message's
+    id.
     """
 
     session_id: str
@@ -222,7 +223,7 @@ class TurnRows(msgspec.Struct, frozen=True):
 
 
 def read_todos(data: bytes) -> tuple[Todo, ...]:
-    """Return the todos of a row; a damaged list has one entry."""
+    """Return the to-do items of a row; a damaged list becomes a single item."""
     try:
         return _decode_todos(data)
     except _DAMAGE:
@@ -230,7 +231,7 @@ def read_todos(data: bytes) -> tuple[Todo, ...]:
 
 
 def read_json(data: bytes, kind: type[_Value]) -> _Value | None:
-    """Return the value of a row, None for a damaged one."""
+    """Return the JSON value of a row, or None if it is damaged."""
     try:
         return msgspec.json.decode(data, type=kind)
     except _DAMAGE:
@@ -238,7 +239,7 @@ def read_json(data: bytes, kind: type[_Value]) -> _Value | None:
 
 
 def read_properties(name: str, data: bytes) -> Properties:
-    """Return what an event of this name is about; of a damaged one only the name is left."""
+    """Return the properties of an event with this name; damaged ones become an empty `Custom`."""
     kind = _PROPERTIES.get(name)
     try:
         if kind is None:
@@ -254,7 +255,7 @@ def read_properties(name: str, data: bytes) -> Properties:
 
 
 def damage_of(kind: Literal["session", "message", "part"], id_: str, data: bytes) -> str | None:
-    """Return the damage of a row in a sentence, None when the row can be read."""
+    """Return a sentence about the damage of a row, or None if the row can be read."""
     try:
         _DECODERS[kind](data)
     except _DAMAGE as error:
@@ -263,7 +264,7 @@ def damage_of(kind: Literal["session", "message", "part"], id_: str, data: bytes
 
 
 def _is_json(data: bytes) -> bool:
-    """Return whether this is one JSON value from end to end."""
+    """Return whether the bytes are exactly one JSON value."""
     try:
         _skip(data)
     except _DAMAGE:
@@ -272,7 +273,7 @@ def _is_json(data: bytes) -> bool:
 
 
 def unfinished_state(part: Part) -> Literal["pending", "running", "open"] | None:
-    """Return the state of a call or, as `open`, of a text that has not ended; else None."""
+    """Return "pending" or "running" for an unfinished call, "open" for an open text, or None."""
     match part:
         case ToolPart(state=Pending()):
             return "pending"
@@ -299,8 +300,8 @@ def end_unfinished(
 ) -> Iterator[Change]:
     """Yield the changes that end the unfinished work of a session.
 
-    `parts` and `messages` are those that the database has as unfinished, `requests` the ids of
-    open permission requests. `died` is false when the process lives but could not write the end.
+    `parts` and `messages` are the ones that are stored as unfinished. `requests` are the ids of
+    open permission requests. `died` is false if the process lives but could not write the end.
     """
     end = time.time_ns() // 1_000_000
     call, answer = INTERRUPTED_CALL, INTERRUPTED_ANSWER
@@ -320,7 +321,7 @@ def end_unfinished(
 
 
 def _ended_call(part: ToolPart, error: str, end: int) -> ToolPart:
-    """Return the call as failed, with its input and progress; `error` is that of one that ran."""
+    """Return a call as failed, with its input and progress; `error` is for a call that ran."""
     match part.state:
         case Running(input=arguments, time=TimeSpan(start=start), metadata=metadata):
             pass
