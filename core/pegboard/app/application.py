@@ -28,14 +28,14 @@ from pegboard.policy.agents import default_agent
 from pegboard.providers import Provider
 from pegboard.providers.keylookup import Keys
 from pegboard.schema.config import Agent, Command, Config
-from pegboard.schema.event import Custom, Event, PluginFailed
+from pegboard.schema.event import Custom, Event, PluginFailed, SessionWarned
 from pegboard.schema.message import Prompt, Turn
 from pegboard.schema.model import Model
 from pegboard.schema.part import Completed
 from pegboard.schema.session import Answers, Question, Reply, Rule, Session, SessionStatus
 from pegboard.snapshots import Snapshots
 from pegboard.storage import Fence, SearchHit, Storage
-from pegboard.storage.changes import ChangeSession
+from pegboard.storage.changes import ChangeSession, PublishEvent
 from pegboard.trust.decisions import Decision
 from pegboard.workspace import Workspace
 
@@ -204,6 +204,11 @@ class App:
         """Publish an event of a plugin's own, which clients get as `Custom`."""
         self._engine.bus.publish(Event(properties=Custom(name=name, data=dict(data))))
 
+    async def warn(self, session_id: str, message: str) -> None:
+        """Show the user a warning in a session."""
+        warning = SessionWarned(session_id=session_id, message=message)
+        await self.storage.commit(PublishEvent(warning))
+
     def session_status(self, session_id: str) -> SessionStatus:
         """Return whether a session runs in this App: an `Idle`, `Busy` or `Retry`."""
         return self._runs.status(session_id)
@@ -251,8 +256,7 @@ class App:
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
         """Answer the prompt and those that wait with it; return the last answer, as `Host.prompt`.
 
-        The prompt is stored before anything can refuse it. If the model fails, `info.error` of the
-        answer has the reason.
+        The prompt is stored before anything can refuse it; `info.error` has the model's failure.
         """
         await self.reload_project_code()
         send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
@@ -312,12 +316,8 @@ class App:
         """Rename a session, archive it or restore it; `Host` describes `if_title`."""
         name = (title or "").strip() or UNSET
         at = UNSET if archived is None else self._engine.now() if archived else None
-        change = ChangeSession(
-            session_id=session_id,
-            title=name,
-            archived=at,
-            title_was=UNSET if if_title is None else if_title,
-        )
+        was = UNSET if if_title is None else if_title
+        change = ChangeSession(session_id=session_id, title=name, archived=at, title_was=was)
         return await change_session(self.storage, change)
 
     async def ask_model(self, session_id: str, question: ModelQuestion) -> str:

@@ -240,6 +240,10 @@ class Host(Protocol):
         """Subscribe to the events from now on; at most `limit` of them are queued."""
         ...
 
+    async def warn(self, session_id: str, message: str) -> None:
+        """Show the user a warning in a session; every client gets it as `SessionWarned`."""
+        ...
+
     def publish(self, name: str, data: Mapping[str, Any]) -> None:
         """Publish an event of a plugin's own, which clients get as `Custom`."""
         ...

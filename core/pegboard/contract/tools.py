@@ -109,10 +109,9 @@ class Tool:
         if not (requires is None or requires is False or callable(requires)):
             text = f"the tool {self.id} has the requires {requires!r}; it must be an async function"
             raise InvalidInputError(f"{text}, False or None")
-        function = self.arguments.function
         for name in WRAPPER_ASSIGNMENTS:
-            object.__setattr__(self, name, getattr(function, name, None))
-        object.__setattr__(self, "__wrapped__", function)
+            object.__setattr__(self, name, getattr(self.arguments.function, name, None))
+        object.__setattr__(self, "__wrapped__", self.arguments.function)
 
     @classmethod
     def raw(
@@ -341,9 +340,8 @@ def checked_id(id: str) -> str:  # noqa: A002 - the field's name
     """
     if _ID.fullmatch(id):
         return id
-    raise InvalidInputError(
-        f"{id!r} cannot be the id of a tool: it takes 1 to 64 of A-Z, a-z, 0-9, _ and -"
-    )
+    text = f"{id!r} cannot be the id of a tool: it takes 1 to 64 of A-Z, a-z, 0-9, _ and -"
+    raise InvalidInputError(text)
 
 
 def _name(function: object) -> str:

@@ -143,7 +143,7 @@ class Course:
         """Yield the items that the event completes."""
         match event.properties:
             case PermissionAsked(request=request) | QuestionAsked(request=request):
-                if self._concerns(request):
+                if self._has(request.session_id):
                     self.asked(request)
             case (
                 PermissionReplied(request_id=gone)
@@ -153,6 +153,8 @@ class Course:
                 self.answered(gone)
             case SessionCreated(info=info) | SessionUpdated(info=info):
                 self._session(info)
+            case SessionWarned(message=message, session_id=whose) if self._has(whose):
+                yield Noted(message, "warning")
             case _ if event.session_id == self.session.id:
                 yield from self._own(event)
             case _ if event.session_id in self.children:
@@ -160,12 +162,12 @@ class Course:
             case _:
                 pass
 
-    def _concerns(self, request: PermissionRequest | QuestionRequest) -> bool:
-        return request.session_id == self.session.id or request.session_id in self.children
+    def _has(self, session_id: str | None) -> bool:
+        return session_id == self.session.id or session_id in self.children
 
     def waits_for(self, requests: Sequence[PermissionRequest | QuestionRequest]) -> None:
         """Replace the requests that wait for the user."""
-        waiting = {each.id: each for each in requests if self._concerns(each)}
+        waiting = {each.id: each for each in requests if self._has(each.session_id)}
         for gone in self.requests.keys() - waiting.keys():
             self.answered(gone)
         for request_id in waiting.keys() - self.requests.keys():
@@ -218,8 +220,6 @@ class Course:
         match properties:
             case SessionFailed(error=error) if error is not None:
                 yield from self._failed(error)
-            case SessionWarned(message=message):
-                yield Noted(message, "warning")
             case SessionCompacted():
                 yield Noted(compacted_text(self.tokens), "dim")
 

@@ -33,7 +33,8 @@ async def before_call(
     changed = to_ours(call.tool, found.input)
     unknown = changed.keys() - runner.arguments_of(call.tool) - call.input.keys()
     for name in sorted(unknown):
-        runner.tell(f"a hook changes the argument {name} of {call.tool}, which has none: dropped")
+        text = f"a hook changes the argument {name} of {call.tool}, which has none: dropped"
+        await runner.tell(session, text)
         del changed[name]
     return evolve(call, input={**call.input, **changed})
 

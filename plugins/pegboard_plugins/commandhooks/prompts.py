@@ -96,7 +96,7 @@ async def at_end(runner: HookRunner, session: SessionView, answer: Turn) -> str 
         prompt = next(("".join(turn.own_texts) for turn in users), "")
         body |= {"prompt": prompt, "prompt_response": answer.text}
     found = await runner.run(event, session, body=body, names=names)
-    runner.tell(found.stops)
+    await runner.tell(session, found.stops)
     if found.stops or not found.texts:
         runner.continuing.discard(session.id)
         return None

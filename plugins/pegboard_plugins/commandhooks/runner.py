@@ -76,6 +76,7 @@ class HookRunner:
         self._slots = asyncio.Semaphore(MOST_IN_BACKGROUND)
         self.busy = asyncio.Lock()
         self.is_refusing = False
+        self.is_ending = False
         self.runs: dict[str, HookRuns] = {}
         self.sessions: dict[str, SessionView] = {}
         self.later: dict[str, list[str]] = {}
@@ -163,14 +164,14 @@ class HookRunner:
         return self._pending.get((session_id, call_id))
 
     async def warn(self, session: SessionView) -> None:
-        """Tell the user of each hook of the project that does not run."""
+        """Warn the user of each hook of the project that does not run."""
         app = await self._opened()
         for file in await asyncio.to_thread(self._read, session):
             for hook in file.hooks:
                 if hook.is_project:
                     refusal = await asyncio.to_thread(self._refusal, app, hook, session)
                     self.is_refusing = self.is_refusing or bool(refusal)
-                    self.tell(refusal)
+                    await self.tell(session, refusal)
 
     def asks_nothing(self, tool: str) -> bool:
         """Return whether a tool requests no permission, so that no user can be asked."""
@@ -188,7 +189,7 @@ class HookRunner:
         found = await asyncio.to_thread(self._read, session)
         for file in found:
             for note in file.notes:
-                self.tell(note)
+                await self.tell(session, note)
         return tuple(each for file in found for each in file.hooks if each.event == event)
 
     async def run(
@@ -221,7 +222,7 @@ class HookRunner:
         for hook, given in jobs.values():
             outcome = self._outcome(app, hook, session, given)
             if hook.is_async:
-                self._start(outcome, session.id if hook.wakes else "")
+                self._start(session, outcome, wakes=hook.wakes)
             else:
                 waiting.append(outcome)
         if any(hook.sequential for hook, _ in jobs.values()):
@@ -230,14 +231,18 @@ class HookRunner:
             answers = await asyncio.gather(*waiting)
         together = merged(answers)
         for note in together.notes:
-            self.tell(note)
+            await self.tell(session, note)
         return together
 
-    def tell(self, text: str) -> None:
+    async def tell(self, session: SessionView, text: str) -> None:
         """Warn the user once of this text, unless it is empty."""
-        if text and text not in self._told:
-            self._told.add(text)
+        if not text or text in self._told:
+            return
+        self._told.add(text)
+        if self.is_ending:  # no client listens any more
             self._plugin.logger.warning("%s", text)
+        else:
+            await (await self._opened()).warn(session.id, text)
 
     def as_claude(self, session: SessionView, call: PendingCall) -> tuple[ForeignCall, ...]:
         """Return a call as Claude Code's hooks see it."""
@@ -278,16 +283,18 @@ class HookRunner:
         except TimeoutError as error:
             raise ToolError("hooks cannot run: the project is not open yet") from error
 
-    def _start(self, work: Coroutine[Any, Any, HookOutcome], woken: str) -> None:
-        """Run a hook in the background; its text goes with the next prompt of session `woken`."""
+    def _start(
+        self, session: SessionView, work: Coroutine[Any, Any, HookOutcome], *, wakes: bool
+    ) -> None:
+        """Run a hook in the background; with `wakes` its text goes with the next prompt."""
 
         async def limited() -> None:
             async with self._slots:
                 outcome = await work
             for note in outcome.notes:
-                self.tell(note)
-            if woken and outcome.decision == "deny":
-                self.later.setdefault(woken, []).append(outcome.reason)
+                await self.tell(session, note)
+            if wakes and outcome.decision == "deny":
+                self.later.setdefault(session.id, []).append(outcome.reason)
 
         task = asyncio.create_task(limited())
         self._background.add(task)

@@ -74,6 +74,7 @@ async def end(runner: HookRunner) -> None:
 
     Hooks of events that run already get as long.
     """
+    runner.is_ending = True
     await asyncio.sleep(0)  # for the events that came last
     with suppress(TimeoutError):
         async with asyncio.timeout(END_WITHIN_S), runner.busy:

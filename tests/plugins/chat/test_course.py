@@ -11,6 +11,7 @@ from pegboard.schema.event import (
     Properties,
     SessionCreated,
     SessionStatusChanged,
+    SessionWarned,
 )
 from pegboard.schema.message import MessageTime, Turn, UserMessage
 from pegboard.schema.part import (
@@ -33,7 +34,7 @@ from pegboard.schema.session import (
     ToolReference,
 )
 from pegboard_plugins.chat.course import Course
-from pegboard_plugins.chat.finished import Called, Finished, call_head
+from pegboard_plugins.chat.finished import Called, Finished, Noted, call_head
 from pegboard_plugins.chat.footer import _children
 
 SESSION = Session(
@@ -149,3 +150,16 @@ def test_of_a_stored_call_no_seconds_are_shown_in_which_it_may_have_waited() -> 
     assert isinstance(finished, Called)
     head = call_head(finished.part, "a", waited_s=finished.waited_s)
     assert "".join(span.text for span in head) == "● edit a"
+
+
+def test_a_warning_of_the_session_or_of_its_subagent_is_shown() -> None:
+    course = Course(SESSION)
+    child = msgspec.structs.replace(SESSION, id="ses_2", parent_id="ses_1")
+    events = (
+        SessionCreated(session_id="ses_2", info=child),
+        *(SessionWarned(session_id=f"ses_{n}", message=f"slow {n}") for n in (1, 2, 3)),
+    )
+
+    shown = [piece for each in events for piece in course.take(Event(properties=each))]
+
+    assert shown == [Noted("slow 1", "warning"), Noted("slow 2", "warning")]

@@ -28,15 +28,13 @@ def _blocking(event: str) -> Json:
     return {"decision": "block", "reason": f"go on after {event}"}
 
 
-async def test_a_message_for_the_user_is_a_warning(
-    house: House, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_message_for_the_user_is_a_warning(house: House) -> None:
     answer = {"systemMessage": "the tests are slow today", "suppressOutput": True}
     house.hook("PreToolUse", house.saying(answer))
     await house.run(SHELL)
 
     assert house.ran
-    assert caplog.messages.count("plugin commandhooks: the tests are slow today") == 1
+    assert house.warnings == ["the tests are slow today"]
 
 
 async def test_a_denied_request_can_end_the_turn(house: House) -> None:
@@ -56,7 +54,8 @@ async def test_a_program_of_the_user_hears_of_a_rejected_request(house: House) -
         {"hooks": [{"type": "command", "command": f"cat > {told}"}]}
     ]
     (house.home / ".claude/settings.json").write_text(json.dumps(file))
-    await house.run_asked({"permission": {"*": "allow", "bash": "ask"}}, "reject")
+    asks = {"permission": {"*": "allow", "bash": "ask"}}
+    await house.run_asked(asks, "reject", then=lambda: told.exists() and told.read_text())
 
     assert json.loads(told.read_text())["hook_event_name"] == "PermissionDenied"
 
@@ -389,12 +388,10 @@ async def test_a_failure_of_any_hook_blocks_where_the_user_says_so(house: House)
     assert not house.ran
 
 
-async def test_an_argument_that_a_tool_does_not_have_is_dropped_and_named(
-    house: House, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_argument_that_a_tool_does_not_have_is_dropped_and_named(house: House) -> None:
     answer = own("PreToolUse", updatedInput={"command": "echo new > new.txt", "colour": "red"})
     house.hook("PreToolUse", house.saying(answer))
     await house.run(SHELL)
 
     assert (house.project / "new.txt").exists()
-    assert [text for text in caplog.messages if "the argument colour of bash" in text] != []
+    assert [text for text in house.warnings if "the argument colour of bash" in text] != []

@@ -122,11 +122,11 @@ async def test_the_user_switches_the_hooks_of_a_project_off(house: House) -> Non
     ],
 )
 async def test_what_codex_refuses_of_its_hooks_is_named(
-    house: House, caplog: pytest.LogCaptureFixture, answer: Json, named: str
+    house: House, answer: Json, named: str
 ) -> None:
     house.hook("PreToolUse", house.saying(answer), at=CODEX)
     await house.run(SHELL)
 
-    lines = [each for each in caplog.messages if "Codex itself refuses" in each]
+    lines = [each for each in house.warnings if "Codex itself refuses" in each]
     assert len(lines) == bool(named)
     assert all(f"`{named}`; here it counts" in each for each in lines)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.schema.event import SessionWarned
+from pegboard.testing import EventRecorder
 from pegboard_plugins.commandhooks.honoured import page, share
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
 from pegboard_plugins.commandhooks.hookevents import COMMON, ROWS
@@ -81,17 +83,15 @@ def test_output_with_an_effect_is_not_named(event: str, key: str) -> None:
     assert [note for note in found.notes if "not honoured" in note] == []
 
 
-async def test_output_that_is_not_honoured_is_named_once(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_output_that_is_not_honoured_is_named_once(tmp_path: Path) -> None:
     house = House(tmp_path)
     house.hook("SessionStart", house.saying(own("SessionStart", watchPaths=["/x"])))
-    async with house.played([{"steps": [{"text": "Hi."}]}]) as app:
+    async with house.played([{"steps": [{"text": "Hi."}]}]) as app, EventRecorder(app) as seen:
         for _ in range(2):
             await app.prompt(await app.create_session(), "Do it")
 
-    named = [text for text in caplog.messages if "`watchPaths` of its output" in text]
-    assert len(named) == 1
+    [warning] = seen.of(SessionWarned)
+    assert "`watchPaths` of its output" in warning.message
 
 
 @pytest.mark.parametrize(

@@ -151,13 +151,11 @@ async def test_trust_for_one_run_covers_the_hooks(house: House) -> None:
     assert not house.ran
 
 
-async def test_a_hook_that_does_not_run_is_named_with_the_first_prompt(
-    house: House, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_hook_that_does_not_run_is_named_with_the_first_prompt(house: House) -> None:
     house.write(house.project / CLAUDE, "PreToolUse", "true")
     await house.run()
 
-    assert [text for text in caplog.messages if "`pegboard trust allow` shows" in text] != []
+    assert [text for text in house.warnings if "`pegboard trust allow` shows" in text] != []
 
 
 @pytest.mark.parametrize("changed", ["", ".claude/check.sh", CLAUDE])

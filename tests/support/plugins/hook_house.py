@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from pegboard import App, AppOptions
+from pegboard.schema.event import SessionWarned
 from pegboard.schema.message import Turn
 from pegboard.schema.part import Completed, Failed, ToolPart
 from pegboard.schema.session import Reply
+from pegboard.testing import EventRecorder
 
 Json = dict[str, Any]
 WITHIN_S = 30
@@ -27,12 +29,16 @@ CLAUDE, CODEX, GEMINI = ".claude/settings.json", ".codex/hooks.json", ".gemini/s
 
 
 class House:
-    """A user's home, and a project in it; `run` takes one turn of a scripted model."""
+    """A user's home, and a project in it; `run` takes one turn of a scripted model.
+
+    `warnings` are those that the user saw in the last turn.
+    """
 
     def __init__(self, root: Path) -> None:
         self.home = root / "home"
         self.project = root / "project"
         self.trap = root / "trap"
+        self.warnings: list[str] = []
         for folder in (self.home, self.project):
             folder.mkdir()
         self.folders = {name: root / name / "pegboard" for name in FOLDERS}
@@ -86,8 +92,10 @@ class House:
         }
         async with App.open(self.project, self.options(config=config, **options)) as app:
             session = await app.create_session()
-            await app.prompt(session, prompt)
+            async with EventRecorder(app) as recorder:
+                await app.prompt(session, prompt)
             self.turns = await app.list_turns(session.id)
+        self.warnings = [each.message for each in recorder.of(SessionWarned)]
         return self.turns[-1]
 
     def scripted(self, scripts: Sequence[Json]) -> str:
@@ -104,8 +112,13 @@ class House:
         async with App.open(self.project, self.options(config=config, **facts)) as app:
             yield app
 
-    async def run_asked(self, config: Json, reply: Reply = "once") -> None:
-        """Take a turn in which the user is asked once, and answers when a hook has noticed."""
+    async def run_asked(
+        self, config: Json, reply: Reply = "once", *, then: Callable[[], object] = lambda: True
+    ) -> None:
+        """Take a turn in which the user is asked once, and answers when a hook has noticed.
+
+        The App stays open until `then` holds.
+        """
         transcript = self.home / "model.json"
         steps = [{"calls": [SHELL]}, {"text": "Done."}]
         transcript.write_text(json.dumps({"scripts": [{"steps": steps}]}))
@@ -117,6 +130,7 @@ class House:
             (asked,) = app.permissions.pending()
             await app.answer_permission(asked.id, reply)
             await turn
+            await becomes(then)
 
     @property
     def ended(self) -> Completed | Failed:
