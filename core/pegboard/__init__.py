@@ -1,7 +1,7 @@
 """Pegboard: a plugin-first coding-agent framework.
 
-These names are for authors of tools, policies, prompt pieces, text filters and commands, and for
-programs that embed an agent. The packages below have the others, by subject.
+These names are for authors of tools, policies, prompt parts, text filters and commands, and for
+programs that embed an agent. The packages below have further names, by subject.
 """
 
 TYPE_CHECKING = False
@@ -16,11 +16,10 @@ def late_names(
     homes: "Mapping[str, tuple[str, ...]]",
     moved: "Mapping[str, tuple[str, str]]" = {},  # noqa: B006 - a constant
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
-    """Return `__getattr__` and `__dir__` of a module whose names are loaded at their first use.
+    """Return `__getattr__` and `__dir__` of a module whose names are imported at their first use.
 
-    `homes` has the names by the module that defines them. Importing the facade imports none of
-    these modules. `moved` has old names: each with its present `ring:name`, and the release that
-    removes the old one.
+    `homes` maps each defining module to its names; none of these modules is imported before.
+    `moved` maps old names to their new `ring:name` and to the release that removes them.
     """
     places = {name: home for home, names in homes.items() for name in names}
 

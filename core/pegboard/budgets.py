@@ -1,4 +1,4 @@
-"""Names for plugins that limit what a session may cost."""
+"""The public names for plugins that limit the cost of sessions."""
 
 from pegboard import late_names
 

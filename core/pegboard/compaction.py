@@ -1,4 +1,4 @@
-"""Names for plugins that shorten the history of a session."""
+"""The public names for plugins that shorten the history of a session."""
 
 from pegboard import late_names
 

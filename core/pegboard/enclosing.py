@@ -1,8 +1,8 @@
-"""Protocols of what runs the processes of tools, and of sandboxes that enclose them.
+"""The protocols for plugins that run the processes of tools, or put them in a sandbox.
 
-The core says that processes are to be enclosed, and opens no App where no plugin does it. A plugin
-decides what a process may reach; a sandbox, of that plugin or another, turns that into a command
-line. One that cannot enforce all of it says so, and is not used.
+The core decides that processes need a sandbox, and opens no App if no plugin provides it. A plugin
+decides what a process may access, and a sandbox turns this into a command line. A sandbox that
+cannot enforce everything reports this and is not used.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,13 +20,13 @@ from pegboard.workspace import Workspace
 
 
 class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a process; `output` is stdout and stderr in the order of arrival.
+    """The result of a process; `output` is stdout and stderr in the order of arrival.
 
-    `exit_code` is negative for a signal, None when the process was ended by us. `output` keeps
-    head and tail when the process wrote more than was asked for; `output_path` then has the first
-    64 MiB of the `output_bytes` that there were.
-    `background_ended`: processes that it had left running were ended with the call. `exceeded`
-    is the limit over which it was ended, such as "more than 2000 processes".
+    `exit_code` is negative for a signal, and None if Pegboard ended the process. If the output
+    exceeds the limit, `output` has its start and end, and `output_path` the first 64 MiB of the
+    `output_bytes`. `background_ended` is whether remaining child processes were ended with the
+    call. `exceeded` is the limit for which the process was ended, such as "more than 2000
+    processes".
     """
 
     exit_code: int | None
@@ -41,10 +41,10 @@ class ProcessResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """A process that a session has left running; all that it writes goes to `output_path`.
+    """A background process of a session; all its output goes to the file `output_path`.
 
-    `started_at` is in milliseconds since the epoch. `ending` says how it ended, and `exit_code`
-    is None while it runs and when it was ended by us.
+    `started_at` is in milliseconds since the epoch. `ending` describes how it ended. `exit_code` is
+    None while it runs and if Pegboard ended it.
     """
 
     id: str
@@ -58,31 +58,31 @@ class BackgroundProcess(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BackgroundAccess(Protocol):
-    """Access to processes that outlive their call; they end with the session, its task or App."""
+    """The access to processes that outlive their call; they end with the session or App."""
 
     def listed(self) -> tuple[BackgroundProcess, ...]:
-        """Return all that the session has started, the oldest first."""
+        """Return all processes that the session has started, the oldest first."""
         ...
 
     async def start(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], title: str
     ) -> BackgroundProcess:
-        """Start a process that runs on; `env` is that of `ToolContext.process_env`, with additions.
+        """Start a background process; `env` is `ToolContext.process_env` with additions.
 
         :raises ToolError: when the program or the directory cannot be used, or when too many
-            run already.
+          processes run already.
         """
         ...
 
     async def wait(self, process_id: str, *, limit_s: float) -> BackgroundProcess:
-        """Wait for the end of the process, `limit_s` seconds at most, and return its state.
+        """Wait for the end of the process, but at most `limit_s` seconds, and return its state.
 
         :raises ToolError: when the session has no such process.
         """
         ...
 
     async def stop(self, process_id: str) -> BackgroundProcess:
-        """End the process with all that it started; its final state.
+        """End the process and all its children, and return its final state.
 
         :raises ToolError: when the session has no such process.
         """
@@ -90,7 +90,7 @@ class BackgroundAccess(Protocol):
 
 
 class Enclosed(Protocol):
-    """Makes the command line for a process that a plugin starts by other means than `run`."""
+    """A function that makes the command line for a process that a plugin starts without `run`."""
 
     def __call__(
         self,
@@ -101,18 +101,18 @@ class Enclosed(Protocol):
         reads: Sequence[Path] = (),
         network: Network | None = None,
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Return the context of the process; what it gives is the command line to start.
+        """Return a context manager that yields the command line to start.
 
-        It is `argv` in the user's sandbox, if there is one; the program is looked for on the PATH
-        of `env`. The context has to last as long as the process: what takes more than the user's
-        limits is killed, and at the end so is everything that the process has left. In a sandbox
-        process ids differ.
+        The command line runs `argv` in the user's sandbox, if there is one. The program is searched
+        on the PATH of `env`. Keep the context open as long as the process runs. A process that
+        exceeds the user's limits is killed, and leaving the context ends all remaining processes.
+        In a sandbox process ids differ.
 
-        `reads` are files and folders that the process has to see wherever they are. `network` takes
-        the place of the setting `sandbox_network` for this process: pass only what the user's own
-        settings say about the service, since a project cannot loosen the sandbox.
+        `reads` are files and folders that the process must see. `network` replaces the setting
+        `sandbox_network` for this process. Pass only what the user's own settings say about the
+        service, since a project cannot loosen the sandbox.
 
-        :raises ToolError: when there is no such program, or the sandbox cannot be had.
+        :raises ToolError: when there is no such program, or the sandbox does not work.
         """
         ...
 
@@ -122,7 +122,7 @@ Enclosing = Literal["workspace", "strict"]
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """The folders of an enclosure; no tool may change `private` without a question."""
+    """The folders for a sandbox; no tool may change the `private` paths without asking."""
 
     config: Config
     workspace: Workspace
@@ -132,21 +132,21 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Enclosure(Protocol):
-    """The enclosure of one App's tool processes."""
+    """The sandbox for one App's tool processes."""
 
     @property
     def level(self) -> Enclosing:
-        """How much the enclosure forbids."""
+        """The strictness of the sandbox."""
         ...
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that the enclosure lets through; empty for all hosts, and for none."""
+        """The hosts that the sandbox allows; empty if it allows all hosts or none."""
         ...
 
     @property
     def described(self) -> str:
-        """One line: the level, what enforces it, and what it means for the network."""
+        """One line about the level, what enforces it, and its effect on the network."""
         ...
 
     def around(
@@ -158,48 +158,48 @@ class Enclosure(Protocol):
         reads: Iterable[Path] = (),
         network: Network | None = None,
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Return the command line that runs `argv` enclosed, for the life of the process.
+        """Return a context manager with the command line that runs `argv` in the sandbox.
 
-        `search` is the PATH on which the program is searched. `reads` are files and folders that
-        it must see wherever they are; a missing one is made as a folder. `network` replaces
-        `sandbox_network` for this process.
+        Keep the context open as long as the process runs. `search` is the PATH on which the program
+        is searched. `reads` are files and folders that it must see; a missing one is created as a
+        folder. `network` replaces `sandbox_network` for this process.
 
         :raises ToolError: when the program is missing, or the policy cannot be enforced.
         """
         ...
 
     async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
-        """Return whether the request can do nothing outside of the project and needs no question.
+        """Return whether the request cannot affect anything outside of the project.
 
-        Called for what a rule asks about, where `sandbox_allow_commands` is set; what a plugin
-        wants asked is asked all the same.
+        It is called for requests that a rule asks about, if `sandbox_allow_commands` is set; they
+        are then allowed. Requests that a plugin wants asked are still asked.
         """
         ...
 
     async def aclose(self) -> None:
-        """Close the enclosure's network connections, and remove the processes' temporary files."""
+        """Close the sandbox's network connections, and remove the processes' temporary files."""
         ...
 
 
 class Encloser(Protocol):
-    """The maker of enclosures for Apps whose configuration has a `sandbox`."""
+    """The maker of sandboxes for Apps whose configuration has a `sandbox`."""
 
     async def open(self, site: Site) -> Enclosure:
-        """Return an enclosure that enforces `site.config.sandbox` for the processes of this App.
+        """Return a sandbox that enforces `site.config.sandbox` for the processes of this App.
 
-        :raises ConfigError: when no way to enforce it works; the App does not open.
+        :raises ConfigError: when it cannot be enforced; the App then does not open.
         """
         ...
 
 
 class Processes(Protocol):
-    """The runner of one App's tool processes, which ends each with all that it has started.
+    """The runner of one App's tool processes, which ends each process with all its children.
 
-    What `register_processes` gives makes it, for the limits of the configuration.
+    The answer to `register_processes` makes it, with the limits of the configuration.
     """
 
     def variables(self) -> Mapping[str, str]:
-        """Variables for a process, by which it is found and killed when this program dies."""
+        """Return variables by which a process is found and killed when this program dies."""
         ...
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
@@ -213,11 +213,11 @@ class Processes(Protocol):
         on_output: Callable[[str], None] | None = None,
         spill_dir: Path | None = None,
     ) -> ProcessResult:
-        """Run a process and return its end; all its children end with the call.
+        """Run a process and return its result; all its children end with the call.
 
-        Its input is closed, its output and errors are one stream. Of more than `limit_bytes` the
-        head and the tail are kept, and the whole goes to a file in `spill_dir`. `on_output` gets
-        the text piece by piece, on the event loop.
+        The process has no input, and its stdout and stderr are one stream. If the output exceeds
+        `limit_bytes`, only its start and end are returned, and the whole goes to a file in
+        `spill_dir`. `on_output` receives the text in chunks, on the event loop.
 
         :raises ToolError: when the program or the directory cannot be used.
         """
@@ -226,7 +226,9 @@ class Processes(Protocol):
     def service(
         self, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Return the command line of a process that the caller starts; it ends with the context.
+        """Return a context manager with the command line of a process that the caller starts.
+
+        Leaving the context ends the process.
 
         :raises ToolError: when the program or directory is missing.
         """
@@ -235,22 +237,22 @@ class Processes(Protocol):
     def background(
         self, session_id: str, *, output_dir: Path, enclosure: Enclosure | None
     ) -> BackgroundAccess:
-        """Return access to a session's background processes, whose output goes to files.
+        """Return the access to a session's background processes; `output_dir` is for their output.
 
-        Each runs in the `enclosure` if there is one.
+        Each process runs in the sandbox `enclosure`, if there is one.
         """
         ...
 
     async def end(self, session_id: str | None = None) -> None:
-        """End the processes that a session, or all, have left, and wait until they have ended."""
+        """End the remaining processes of a session, or of all, and wait until they have ended."""
         ...
 
 
 class OpenProcesses(Protocol):
-    """Opens the runner of processes within limits; `register_processes` provides it.
+    """A function that makes the runner of processes; `register_processes` returns it.
 
-    It starts nothing. It is called with the first process, and before that, while the model
-    thinks, in a thread, so that the modules which a process needs are there.
+    It starts no process. It is called before the first process, or earlier in a thread while the
+    model answers, so that the needed modules are imported.
     """
 
     def __call__(self, limits: ProcessLimits, /) -> Processes:

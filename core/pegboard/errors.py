@@ -5,28 +5,28 @@
     PegboardError
     ├── ConfigError              a config file or key is wrong            (exit 3)
     ├── TrustError               a project's code may not run             (exit 3)
-    ├── NotFoundError            an id or name that nothing has           (exit 2)
+    ├── NotFoundError            an id or name that does not exist        (exit 2)
     ├── ModelNotFoundError       no provider serves this model            (exit 4)
     ├── ProviderError            the model could not be asked             (exit 4)
     │   ├── ProviderAuthError    a key is missing or refused
     │   ├── ContextOverflowError the request is longer than the model reads
-    │   └── ToolSchemaError      the provider takes a tool's schema for wrong
-    ├── PermissionDeniedError    a rule, a plugin or the user said no     (exit 5)
-    │   ├── PermissionRejectedError   the user said no: the turn ends
-    │   ├── PermissionCorrectedError  the user said no and what to do instead
+    │   └── ToolSchemaError      the provider rejects a tool's schema
+    ├── PermissionDeniedError    a rule, a plugin or the user denies it   (exit 5)
+    │   ├── PermissionRejectedError   the user rejects it: the turn ends
+    │   ├── PermissionCorrectedError  the user says what to do instead
     │   └── PromptRefusedError        a plugin refuses a prompt: no model reads it
     ├── OutputError              an answer does not have its form         (exit 9)
     ├── BudgetError              a limit on money, tokens or steps is hit (exit 6)
     ├── TimeLimitError           a wait took longer than it may           (exit 7)
     ├── PluginError              a plugin cannot be loaded or called      (exit 8)
     │   ├── SignatureError       a tool's parameter cannot be described
-    │   └── RequiredHookError    a hook that must not be left out has failed
+    │   └── RequiredHookError    a required hook has failed
     ├── InvalidInputError        input that cannot be used as given       (exit 2)
     ├── SessionBusyError         the session runs a turn already          (exit 1)
     ├── StorageError             the database cannot be used              (exit 1)
     ├── ServerError              a server refused a request               (exit as its cause)
-    │   └── ServerUnreachableError    no server answers, or not any more  (exit 1)
-    ├── ToolError                a tool failed; the text is for the model (exit 1)
+    │   └── ServerUnreachableError    no server answers                   (exit 1)
+    ├── ToolError                a tool failed, as the model reads        (exit 1)
     │   └── QuestionRejectedError the user did not answer: the turn ends
     └── AbortedError             the user stopped the turn                (exit 130)
 """
@@ -41,9 +41,9 @@ _PASSING_STATUSES = (408, 409, 425, 429, *range(500, 600))
 
 
 class PegboardError(Exception):
-    """The root: its text names the subject, the value and the way out, and fits on a line.
+    """The base class; the message has the subject, the value and advice, on one line.
 
-    `told` says that a `session.error` event has reported it, as for a turn that fails.
+    `told` is whether a `session.error` event has reported the error.
     """
 
     exit_code = 1
@@ -51,7 +51,7 @@ class PegboardError(Exception):
 
 
 class ConfigError(PegboardError, ValueError):
-    """A config file cannot be read, or a key in it has an invalid value."""
+    """A config file that cannot be read, or a key in it with an invalid value."""
 
     exit_code = 3
 
@@ -68,13 +68,13 @@ class ConfigError(PegboardError, ValueError):
 
 
 class TrustError(PegboardError, PermissionError):
-    """Code that a project brings may not run, because its owner has not said yes."""
+    """Code of a project that may not run because the user has not trusted it."""
 
     exit_code = 3
 
 
 class NotFoundError(PegboardError, LookupError):
-    """An unknown id or name; `suggestions` are the nearest that exist."""
+    """An unknown id or name; `suggestions` are similar existing ones."""
 
     exit_code = 2
 
@@ -87,7 +87,7 @@ class NotFoundError(PegboardError, LookupError):
 
 
 class ModelNotFoundError(PegboardError, LookupError):
-    """No provider serves this model; `suggestions` are the nearest names."""
+    """A model that no provider serves; `suggestions` are similar names."""
 
     exit_code = 4
 
@@ -100,11 +100,11 @@ class ModelNotFoundError(PegboardError, LookupError):
 
 
 class ProviderError(PegboardError):
-    """The request to the model failed, or its answer broke off.
+    """A failed request to the model, or an answer that broke off.
 
-    `retryable` is the provider's own judgement, by default that of the HTTP `status`, which is None
-    when there was no HTTP answer. What can be tried again is tried after `wait_s` seconds, if the
-    provider asks for that. Headers and body are as received, without credentials.
+    `retryable` is the provider's judgement, by default that of the HTTP `status`. `status` is None
+    without an HTTP response. `wait_s` is the wait before a retry that the provider asks for.
+    Headers and body are as received, without credentials.
     """
 
     exit_code = 4
@@ -133,15 +133,15 @@ class ProviderError(PegboardError):
 
 
 class ProviderAuthError(ProviderError):
-    """A credential is missing or was refused; the text says which variable and where it goes."""
+    """A missing or refused credential; the message names the variable and advice."""
 
 
 class ContextOverflowError(ProviderError):
-    """The request is longer than the model's context window."""
+    """A request that is longer than the model's context window."""
 
 
 class ToolSchemaError(ProviderError):
-    """The provider refuses the schemas of `tools`, names of the request; `keyword` may be why."""
+    """A rejection of the schemas of `tools` by the provider; `keyword` may be the reason."""
 
     def __init__(
         self,
@@ -157,9 +157,9 @@ class ToolSchemaError(ProviderError):
 
 
 class PermissionDeniedError(PegboardError, PermissionError):
-    """A rule or a plugin denies the request, or no user is there to answer it.
+    """A request that a rule or a plugin denies, or that no user is present to answer.
 
-    The text is for the model; `advice` tells the user how to allow the call, if that is possible.
+    The message is for the model. `advice` tells the user how to allow the call, if possible.
     """
 
     exit_code = 5
@@ -170,19 +170,19 @@ class PermissionDeniedError(PegboardError, PermissionError):
 
 
 class PermissionRejectedError(PermissionDeniedError):
-    """The user said no: the turn ends after this step."""
+    """A rejection by the user, after which the turn ends with this step."""
 
 
 class PermissionCorrectedError(PermissionDeniedError):
-    """The user said no and what to do instead: the text goes back to the model."""
+    """A rejection by the user with other instructions, which the model receives."""
 
 
 class PromptRefusedError(PermissionDeniedError):
-    """A plugin refuses a prompt: the turn ends before a request, and no model reads the prompt."""
+    """The refusal of a prompt by a plugin: the turn ends, and no model reads the prompt."""
 
 
 class OutputError(PegboardError):
-    """The final answer does not have the form of `Prompt.output`, also after `retries` corrections.
+    """A final answer without the form of `Prompt.output`, even after `retries` repairs.
 
     `answer` is its text.
     """
@@ -196,19 +196,19 @@ class OutputError(PegboardError):
 
 
 class BudgetError(PegboardError):
-    """A limit on money, tokens, minutes, steps or tool calls is reached."""
+    """A limit of money, tokens, minutes, steps or tool calls that was reached."""
 
     exit_code = 6
 
 
 class TimeLimitError(PegboardError, TimeoutError):
-    """A wait took longer than its limit."""
+    """A wait that took longer than its limit."""
 
     exit_code = 7
 
 
 class PluginError(PegboardError):
-    """A plugin cannot be loaded, or a hook of it returned a value that cannot be used."""
+    """A plugin that cannot be loaded, or whose hook failed or returned an invalid value."""
 
     exit_code = 8
 
@@ -218,7 +218,7 @@ class PluginError(PegboardError):
 
 
 class SignatureError(PluginError):
-    """A tool's parameter cannot be described to a model; `parameter` is "" for the tool itself."""
+    """A tool's parameter that no model can be told about; `parameter` is "" for the tool itself."""
 
     def __init__(self, plugin: str, message: str, *, tool: str, parameter: str = "") -> None:
         place = f"tool {tool}, parameter {parameter}" if parameter else f"tool {tool}"
@@ -228,20 +228,20 @@ class SignatureError(PluginError):
 
 
 class RequiredHookError(PluginError):
-    """A hook that its plugin marks as required has failed; the operation that called it ends."""
+    """A failure of a hook that its plugin marks as required; the calling operation ends."""
 
 
 class InvalidInputError(PegboardError, ValueError):
-    """Input that cannot be used as given; the text says what would be."""
+    """Input that cannot be used as given; the message says what is valid."""
 
     exit_code = 2
 
 
 class SessionBusyError(PegboardError):
-    """The session runs a turn already, and this act cannot wait for its end.
+    """A session that already runs a turn, so that an operation on it is not possible.
 
-    `kept` says that what was sent is stored all the same, and goes with the next prompt. `owner`
-    is the owner of the session's fence, None where the storage does not say.
+    `kept` is whether the input is stored anyway, for the next prompt. `owner` is the owner of the
+    session's fence, None if unknown.
     """
 
     def __init__(self, session_id: str, *, kept: bool = False, owner: str | None = None) -> None:
@@ -255,15 +255,15 @@ class SessionBusyError(PegboardError):
 
 
 class StorageError(PegboardError, OSError):
-    """The database cannot be opened, read or written."""
+    """A database that cannot be opened, read or written."""
 
 
 class ServerError(PegboardError):
-    """A server refused a request, or its response cannot be used.
+    """A request that a server refused, or an unusable response.
 
-    `status` is the HTTP status, None when there was no answer; `name` is the protocol's name of the
-    error, and `data` is all that the server says about it. The exit code is that of a local run
-    with this error.
+    `status` is the HTTP status, None without a response. `name` is the protocol's name of the
+    error, and `data` has the server's details. The exit code is that of a local run with this
+    error.
     """
 
     def __init__(
@@ -295,19 +295,19 @@ _SERVER_EXITS: Mapping[str, int] = {
 
 
 class ServerUnreachableError(ServerError, ConnectionError):
-    """No server answers at the address, or the connection to it broke off."""
+    """A server that does not answer at its address, or a connection to it that broke off."""
 
 
 class ToolError(PegboardError):
-    """A tool failed in a way that the model should read about; raise it inside a tool."""
+    """A failure of a tool that the model should read; raise it inside a tool."""
 
 
 class QuestionRejectedError(ToolError):
-    """The user did not want to answer a question, or said no to a plan: the turn ends."""
+    """The user's refusal to answer a question or to accept a plan; the turn ends."""
 
 
 class AbortedError(PegboardError):
-    """The user stopped the turn."""
+    """The user's stop of the turn."""
 
     exit_code = 130
 

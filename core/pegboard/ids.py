@@ -1,8 +1,8 @@
-"""The protocol's identifiers: each new one sorts after all that its session has.
+"""The protocol's identifiers; each new id sorts after all other ids of its session.
 
-An id is `<prefix>_`, 12 hexadecimal digits of time and 14 random characters of base 62. The
-digits are the low 48 bits of `milliseconds * 4096 + counter`, which start again from zero every
-795 days (2026-08-14T11:19:55Z was one such moment), so a clock alone does not keep the order.
+An id is `<prefix>_`, 12 hexadecimal digits of time and 14 random characters of base 62. The digits
+are the low 48 bits of `milliseconds * 4096 + counter`. They start again from zero every 795 days
+(for example at 2026-08-14T11:19:55Z), so a clock alone does not keep the order.
 """
 
 import os
@@ -41,10 +41,10 @@ _GIVEN_LIMIT = 64
 
 
 def check_id(kind: Kind, text: str) -> str:
-    """Check `text`, an id that a caller brings for a new session or message.
+    """Return `text` if it is a valid id for a new session or message of a client.
 
-    :raises InvalidInputError: when its prefix is another kind's, or what follows is not 1 to 64
-        characters out of letters, digits, `_` and `-`.
+    :raises InvalidInputError: when its prefix is wrong, or the rest is not 1 to 64 letters, digits,
+      `_` and `-`.
     """
     prefix = PREFIXES[kind]
     if not re.fullmatch(rf"{prefix}_[0-9A-Za-z_-]{{1,{_GIVEN_LIMIT}}}", text):
@@ -56,9 +56,9 @@ def check_id(kind: Kind, text: str) -> str:
 
 
 class IdSource:
-    """Makes ids; a process has one source, which threads may share.
+    """The source of ids; a process has one source, which threads may share.
 
-    Its own ids ascend within a kind (sessions descend), also when the clock is set back.
+    Its ids ascend within a kind (session ids descend), even when the clock is set back.
     """
 
     def __init__(self) -> None:
@@ -68,9 +68,9 @@ class IdSource:
     def new(self, kind: Kind, *, after: str | None = None) -> str:
         """Return a new id, greater as a string than `after`.
 
-        `after` is the greatest id of this kind in the session. It may be a client's own, from a
-        clock ahead of ours, from before the 48 bits wrapped, or any other string. Sessions are not
-        ordered by id, so they have no `after`.
+        `after` is the greatest id of this kind in the session. It may be any string, for example a
+        client's id from a clock that is ahead, or an id from before the 48 bits wrapped. Session
+        ids have no `after`, because sessions are not ordered by id.
         """
         prefix = f"{PREFIXES[kind]}_"
         number = self._tick() & _GREATEST_TIME
@@ -93,15 +93,14 @@ def _body(number: int) -> str:
 
 
 def _random(length: int) -> str:
-    """Random characters; from the system directly, since `secrets` takes 7 ms to import."""
+    """Return random characters directly from the system, since `secrets` takes 7 ms to import."""
     return os.urandom(length).translate(_LETTERS).decode()
 
 
 def _beyond(body: str) -> str:
-    """Return the next body: with the next time, or after the greatest time, the next counter.
+    """Return a greater body: with the next time, or after the greatest time, the next counter.
 
-    The counter stands behind the time and behind every `z` that follows it, so that a greater
-    one always exists.
+    The counter follows the time and every `z` after it, so that a greater one always exists.
     """
     match = _TIME.match(body)
     if match and int(match[0], 16) < _GREATEST_TIME:

@@ -1,4 +1,4 @@
-"""The user's folders: configuration, data, state and cache; and paths without links."""
+"""The user's folders for configuration, data, state and cache, and resolved paths."""
 
 import os
 from collections.abc import Mapping
@@ -40,57 +40,57 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def kept(self) -> tuple[Path, ...]:
-        """The folders whose content decides how Pegboard acts and what it remembers."""
+        """The folders whose content determines what Pegboard does and remembers."""
         return (self.config, self.data, self.state, self.cache)
 
     @property
     def database(self) -> Path:
-        """The database of all projects."""
+        """The path of the database of all projects."""
         return self.data / "pegboard.db"
 
     @property
     def keys(self) -> Path:
-        """The keys of providers that clients of servers have set."""
+        """The path of providers' keys that clients have set through a server."""
         return self.data / "auth.json"
 
     @property
     def secrets(self) -> Path:
-        """The kept secrets of plugins."""
+        """The path of the stored secrets of plugins."""
         return self.data / "secrets.json"
 
     @property
     def snapshots(self) -> Path:
-        """The folder with states of projects' files, for undo."""
+        """The folder for states of projects' files, used for undo."""
         return self.data / "snapshot"
 
     @property
     def tool_output(self) -> Path:
-        """Outputs of tools that were too long for the model."""
+        """The folder for tool outputs that were too long for the model."""
         return self.data / "tool-output"
 
     @property
     def unseen_documents(self) -> Path:
-        """Which documents agents have written that the user has not accepted."""
+        """The path of the list of documents by agents that the user has not accepted."""
         return self.data / "unseen-documents.json"
 
     @property
     def audit(self) -> Path:
-        """The log of decisions and calls."""
+        """The path of the log of decisions and calls."""
         return self.state / "audit.jsonl"
 
     @property
     def audit_witness(self) -> Path:
-        """A file outside the log's folder that shows whether an audit log existed."""
+        """The path of a file, outside the log's folder, that shows whether an audit log existed."""
         return self.data / "audit.known"
 
     @property
     def bundles(self) -> Path:
-        """The record of installed bundles of other agents, and of the trusted ones."""
+        """The path of the record of installed bundles of other agents, and of the trusted ones."""
         return self.state / "bundles.json"
 
     @property
     def trust(self) -> Path:
-        """Which projects' code may run."""
+        """The path of the record of projects whose code may run."""
         return self.state / "trust.json"
 
 
@@ -106,7 +106,7 @@ def _place(name: str, env: Mapping[str, str]) -> Path:
 
 
 def home_of(env: Mapping[str, str]) -> Path:
-    """Return the home folder of the user: `HOME`, else that of the user database.
+    """Return the home folder of the user: `HOME`, or else that of the user database.
 
     :raises ConfigError: when neither names one.
     """
@@ -120,7 +120,7 @@ def home_of(env: Mapping[str, str]) -> Path:
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether a string that came from the system has a form in UTF-8."""
+    """Return whether a string that came from the system can be encoded in UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -131,8 +131,8 @@ def is_utf8(text: str) -> bool:
 def resolved_path(path: str | Path) -> str:
     """Resolve the links of a path as far as they can be read; never fail.
 
-    Where a link may not be read, as of another user's process in /proc, the path ends with that
-    link. A string that is not a path is returned unchanged.
+    If a link may not be read, such as that of another user's process in /proc, the result ends with
+    that link. A string that is not a path is returned unchanged.
     """
     try:
         return os.path.realpath(path)

@@ -1,4 +1,4 @@
-"""Names for plugins that keep state or secrets, or do work that an exit must not wait for."""
+"""The public names for plugins that keep state or secrets, or work in threads."""
 
 from pegboard import late_names
 

@@ -1,7 +1,7 @@
-"""The snapshots protocol: states of the files of a worktree, which a plugin keeps.
+"""The protocol of snapshots: states of the files of a worktree, which a plugin stores.
 
-The core says when a step begins and when a call works; a plugin takes the states, and stores with
-the step whose work a change is. A state has an id of the plugin's own.
+The core reports when a step starts and when a tool call runs. A plugin takes the snapshots, and
+stores with each step which changes are its own. The ids of states are defined by the plugin.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -18,14 +18,14 @@ from pegboard.storage.changes import Change
 
 
 class RestoreWay(msgspec.Struct, frozen=True, kw_only=True):
-    """A change from one state of the files to another, by their ids."""
+    """A change from one state of the files to another, given by the ids of the states."""
 
     before: str
     after: str
 
 
 class StagedWay(NamedTuple):
-    """A change of a path in git's index; `head` was the commit before it."""
+    """A change of a path in git's index; `head` is the commit before the change."""
 
     before: str
     after: str
@@ -33,12 +33,14 @@ class StagedWay(NamedTuple):
 
 
 class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that was not restored: `changed` by others since, its content `lost`, or `failed`.
+    """A file that was not restored, and the reason.
 
-    No copy is kept of a `secret`, so it can be neither restored nor, once removed, brought back.
-    Of others no snapshot was made. Of some only the entry in git's index was not restored: it was
-    `restaged` by somebody, `committed`, its staged content is gone from the repository
-    (`unstaged`), or the index was `locked`.
+    Others have `changed` it since, its content is `lost`, or the write `failed`. A `secret` has no
+    copy, so it cannot be restored. The reasons of `Unkept` mean that no snapshot has the file.
+
+    The other reasons mean that only the file's entry in git's index was not restored. It was
+    `restaged` since or `committed`, its staged content is no longer in the repository (`unstaged`),
+    or the index was `locked`.
     """
 
     path: Path
@@ -52,7 +54,7 @@ class Left(msgspec.Struct, frozen=True, kw_only=True):
 class Replaced(msgspec.Struct, frozen=True, kw_only=True):
     """Files that were copied before they were replaced or deleted.
 
-    `command` prints a copy, with the file's path in the worktree for FILE.
+    `command` prints a copy; replace FILE in it by the file's path in the worktree.
     """
 
     paths: tuple[Path, ...]
@@ -60,10 +62,10 @@ class Replaced(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome for each file; those that were already in the wanted state are in neither.
+    """The outcome of a restore: the `changed` files, and the files that were `left`.
 
-    `unknown` says why the changes of some steps are unknown, else it is "". `replaced` are files
-    among `changed`.
+    Files that already had the wanted state are in neither. `unknown` is the reason why the changes
+    of some steps are unknown, or "". `replaced` are files among `changed` that were copied before.
     """
 
     changed: tuple[Path, ...] = ()
@@ -73,36 +75,36 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Writing(Protocol):
-    """A call that may write files, while it runs."""
+    """A running call that may write files."""
 
     def tell(self, path: Path) -> None:
         """Record that the call has written this file."""
         ...
 
     def intend(self, path: Path) -> None:
-        """Copy this file, which the call is about to write, unless a state has it; blocks."""
+        """Copy this file, which the call is about to write, unless a state has it; this blocks."""
         ...
 
     def paused(self) -> AbstractContextManager[None]:
-        """Return a block in which the call waits: changes meanwhile are not its work."""
+        """Return a block in which the call waits; file changes in it are not the call's."""
         ...
 
 
 class StepParts(Protocol):
-    """The parts of a step's message, by id, while it is made."""
+    """The parts of a step's message, by id, while the step runs."""
 
     parts: dict[str, Part]
 
     def put(self, part: Part) -> None:
-        """Store and publish a part that is new or different."""
+        """Store and publish a part that is new or changed."""
         ...
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
-    """A run whose steps a trail follows.
+    """A run whose steps are recorded by a trail.
 
-    `turns` gives the session's turns as they are, `new_id` an id for a new part. `change` stores a
-    change behind those that the run has made, `found` says in which state the files are.
+    `turns` returns the session's current turns, `new_id` an id for a new part. `change` stores a
+    change after the run's earlier changes. `found` receives the id of the files' current state.
     """
 
     session: Session
@@ -115,107 +117,108 @@ class Followed(msgspec.Struct, frozen=True, kw_only=True):
 class Trail(Protocol):
     """The recorder of the steps of one run.
 
-    A snapshot at the start of a step, beside its request, ends the step before, too. `effect` is
-    that of the tool that is called.
+    A snapshot at the start of a step, taken during its request, also ends the previous step.
+    `effect` is the effect of the called tool.
     """
 
     def snapshot_of(self, prompt_id: str) -> str | None:
-        """Return the current state if it is known without a snapshot, None after a new prompt."""
+        """Return the current state if it is known without a snapshot, or else None."""
         ...
 
     def begin(self, message: AssistantMessage, parts: StepParts) -> None:
-        """Begin a step."""
+        """Start a step."""
         ...
 
     def expect(self, effect: str) -> None:
-        """Announce a call."""
+        """Announce a call with this effect."""
         ...
 
     def calling(self, effect: str) -> AbstractAsyncContextManager[Writing | None]:
-        """Return a block for a tool call; None in it if the call cannot write a file itself."""
+        """Return a block for a tool call; it yields None if the call itself cannot write files."""
         ...
 
     async def finish(self) -> None:
-        """Return when all earlier changes of files are known."""
+        """Wait until all earlier changes of files are known."""
         ...
 
     async def close(self) -> None:
-        """End the run: store the changes of its last step."""
+        """End the run and store the changes of its last step."""
         ...
 
 
 class Snapshots(Protocol):
-    """The states of the files of one worktree; one object per App.
+    """The states of the files of one worktree; each App has one object.
 
-    `pegboard.unstable.StepSnapshots` is a `Trail` for any snapshots that can tell whose work a
-    change is.
+    `pegboard.unstable.StepSnapshots` is a `Trail` for any snapshots that know which call made a
+    change.
     """
 
     @property
     def refused(self) -> str:
-        """Why no snapshots are taken (a home folder, too many files, no git), else ""."""
+        """The reason why no snapshots are taken (a home folder, too many files, no git), or ""."""
         ...
 
     def follow(self, run: Followed) -> Trail:
-        """Start following the steps of a run; it returns at once."""
+        """Return the recorder of a run's steps at once, without waiting."""
         ...
 
     async def track(self, *, fresh: bool = False) -> str | None:
-        """Take a snapshot: the id of the current state, None where snapshots are refused.
+        """Take a snapshot and return the id of the current state, or None if snapshots are refused.
 
-        It costs nothing when nothing can have been written; `fresh` looks anyway, for changes of
-        the user. Cancelling the caller does not stop it.
+        This is free if no file can have been written since. With `fresh` all files are examined,
+        for changes by the user. Cancelling the caller does not stop the snapshot.
         """
         ...
 
     async def keep_copies(self, session_id: str, ways: Mapping[str, RestoreWay]) -> None:
-        """Keep the states for a copy of a session; `ways` are by step.
+        """Keep the states of a session for its copy; `ways` are changes by step.
 
-        States that are not here, as after an import, cannot be kept.
+        States that do not exist here, as after an import, cannot be kept.
         """
         ...
 
     async def forget(self, session_id: str) -> None:
-        """Release the states of a session, which can then not be reverted."""
+        """Release the states of a session, which can then no longer be reverted."""
         ...
 
     async def diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[FileDiff, ...]:
         """Return the changes of files as unified diffs, without unchanged files.
 
-        States that were deleted are left out.
+        Changes between deleted states are left out.
         """
         ...
 
     async def restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
-        """Restore files that are in their state of `before` to their state of `after`.
+        """Restore files that are in their state `before` to their state `after`.
 
-        A file in neither state has been changed by somebody: it is left, and so is one whose
-        state is no longer kept. A file is deleted only where `after` has none. A path whose states
-        are the same is that of an empty folder, which is made again if snapshots knew it.
+        A file in neither state was changed by others and is left alone, as is a file whose state is
+        no longer stored. A file is deleted only if `after` does not contain it. If both states are
+        equal, the path is an empty folder, which is created again if the snapshots knew it.
         """
         ...
 
     async def restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
-        """Restore paths of git's index, as git names them; return those that were not restored."""
+        """Restore paths of git's index, named as in git; return those that were not restored."""
         ...
 
     async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
-        """Write files as they are in these states into a copy of the worktree at `folder`.
+        """Write files in these states into a copy of the worktree at `folder`.
 
-        A file that its state does not have is deleted there. The answer are the files of which
-        the state is no longer kept; they are as they were.
+        A file that its state does not contain is deleted there. Return the files whose state is no
+        longer stored; they are not changed.
 
         :raises OSError: when a file cannot be written.
         """
         ...
 
     async def collect(self, directories: Collection[Path]) -> int:
-        """Delete states that are too old, beyond the quota, or of a directory without a session.
+        """Delete states that are too old, over the quota, or of a directory without sessions.
 
-        `directories` are those that have one, of all projects. The answer is the freed bytes.
+        `directories` are the directories with sessions, of all projects. Return the number of freed
+        bytes.
         """
         ...
 
     async def aclose(self) -> None:
-        """Stop all work; an unfinished snapshot is given up."""
+        """Stop all work, including an unfinished snapshot."""
         ...

@@ -1,6 +1,6 @@
-"""Names that the built-in plugins use and that nothing promises.
+"""Names that the built-in plugins use, without a promise of stability.
 
-Any release may change them. Ask for the promise of a name that your plugin needs.
+Any release may change them. If your plugin needs such a name, ask for a stable one.
 """
 
 from pegboard import late_names

@@ -1,7 +1,7 @@
-"""The place of a session: its directory, the worktree around it, and the project's identity.
+"""The workspace of a session: its directory, the worktree around it, and the project's id.
 
-Git's facts are read from its files, since a process of `git` costs more than all of this. The
-variables `GIT_DIR` and `GIT_WORK_TREE` do not count: the directory alone decides.
+Git's facts are read from its files, because a `git` process takes more time. The variables
+`GIT_DIR` and `GIT_WORK_TREE` are ignored: only the directory counts.
 """
 
 import hashlib
@@ -15,12 +15,12 @@ from pegboard.trust.projectcode import read_bounded
 
 
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):
-    """A directory and the repository that it belongs to; all paths are resolved.
+    """A directory and the repository that contains it; all paths are resolved.
 
-    `worktree` is the root of the checkout, or the directory itself where there is no git.
-    `project_id` is the same for all worktrees that a repository knows of: a folder that only
-    says to be one is a project of its own. `git_dir` is this worktree's own, None where there
-    is no git.
+    `worktree` is the root of the checkout, or the directory itself without git. `project_id` is the
+    same for all worktrees that the repository itself lists; other folders that point to the
+    repository are separate projects. `git_dir` is the git directory of this worktree, None without
+    git.
     """
 
     directory: Path
@@ -30,7 +30,7 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def git_dirs(self) -> tuple[Path, ...]:
-        """This worktree's own git directory and the one that all worktrees share, if any."""
+        """The git directories of this worktree and of the whole repository, if any."""
         if self.git_dir is None:
             return ()
         return tuple(dict.fromkeys((self.git_dir, _shared_git_dir(self.git_dir))))
@@ -74,14 +74,14 @@ def open_workspace(directory: Path) -> Workspace:
 def _is_ours(folder: Path, directory: Path) -> bool:
     """Return whether the repository around a directory belongs to this user or to the system.
 
-    As in git (safe.directory): in a folder such as /tmp everybody can make one around all of us.
+    As in git (safe.directory), any user could create a repository in a folder such as /tmp.
     """
     owner = (folder / ".git").lstat().st_uid
     return owner in (os.geteuid(), 0, directory.stat().st_uid)
 
 
 def _git_dir(folder: Path) -> Path | None:
-    """Return the git directory that `folder` is a worktree of."""
+    """Return the git directory of which `folder` is a worktree, or None."""
     entry = folder / ".git"
     try:
         found = _pointed_to(entry, "gitdir:") if entry.is_file() else entry
@@ -99,7 +99,7 @@ def _shared_git_dir(git_dir: Path) -> Path:
 def _identity(folder: Path, git_dir: Path) -> Path:
     """Return the path that identifies the project and its approvals.
 
-    It is that of another folder's repository only where that repository names this folder.
+    It is another folder's repository only if that repository lists this folder.
     """
     shared = _shared_git_dir(git_dir)
     own = git_dir == folder / ".git"
@@ -113,7 +113,7 @@ def _identity(folder: Path, git_dir: Path) -> Path:
 
 
 def _said_worktree(config: str) -> str:
-    """Return the worktree that a repository's configuration names, "" for none."""
+    """Return the worktree that a repository's configuration names, or ""."""
     for line in config.splitlines():
         name, _, value = line.partition("=")
         if name.strip().lower() == "worktree":
@@ -122,7 +122,7 @@ def _said_worktree(config: str) -> str:
 
 
 def _resolved(path: Path | None) -> Path | None:
-    """Resolve the links of a path; return None for an invalid path."""
+    """Resolve the links of a path; return None for None or an invalid path."""
     try:
         return None if path is None else path.resolve()
     except (OSError, ValueError, RuntimeError):
@@ -130,7 +130,7 @@ def _resolved(path: Path | None) -> Path | None:
 
 
 def _pointed_to(file: Path, mark: str = "") -> Path | None:
-    """Return the path that `file` holds behind `mark`, relative to the file's own folder."""
+    """Return the path that follows `mark` in `file`, relative to the file's folder, or None."""
     text = _read(file)
     path = text.removeprefix(mark).strip()
     return file.parent / path if path and text.startswith(mark) else None

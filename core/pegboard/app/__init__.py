@@ -1,4 +1,4 @@
-"""Names for programs that embed an App: front ends, servers, maintenance."""
+"""The public names for programs that embed an App: front ends, servers, maintenance."""
 
 from pegboard import late_names
 

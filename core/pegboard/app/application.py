@@ -1,4 +1,4 @@
-"""The App: one open project, and the public API; command line and server use nothing else."""
+"""The App: one open project, and the public API that the command line and the server use."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class App:
-    """An open project; `App.open(directory)` opens one, and `aclose` or its block closes it."""
+    """An open project: `App.open(directory)` opens it, `aclose` or leaving its block closes it."""
 
     def __init__(self, engine: Engine, loaded: LoadedConfig, reload: Reload) -> None:
         self._engine, self._loaded, self._reload = engine, loaded, reload
@@ -58,7 +58,7 @@ class App:
         """Open a directory: `async with App.open(directory) as app`, or `await App.open(...)`.
 
         :raises InvalidInputError: when it is not a directory.
-        :raises ConfigError: when the configuration cannot be used.
+        :raises ConfigError: when the configuration is invalid.
         :raises StorageError: when the database cannot be opened.
         """
         return Opener(partial(cls._open, Path(directory), options or AppOptions()))
@@ -93,12 +93,12 @@ class App:
 
     @property
     def plugins(self) -> Register:
-        """The registered plugins, with the problems that were found while they loaded."""
+        """The registered plugins, with the problems that were found while they were loaded."""
         return self._reload.register
 
     @property
     def failures(self) -> Sequence[PluginFailed]:
-        """The last hundred times that a plugin raised, hung or answered with nonsense."""
+        """The last hundred failures of plugins, which raised, hung or answered wrongly."""
         return tuple(self._reload.opening.failures)
 
     @property
@@ -148,7 +148,7 @@ class App:
 
     @property
     def keys(self) -> Keys:
-        """Where the providers get their keys."""
+        """The lookup of the providers' keys."""
         return self._engine.keys
 
     @property
@@ -158,17 +158,17 @@ class App:
 
     @property
     def snapshots(self) -> Snapshots | None:
-        """The states of the project's files, None where no plugin keeps any."""
+        """The snapshots of the project's files, or None if no plugin takes any."""
         return self._engine.snapshots
 
     @property
     def enclosure(self) -> "Enclosure | None":
-        """The enclosure of tools' processes, None where the user has not asked for one."""
+        """The sandbox for tools' processes, or None if the user has not configured one."""
         return self._engine.enclosure
 
     @property
     def in_sandbox(self) -> "Enclosed":
-        """The way into the user's sandbox for a process of a plugin that serves the whole App."""
+        """The entry to the user's sandbox for a plugin's process that serves the whole App."""
         return self._engine.enclosed
 
     @property
@@ -193,15 +193,15 @@ class App:
 
     @property
     def untrusted(self) -> tuple[Path, ...]:
-        """The project's files that are not run: the user has not trusted their content."""
+        """The project's files that are not run because the user has not trusted their content."""
         return self._reload.untrusted
 
     def subscribe(self, *, limit: int = 1000) -> Subscription:
-        """Subscribe to the events from now on; at most `limit` of them are queued."""
+        """Return a subscription to all future events; it queues at most `limit` of them."""
         return self._engine.bus.subscribe(limit=limit)
 
     def publish(self, name: str, data: Mapping[str, Any]) -> None:
-        """Publish an event of a plugin's own, which clients get as `Custom`."""
+        """Publish an event that a plugin defines; clients receive it as `Custom`."""
         self._engine.bus.publish(Event(properties=Custom(name=name, data=dict(data))))
 
     async def warn(self, session_id: str, message: str) -> None:
@@ -210,7 +210,7 @@ class App:
         await self.storage.commit(PublishEvent(warning))
 
     def session_status(self, session_id: str) -> SessionStatus:
-        """Return whether a session runs in this App: an `Idle`, `Busy` or `Retry`."""
+        """Return the status of a session in this App: an `Idle`, `Busy` or `Retry`."""
         return self._runs.status(session_id)
 
     async def create_session(
@@ -222,7 +222,7 @@ class App:
         agent: str | None = None,
         permission: Sequence[Rule] = (),
     ) -> Session:
-        """Return a new session, or the one that has this `id`; `Host` says what is raised."""
+        """Return a new session, or the session with this `id`; `Host` lists the errors."""
         fields = dict(title=title, parent_id=parent_id, agent=agent, permission=permission)  # noqa: C408 - no keys of a plugin's
         return await new_session(self._engine, id, **fields)
 
@@ -233,20 +233,20 @@ class App:
     async def sessions(
         self, *, limit: int | None = None, search: str | None = None, roots: bool = True
     ) -> tuple[Session, ...]:
-        """Return the project's sessions, last used first; `roots` leaves out subagents'."""
+        """Return the project's sessions, last used first; `roots` excludes subagents' sessions."""
         project = self.workspace.project_id
         return await self.storage.sessions(project, limit=limit, search=search, roots=roots)
 
     async def list_turns(self, session_id: str, *, files: bool = False) -> tuple[Turn, ...]:
-        """Return a session's messages with their parts, in order, a running answer as far as it is.
+        """Return a session's messages with their parts, in order, including an unfinished answer.
 
-        With `files` wait for the snapshot that says what the steps that have ended have changed.
+        With `files`, first wait for the snapshot with the file changes of all ended steps.
         """
         await self._runs.store_text(session_id, files=files)
         return await self.storage.turns(session_id)
 
     async def store_text(self, session_id: str) -> None:
-        """Wait until the storage has all of the session's answer so far."""
+        """Wait until the session's answer so far is in the storage."""
         await self._runs.store_text(session_id)
 
     async def reload_project_code(self) -> None:
@@ -254,7 +254,7 @@ class App:
         await self._reload.look()
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
-        """Answer the prompt and those that wait with it; return the last answer, as `Host.prompt`.
+        """Answer the prompt and other waiting prompts like `Host.prompt`; return the last answer.
 
         The prompt is stored before anything can refuse it; `info.error` has the model's failure.
         """
@@ -265,7 +265,7 @@ class App:
     async def resume(self, session_id: str) -> Turn:
         """Continue an answer that was aborted or whose process died; return the last answer.
 
-        The model sees an error for a call that ran then. `InvalidInputError` without a prompt.
+        The model sees an error for an interrupted call. `InvalidInputError` without a prompt.
         """
         await self.reload_project_code()
         return await self._runs.resume(session_id)
@@ -283,10 +283,10 @@ class App:
         agent: str | None = None,
         model: str | None = None,
     ) -> Completed:
-        """Call a tool under the session's permissions without storing the call; return its end.
+        """Call a tool under the session's permissions, without storing the call.
 
-        :raises PermissionDeniedError: when it may not run.
-        :raises ToolError: when it fails, and AbortedError when the session is aborted meanwhile.
+        :raises PermissionDeniedError: when the call is denied.
+        :raises ToolError: when the tool fails, AbortedError when the session is aborted meanwhile.
         """
         from pegboard.engine.input.usercall import call_tool  # only who calls needs it
 
@@ -294,7 +294,7 @@ class App:
         return await self._runs.alone(session_id, calling)
 
     async def run_user_call(self, session_id: str, order: UserCall) -> Turn:
-        """Return the answer with a call that the user makes, unasked, while the session rests.
+        """Make a user's call without asking, while the session is idle, and return its answer.
 
         :raises NotFoundError: for an unknown session or agent, ModelNotFoundError for a model.
         :raises SessionBusyError: while the session runs.
@@ -302,7 +302,7 @@ class App:
         return await self._runs.carry_out(session_id, order)
 
     async def user_env(self) -> Mapping[str, str]:
-        """Return the environment of a program of the user's, without keys."""
+        """Return the environment variables for a program of the user, without secrets."""
         return await self._engine.user_env(unstored_view(self._engine, self.default_agent()))
 
     async def update_session(
@@ -328,7 +328,7 @@ class App:
         return await call.answer(self._runs.budget(session_id))
 
     async def delete_session(self, session_id: str) -> None:
-        """Stop and delete a session, its subagents' sessions and all that belongs to them."""
+        """Stop and delete a session, its subagents' sessions and all their data."""
         await self._runs.delete(session_id)
 
     async def children(self, session_id: str) -> tuple[Session, ...]:
@@ -341,7 +341,7 @@ class App:
         return await self.storage.search(self.workspace.project_id, text, limit=limit)
 
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
-        """Write the summary that the session goes on from; `info.error` has a failure.
+        """Summarise the session, which continues from the summary; `info.error` has a failure.
 
         :raises SessionBusyError: while the session runs, AbortedError when the summary is stopped.
         """
@@ -357,11 +357,11 @@ class App:
             yield fence
 
     async def abort(self, session_id: str, *, reason: str = "") -> bool:
-        """Stop the session's run as `Host.abort` does; return False when none ran."""
+        """Stop the session's run as `Host.abort` does; return False if none was running."""
         return await self._runs.abort(session_id, reason)
 
     async def ask_user(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """Ask the user questions for a program; return None where no user is there."""
+        """Ask the user questions for a program; return None if no user is present."""
         from pegboard.engine.asking.toolquestion import ask_person
 
         return await ask_person(self._engine, self._runs.beside, session_id, questions)
@@ -374,27 +374,27 @@ class App:
 
     @property
     def policy(self) -> "Policy":
-        """How calls and requests would be decided, and approvals for good."""
+        """The access to decisions about calls and requests, and to permanent approvals."""
         from pegboard.engine.asking.judgement import Policy  # few look at it
 
         return Policy(self._engine)
 
     async def answer_question(self, request_id: str, answers: Sequence[Sequence[str]]) -> None:
-        """Answer questions: for each one the labels that the user chose, or the user's own text."""
+        """Answer questions: for each the labels that the user chose, or the user's own text."""
         self.questions.answer(request_id, tuple(tuple(labels) for labels in answers))
 
     async def reject_question(self, request_id: str) -> None:
-        """Reject questions, so that their turn ends; raise `NotFoundError` if none wait."""
+        """Dismiss questions, so that their turn ends; raise `NotFoundError` if none wait."""
         self.questions.reject(request_id)
 
     async def resolve_model(self, name: str) -> Model:
-        """Return the model with this name; `ModelNotFoundError` has the nearest names."""
+        """Return the model with this name; `ModelNotFoundError` has similar names."""
         return await self._engine.models.find(name)
 
     async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:
-        """Return the models that can be used, or could be with a key, with all known facts."""
+        """Return the models with a known key, or all models, with all known facts."""
         return await self._engine.models.known(without_keys=without_keys)
 
     def default_agent(self) -> Agent:
-        """Return the agent for prompts that do not name one."""
+        """Return the agent for prompts that name no agent."""
         return default_agent(self.config, self.agents)

@@ -27,7 +27,7 @@ _TITLE = "pegboard.run"
 
 
 class ScriptProvider:
-    """The plugin that has the provider of a script."""
+    """A plugin that registers a script's provider."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -48,13 +48,13 @@ def run(
 ) -> Any:  # noqa: ANN401 - a text, or a value of `output`
     """Return the text of a model's answer, or a value of the type `output`.
 
-    `tools` are functions. Without a `directory` they are all the tools that there are, and the
-    session, in an empty folder, is deleted at the end; with one, the model has all tools too.
-    `model` is `provider/model`, a provider, or that of the configuration.
+    `tools` are functions. Without a `directory` the model has only these tools, and the session, in
+    an empty folder, is deleted at the end. With a directory it has all other tools too. `model` is
+    `provider/model`, a provider, or None for the configured model.
 
     :raises RuntimeError: when an event loop runs in this thread.
     :raises OutputError: when the answer does not have the form of `output` after two repairs.
-    :raises BudgetError: when a limit of the user's is reached.
+    :raises BudgetError: when a limit of the user's budget is reached.
     :raises ProviderError: when the model does not answer.
     """
     try:
@@ -77,7 +77,7 @@ def run(
 
 
 async def _prompted(opening: Opener[App], prompt: Prompt, *, passing: bool) -> Turn:
-    """Return the answer to a prompt; a session that is `passing` is deleted."""
+    """Return the answer to a prompt; if `passing` is set, delete the session."""
     async with opening as app:
         session = await app.create_session(title=_TITLE if passing else None)
         try:

@@ -1,1 +1,1 @@
-"""Signatures of functions as tools: their JSON Schemas, and the check and binding of arguments."""
+"""Functions as tools: their signatures, JSON Schemas, and the validation of arguments."""

@@ -1,8 +1,7 @@
-"""The arguments of a tool: their JSON Schema, and the check of what a model wrote.
+"""The arguments of a tool: their JSON Schema, and the validation of a model's input.
 
-A function's arguments are checked by pydantic, those of a raw JSON Schema by jsonschema; both
-are imported when they are first needed. Scalars that are of their types as the model wrote them
-are taken without.
+The arguments of a function are validated by pydantic, those of a raw JSON Schema by jsonschema.
+Both are imported at their first use. Scalars that have exactly the right types need neither.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -41,7 +40,7 @@ MAX_PROBLEMS = 10
 class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The arguments of a tool that is a function, read from its signature and docstring.
 
-    `tool` is the name in errors.
+    `tool` is the name of the tool in errors.
     """
 
     function: Callable[..., Any]
@@ -49,14 +48,14 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def imports(self) -> tuple[str, ...]:
-        """The packages that the first `validate` imports: pydantic, but for scalars."""
+        """The modules that the first `validate` imports: pydantic, or none for scalars."""
         return () if self._scalar else ("pegboard.arguments.pydantic_model",)
 
     def check(self) -> None:
         """Check that every parameter can be described.
 
-        A name in an annotation may come into being after the decorator has run; so if it does
-        not exist that is an error at the first use only.
+        A name in an annotation may be defined after the decorator has run. Therefore an unknown
+        name is an error only at the first use.
 
         :raises SignatureError: for a parameter that cannot be described.
         """
@@ -71,12 +70,12 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def description(self) -> str:
-        """The docstring's text without its entries."""
+        """The text of the docstring, without its descriptions of parameters."""
         return self._documentation.description
 
     @cached_property
     def schema(self) -> Schema:
-        """The JSON Schema with the docstring's texts; a text in the annotation comes first."""
+        """The JSON Schema, with descriptions from the annotations, or else from the docstring."""
         schema = self._plain
         if schema is None:  # to import pydantic takes 0.1 s, which plain tools save
             from pegboard.arguments.pydantic_model import model_schema
@@ -90,20 +89,20 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def offered(self) -> Schema:
-        """The schema as it is sent to a model, shortened to few bytes."""
+        """The shortened schema that is sent to a model."""
         return terse(self.schema)
 
     def quick(self, args: Mapping[str, Any]) -> bool:
-        """For exact scalars, and for plain types once the model is built.
+        """Return whether `validate` is fast: for exact scalars or plain, built types.
 
-        Annotations that are not plain may run any code.
+        Other annotations may run any code.
         """
         return self.exact(args) or ("_model" in vars(self) and self._plain is not None)
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
         """Convert the arguments in pydantic's lax mode, and add the defaults.
 
-        :raises ToolError: when the arguments do not fit; the text is for the model.
+        :raises ToolError: when the arguments are invalid; the message is for the model.
         """
         if self.exact(args):
             return {each.name: args.get(each.name, each.default) for each in self._parameters}
@@ -121,11 +120,11 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return {each.name: getattr(model, f"p{index}") for index, each in parameters}
 
     def bind(self, context: object, values: Mapping[str, object]) -> Callable[[], Any]:
-        """Return a call of the function by name, with the context if it takes one."""
+        """Return a call of the function by keyword, with the context if it takes one."""
         return partial(self.function, **values, **dict.fromkeys(self._signature.contexts, context))
 
     def warm(self) -> None:
-        """Import pydantic and build the model, but for scalars."""
+        """Import pydantic and build the model, unless all parameters are scalars."""
         if not self._scalar:
             _ = self._model
 
@@ -162,7 +161,7 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _plain(self) -> Schema | None:
-        """The schema as made without pydantic; None where a parameter's type needs pydantic."""
+        """The schema made without pydantic, or None if a parameter's type needs pydantic."""
         try:
             return plain_schema(self._parameters)
         except NotPlainError:
@@ -180,10 +179,10 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Arguments for a JSON Schema that Pegboard did not make.
+    """The arguments for a JSON Schema that Pegboard did not make.
 
-    The function gets them as `fitted` leaves them: the check changes nothing and fills in
-    nothing, and it leaves out what `foreign_schema` cannot decide. `tool` is the name in errors.
+    Validation neither changes arguments nor adds defaults. It skips what `foreign_schema` cannot
+    decide. `tool` is the name of the tool in errors.
     """
 
     function: Callable[..., Any]
@@ -195,29 +194,32 @@ class RawArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def offered(self) -> Schema:
-        """The schema as it is sent to a model: unchanged from its author."""
+        """The schema that is sent to a model, unchanged."""
         return self.schema
 
     @cached_property
     def schema(self) -> Schema:
-        """The schema, with the type and the properties that providers ask for.
+        """The schema, with the type and the properties that providers require.
 
-        :raises SignatureError: when it is too large, or too deep.
+        :raises SignatureError: when it is too large or nested too deep.
         """
         if wrong := foreign_schema.excess(self.parameters):
             raise self._refuse(f"the JSON Schema {wrong}")
         return {"type": "object", "properties": {}} | dict(self.parameters)
 
     def quick(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - whatever they are
-        """Return False: the check of a foreign schema may take any time."""
+        """Return False, because validation by a foreign schema may take any time."""
         return False
 
     def exact(self, args: Mapping[str, Any]) -> bool:  # noqa: ARG002 - whatever they are
-        """Return False: only a validator knows."""
+        """Return False, because only a validator can tell."""
         return False
 
     def validate(self, args: Mapping[str, Any], *, tool: str) -> dict[str, object]:
-        """Return the arguments unchanged if they fit the schema."""
+        """Return the arguments unchanged if they match the schema.
+
+        :raises ToolError: when they do not match; the message is for the model.
+        """
         wrong = foreign_schema.problems(self._validator, dict(args), most=MAX_PROBLEMS + 1)
         if wrong:
             raise _refusal(tool, map(_line, wrong))
@@ -247,7 +249,7 @@ Arguments = FunctionArguments | RawArguments
 
 
 def _line(problem: "ValidationError") -> str:
-    """Return the problem and its place, without the middle of a long value at its beginning."""
+    """Return the location and message of a problem, with a long message cut in the middle."""
     place = ".".join(map(str, problem.absolute_path)) or "arguments"
     message = problem.message
     if len(message) > MAX_MESSAGE:
@@ -267,7 +269,7 @@ def _refusal(tool: str, problems: Iterable[str]) -> ToolError:
 def own_names(
     args: Mapping[str, Any], known: Collection[str], aliases: Mapping[str, str]
 ) -> Mapping[str, Any]:
-    """Rename arguments to the parameters' names, by alias or by case and underscores."""
+    """Rename arguments to the parameters' names, by alias or by ignoring case and underscores."""
     strange = [name for name in args if name not in known]
     if not strange:
         return args

@@ -1,8 +1,8 @@
-"""A foreign JSON Schema: its bounds, and the check of arguments within a time limit.
+"""A foreign JSON Schema: its limits, and validation within a time limit.
 
-Such a schema is a program: its expressions backtrack, its references go in circles, its choices
-multiply. So its size is bounded before it is used, and a check that takes too long ends without a
-verdict. A check is work for a thread.
+Such a schema may be slow: expressions backtrack, references recurse, choices multiply. Therefore
+its size is limited before use, and a validation that takes too long ends without a result. Run
+validation in a thread.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -31,11 +31,11 @@ _ENDS_AT: ContextVar[float] = ContextVar("pegboard_check_ends_at")
 
 
 class UndecidedError(Exception):
-    """An undecided check: whether the arguments fit is unknown, or takes too long to find out."""
+    """The error that a check is undecided: it is unknown, or too slow to decide, if it passes."""
 
 
 def excess(schema: Mapping[str, Any]) -> str:
-    """Return the bound that the schema exceeds, or ""; the schema may contain itself."""
+    """Return the limit that the schema exceeds, or ""; the schema may contain itself."""
     level: list[object] = [schema]
     letters = nodes = 0
     for _ in range(MOST_NESTED + 1):
@@ -53,7 +53,7 @@ def excess(schema: Mapping[str, Any]) -> str:
 
 
 def _letters(value: object) -> int:
-    """Of a text, or of the names in an object."""
+    """Return the length of a string, or of all names in an object."""
     if isinstance(value, Mapping):
         return sum(len(name) for name in value if isinstance(name, str))
     return len(value) if isinstance(value, str) else 0
@@ -66,9 +66,9 @@ def _members(value: object) -> Sequence[object]:
 
 
 def validator_of(schema: Mapping[str, Any]) -> "Validator":
-    """Return a validator of the schema's dialect that raises `UndecidedError` at its time limit.
+    """Return a validator for the schema that raises `UndecidedError` at its time limit.
 
-    :raises ValueError: when the schema is invalid; the text says where.
+    :raises ValueError: when the schema is invalid; the message names the location.
     """
     from jsonschema.exceptions import best_match
     from jsonschema.validators import Draft202012Validator, extend, validator_for
@@ -92,8 +92,8 @@ def problems(
 ) -> list["ValidationError"]:
     """Return the first `most` errors of the arguments.
 
-    The list ends early where a verdict needs the network, an expression of another dialect, or
-    more than `LIMIT_S`. The tool has to check such arguments itself.
+    The list ends early if a decision needs the network, a regular expression of another dialect, or
+    more than `LIMIT_S`. The tool must then check the arguments itself.
     """
     from referencing.exceptions import Unresolvable
 
@@ -127,7 +127,7 @@ def _in_time(check: _Check) -> _Check:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Return whether the regular expression matches anywhere in the text, as `regex` reads it."""
+    """Return whether the regular expression matches anywhere in the text, by `regex`."""
     import regex  # type: ignore[import-untyped]  # 20 ms that only schemas with expressions pay
 
     try:
@@ -164,7 +164,7 @@ def _additional_properties(
     members: Any,  # noqa: ANN401 - JSON
     schema: Mapping[str, Any],
 ) -> _Problems:
-    """Check members as every dialect does, without those that an expression names."""
+    """Check `additionalProperties`, ignoring members that match `patternProperties`."""
     from jsonschema.validators import Draft202012Validator
 
     named = schema.get("patternProperties", {})
@@ -180,7 +180,7 @@ def _additional_properties(
 
 
 def _unique_items(validator: Any, wanted: object, items: Any, _: object) -> _Problems:  # noqa: ANN401
-    """In a time that grows with the items, which theirs does not."""
+    """Check `uniqueItems` in linear time; jsonschema's own check takes quadratic time."""
     from jsonschema.exceptions import ValidationError
 
     if wanted and validator.is_type(items, "array") and len(set(map(_frozen, items))) < len(items):
@@ -188,7 +188,7 @@ def _unique_items(validator: Any, wanted: object, items: Any, _: object) -> _Pro
 
 
 def _frozen(value: object) -> object:
-    """Return a hashable form that is equal for values equal as JSON: 1 is 1.0, but not true."""
+    """Return a hashable value that is equal for equal JSON: 1 equals 1.0, but not true."""
     if isinstance(value, dict):
         return dict, frozenset((name, _frozen(member)) for name, member in value.items())
     if isinstance(value, list):
@@ -197,7 +197,7 @@ def _frozen(value: object) -> object:
 
 
 def _undecided(*_: object) -> _Problems:
-    """Refuse a keyword that runs expressions or takes time quadratic in the arguments."""
+    """Reject a keyword that runs expressions or takes quadratic time."""
     raise UndecidedError
 
 

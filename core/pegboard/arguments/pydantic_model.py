@@ -1,6 +1,7 @@
-"""A function's parameters as a pydantic model: for types that are not plain, and for every check.
+"""A function's parameters as a pydantic model, to describe and validate all types.
 
-Importing this module imports pydantic, which takes 0.1 s: `binding` does so at need.
+Importing this module imports pydantic, which takes 0.1 s. Therefore `binding` imports it only if
+needed.
 """
 
 import inspect
@@ -27,7 +28,7 @@ _VALUES = frozenset({"default", "examples", "enum", "const", "required", "discri
 
 
 class _WithoutWarnings(GenerateJsonSchema):
-    """A schema maker that omits a default without a JSON form; the function still gets it."""
+    """The schema generator of pydantic, without warnings about defaults that are not JSON."""
 
     ignored_warning_kinds: ClassVar[set[JsonSchemaWarningKind]] = {  # type: ignore[misc]  # theirs
         "skipped-choice",
@@ -36,10 +37,10 @@ class _WithoutWarnings(GenerateJsonSchema):
 
 
 def build_model(parameters: Sequence[Parameter], refuse: Refuse) -> type[BaseModel]:
-    """Build a model whose fields p0, p1, ... are the parameters in their order.
+    """Build a model with fields p0, p1, ... for the parameters, in order.
 
-    The parameters' names are aliases, because a field may not be called `_limit` or `copy`.
-    `refuse` makes the error that is raised for a type without a validator.
+    The parameters' names are aliases, because a field cannot be called `_limit` or `copy`. `refuse`
+    makes the error that is raised for a type without a validator.
     """
     return _blaming(_build, parameters, refuse)
 

@@ -1,13 +1,11 @@
-"""The signature of a function that is a tool: the model's arguments, the context, the descriptions.
+"""The signature of a tool's function: the model's arguments, the context and descriptions.
 
-Docstrings of Google style are read here, because the built-in tools are written in it and their
-docstrings stand on the start path; NumPy and Sphinx style are left to docstring_parser.
+Docstrings in Google style are parsed here, because the built-in tools use it and are loaded at
+every start. NumPy and Sphinx style need docstring_parser.
 
-The JSON Schema of parameters whose types are plain, without pydantic.
-
-Plain are texts, numbers, truth values, paths, None, Any, Literal, the standard library's
-dataclasses, and lists, dicts and unions of them: what most tools take. The schema is the one
-that pydantic would make, so that a session can start without importing pydantic.
+Plain types get a JSON Schema without pydantic, the same one that pydantic would make. They are str,
+numbers, bool, paths, None, Any, Literal, the standard library's dataclasses, and lists, dicts and
+unions of them. Thus most sessions start without importing pydantic.
 """
 
 import dataclasses
@@ -54,7 +52,7 @@ _SPHINX = re.compile(
 
 
 class Parameter(msgspec.Struct, frozen=True, kw_only=True):
-    """A parameter that the model fills; `default` is REQUIRED for one without a default."""
+    """A parameter that the model fills; `default` is REQUIRED if it has no default."""
 
     name: str
     annotation: object
@@ -62,14 +60,14 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Signature(msgspec.Struct, frozen=True, kw_only=True):
-    """The parameters that the model fills, and the names of those that get the context."""
+    """The parameters that the model fills, and the names of those that receive the context."""
 
     parameters: tuple[Parameter, ...]
     contexts: tuple[str, ...]
 
 
 def read_signature(function: Callable[..., object], *, tool: str) -> Signature:
-    """Read the parameters of a function; one without an annotation takes any value.
+    """Read the parameters of a function; a parameter without annotation accepts any value.
 
     :raises SignatureError: for a parameter that a model cannot fill by name.
     :raises NameError: when an annotation names an object that does not exist yet.
@@ -98,14 +96,14 @@ def read_signature(function: Callable[..., object], *, tool: str) -> Signature:
 
 
 def _refusal(parameter: inspect.Parameter) -> str:
-    """Return why no model can fill the parameter, "" if one can."""
+    """Return why no model can fill the parameter, or "" if one can."""
     if parameter.name == "self" and parameter.annotation is inspect.Parameter.empty:
         return "belongs to a method; make a tool of a bound one: tool(thing.method)"
     return _REFUSED.get(parameter.kind, "")
 
 
 class _Context:
-    """The annotation `ToolContext` of a module that imports it only for the type checker."""
+    """A placeholder for `ToolContext` in modules that import it only for the type checker."""
 
 
 def _annotation(written: object, function: Callable[..., object]) -> object:
@@ -121,7 +119,7 @@ def _annotation(written: object, function: Callable[..., object]) -> object:
 
 
 def _is_context(annotation: object) -> bool:
-    """Return whether an annotation is ToolContext, by its name; this module cannot import it."""
+    """Return whether an annotation is ToolContext, by name, since it cannot be imported here."""
     annotation = getattr(annotation, "__value__", annotation)
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
@@ -133,14 +131,14 @@ def _is_context(annotation: object) -> bool:
 
 
 class Documentation(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a docstring without its entries, and the entries by parameter."""
+    """The text of a docstring without its parameter descriptions, and these by parameter."""
 
     description: str = ""
     parameters: Mapping[str, str] = {}
 
 
 def read_docstring(text: str | None) -> Documentation:
-    """Parse a docstring of Google, NumPy or Sphinx style, or None."""
+    """Parse a docstring in Google, NumPy or Sphinx style, or None."""
     doc = cleandoc(text or "")
     if _NUMPY.search(doc):
         return _parsed(doc, style="NUMPYDOC")
@@ -228,7 +226,7 @@ def is_scalar(annotation: object) -> bool:
 
 
 def is_exactly(value: object, annotation: object) -> bool:
-    """Return whether the value has exactly that scalar type; pydantic then returns it unchanged."""
+    """Return whether the value has exactly this scalar type, which pydantic would keep."""
     if type(value) is annotation:
         return annotation in _JSON_SCALARS
     origin, args = get_origin(annotation), get_args(annotation)
@@ -250,10 +248,9 @@ def plain_schema(parameters: Sequence[Parameter]) -> Schema:
 
 
 def terse(schema: Schema) -> Schema:
-    """Return the schema of a signature without the entries that a model assumes anyway.
+    """Return the schema of a signature without entries that a model assumes by default.
 
-    These are a default that is empty, zero, false or the first choice, and that there are no
-    other names.
+    These are defaults that are empty, zero, false or the first choice, and `additionalProperties`.
     """
     choices = schema.get("enum", ())
     implied = {"default": ("", 0, None, *choices[:1]), "additionalProperties": (False,)}
@@ -264,7 +261,7 @@ def terse(schema: Schema) -> Schema:
 
 
 class _Types(msgspec.Struct, frozen=True):
-    """Makes schemas of types; `definitions` are the schemas that others reference."""
+    """The maker of schemas for types; `definitions` are the schemas that others reference."""
 
     definitions: dict[type, Schema] = {}
 
@@ -293,7 +290,7 @@ class _Types(msgspec.Struct, frozen=True):
         return self.collection(origin, args)
 
     def union(self, members: Sequence[object]) -> Schema:
-        """Alternatives without repetition, null last."""
+        """Return the alternatives of a union without duplicates, null last."""
         choices: list[Schema] = []
         for member in sorted(members, key=lambda member: member is type(None)):
             schema = self.schema(member)

@@ -1,4 +1,4 @@
-"""Calls as models write them: names and arguments in a wrong form whose meaning is clear."""
+"""The repair of tool calls with wrong names or arguments whose meaning is clear."""
 
 import json
 import re
@@ -19,10 +19,10 @@ _MOST_REFERENCES = 5
 
 
 def tool_named(name: str, known: Collection[str]) -> str | None:
-    """Return the tool that a misspelt name means, None if that is not certain.
+    """Return the tool that a misspelled name means, or None if this is uncertain.
 
-    Spaces around it, a prefix such as `functions.`, a number such as `:0` behind it, case,
-    underscores and hyphens make no difference where one tool alone is left.
+    Outer spaces, a prefix such as `functions.`, a suffix such as `:0`, case, underscores and
+    hyphens are ignored if only one tool matches.
     """
     if name in known:
         return name
@@ -41,10 +41,10 @@ def _spelling(name: str) -> str:
 def read_arguments(text: str) -> object:
     """Return the JSON value in a text that a model wrote.
 
-    Control characters in strings, commas behind a last value, a fence of Markdown around it all,
-    and JSON inside a JSON string are read.
+    Accepted are control characters in strings, trailing commas, a Markdown fence around the text,
+    and JSON inside a JSON string.
 
-    :raises ValueError: when it is not JSON in such a form either.
+    :raises ValueError: when the text is not JSON even so.
     """
     try:
         value = msgspec.json.decode(text.encode(errors="replace") or b"{}")
@@ -64,10 +64,10 @@ def read_arguments(text: str) -> object:
 
 
 def fitted(args: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with each value in the type that the schema asks for.
+    """Return the arguments with each value in the type that the schema requires.
 
-    A string is read as a list, an object, a number or a boolean where the schema takes no string.
-    A null for an optional argument that takes none is left out. All else stays.
+    A string is parsed as a list, an object, a number or a boolean if the schema accepts no string.
+    A null is dropped from an optional argument that does not accept null. Other values stay.
     """
     try:
         return _fitted_object(args, schema, schema)
@@ -125,7 +125,7 @@ def _types(
 ) -> tuple[frozenset[str], Mapping[str, Any]]:
     """Return the types that a schema accepts, and the schema of its objects and lists.
 
-    Only `type`, `anyOf`, `oneOf` and references to `$defs` are read.
+    Only `type`, `anyOf`, `oneOf` and references to `$defs` are considered.
     """
     nothing: tuple[frozenset[str], Mapping[str, Any]] = frozenset(), {}
     if not isinstance(schema, Mapping) or depth > _MOST_REFERENCES:

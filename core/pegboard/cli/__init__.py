@@ -1,6 +1,6 @@
-"""Names for authors of subcommands of `pegboard`.
+"""The public names for authors of `pegboard` subcommands.
 
-`main` is what the script calls; subcommands load late.
+The script calls `main`; subcommands are imported when they are invoked.
 """
 
 from pegboard import late_names

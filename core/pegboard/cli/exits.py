@@ -1,4 +1,4 @@
-"""The exit codes of the command line, and the words for failures of the machine."""
+"""The exit codes of the command line, and messages for failures of the machine."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ _LAST_WORDS = f"error: {OUT_OF_MEMORY}\n".encode()
 
 
 class Exit(IntEnum):
-    """The exit code of the process; the name in lower case is the `outcome` of a JSON result."""
+    """The exit code of the process; its lower-case name is the `outcome` in a JSON result."""
 
     DONE = 0
     FAILED = 1
@@ -29,12 +29,12 @@ class Exit(IntEnum):
 
     @property
     def outcome(self) -> str:
-        """The word for the exit in a JSON result."""
+        """The exit's name in a JSON result."""
         return self.name.lower()
 
 
 def exit_of(code: int) -> Exit:
-    """Return the exit with this number; an unknown number is a failure."""
+    """Return the exit with this number; an unknown number counts as a failure."""
     return Exit(code) if code in Exit.__members__.values() else Exit.FAILED
 
 
@@ -58,7 +58,7 @@ _NO_THREAD = "can't start new thread"
 
 
 def fault_of(error: BaseException) -> str:
-    """Explain which resource the machine lacks or refuses, and a way out; "" for other failures."""
+    """Explain which resource the machine lacks or refuses, with advice; "" for other failures."""
     match error:
         case BaseExceptionGroup(exceptions=inner):
             faults = [fault_of(each) for each in inner]
@@ -85,9 +85,9 @@ def end_without_memory() -> NoReturn:
 
 
 def end_at_once_when_interrupted() -> None:
-    """Let Ctrl-C end the process silently until a command begins: there is nothing to clean up.
+    """Make Ctrl-C end the process silently until a command starts.
 
-    An interrupted import would raise errors of its own.
+    Nothing needs to be cleaned up until then, and an interrupted import would raise errors.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _end_at_once)
@@ -98,6 +98,6 @@ def _end_at_once(_number: int, _frame: FrameType | None) -> None:
 
 
 def interrupt_as_python_does() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt, which a command handles."""
+    """Make Ctrl-C raise KeyboardInterrupt again, which commands handle."""
     if signal.getsignal(signal.SIGINT) is _end_at_once:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""The command line: `main` is what the `pegboard` script calls, and its outermost frame."""
+"""The entry point of the command line: the `pegboard` script calls `main`."""
 
 import atexit
 import errno
@@ -22,7 +22,7 @@ _PR_SET_DUMPABLE = 4
 
 
 def main() -> NoReturn:
-    """Run the command line and end the process with one of the codes of `pegboard.cli.exits`."""
+    """Run the command line and end the process with an exit code of `pegboard.cli.exits`."""
     if sys.argv[1:] == ["--version"]:
         _leave(_say_version())
     end_at_once_when_interrupted()
@@ -52,7 +52,7 @@ def _say_version() -> int:
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
-    """Run a command and return its exit code; what failed is one line on stderr."""
+    """Run a command and return its exit code; a failure is written as one line to stderr."""
     import click  # 30 ms that `--version` saves
 
     from pegboard.cli.root import root
@@ -83,7 +83,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
 
 
 def complain(text: str) -> None:
-    """Write a failure on one line of stderr, without control characters and without keys."""
+    """Write an error on one line of stderr, without control characters and secrets."""
     from pegboard.hooks.stalls import PRINTING  # only what fails needs it
     from pegboard.kit.redact import secret_values, without_values
 
@@ -101,9 +101,9 @@ def _spelt(character: str) -> str:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process at once: all is closed, and taking the interpreter apart costs 40 to 100 ms.
+    """End the process at once, even if a plugin's thread hangs.
 
-    It also ends where a thread of some plugin hangs.
+    All is closed by then, and the normal exit of the interpreter takes 40 to 100 ms.
     """
     atexit._run_exitfuncs()  # noqa: SLF001 - what others want done at the end; no public name
     for stream in (sys.stdout, sys.stderr):
@@ -113,9 +113,10 @@ def _leave(code: int) -> NoReturn:
 
 
 def keep_memory_private() -> None:
-    """Let no other process of the user read our memory and environment, where keys of models are.
+    """Prevent other processes of the user from reading this process's memory and environment.
 
-    A tool's process finds us by `$PPID`. Root reads it all the same; prctl(2), PR_SET_DUMPABLE.
+    Both contain API keys, and a tool's process can find this process by `$PPID`. Root can still
+    read them; see prctl(2), PR_SET_DUMPABLE.
     """
     if sys.platform == "linux":
         import ctypes  # 2 ms, and none for who only embeds us
@@ -125,21 +126,21 @@ def keep_memory_private() -> None:
 
 
 def _open_what_is_closed() -> None:
-    """Stand-ins for standard streams that the parent process has closed; lowest number first."""
+    """Replace standard streams that the parent process has closed, lowest number first."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - to the end
 
 
 def _accept_any_character() -> None:
-    """Print a question mark where the terminal's encoding has no character, and never fail."""
+    """Print a question mark for characters that the terminal's encoding lacks, and never fail."""
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")
 
 
 def _details(error: BaseException) -> str:
-    """Return the path of the written traceback of `error`, or why it could not be written."""
+    """Write the traceback of `error` to a file; return its path, or why this failed, as text."""
     import traceback  # 15 ms that a command without a failure saves
     from time import strftime
 

@@ -1,4 +1,4 @@
-"""The limit on a program's memory."""
+"""The test for a limit on the program's memory."""
 
 import resource
 import sys

@@ -1,4 +1,4 @@
-"""The output of plugins: each line has the plugin's name, and its size is limited."""
+"""The output of plugins: each line is prefixed with the plugin's name, up to a size limit."""
 
 import sys
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ LIMIT_CHARS = 8192
 
 @contextmanager
 def named_output() -> Iterator[None]:
-    """Prefix the lines that a plugin prints with its name, and cut long output."""
+    """Prefix the lines that a plugin prints with its name, and cut long output, in a block."""
     streams = sys.stdout, sys.stderr
     printed: dict[str, int] = {}
     sys.stdout, sys.stderr = (_Named(each, printed) for each in streams)
@@ -24,7 +24,7 @@ def named_output() -> Iterator[None]:
 
 
 class _Named:
-    """A stream that prefixes each line with the plugin that writes it."""
+    """A stream that prefixes each line with the name of the plugin that writes it."""
 
     def __init__(self, stream: TextIO, printed: dict[str, int]) -> None:
         self._stream = stream

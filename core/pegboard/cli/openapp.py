@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_app(directory: Path, options: "AppOptions | None" = None) -> "AsyncIterator[App]":
-    """Open the App of a directory; while it is open, report hooks that fail on stderr.
+    """Open the App of a directory in a block, and report failed hooks on stderr at its end.
 
-    The command goes on when hooks fail, as a turn does. The output of plugins is named and bounded.
+    Failed hooks do not stop the command. The output of plugins is prefixed and limited.
 
-    :raises PegboardError: what `App.open` raises.
+    :raises PegboardError: the errors of `App.open`.
     """
     from pegboard import App
 

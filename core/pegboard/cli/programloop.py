@@ -1,6 +1,6 @@
-"""The event loop of a program; the program ends when memory runs out.
+"""The event loop of a program, which ends the program when memory runs out.
 
-If a part of the program dies for lack of memory, its work would never end.
+Otherwise a task or thread that dies of MemoryError could leave the program waiting forever.
 """
 
 import asyncio
@@ -40,18 +40,18 @@ class _RunningProgram:
             self._loop.call_soon_threadsafe(self.task.cancel)
 
     def end(self) -> None:
-        """Cancel `main` in its own thread; end the process if `main` goes on for over `GRACE_S`."""
+        """Cancel `main` in its own thread; end the process if this takes longer than `GRACE_S`."""
         self._loop.call_later(GRACE_S, end_without_memory)
         self.task.cancel()
 
 
 class MemoryWatch:
-    """A block in which a thread, task or callback that dies of `MemoryError` ends the program.
+    """A block in which a MemoryError in any thread, task or callback ends the program.
 
-    They die in four ways: in their work (`threading.excepthook`); before it, where who starts the
-    thread waits for ever (`sys.unraisablehook`); while that is told (`sys.excepthook`); and in
-    asyncio's and the pools' own code, which logs it and goes on. First `main` is cancelled; what
-    has not ended after `GRACE_S` the dying thread ends, or the loop.
+    There are four ways to die: in a thread's work (`threading.excepthook`); before the work, while
+    the starting thread waits for ever (`sys.unraisablehook`); while another error is reported
+    (`sys.excepthook`); and in code of asyncio and thread pools, which logs the error and continues.
+    First `main` is cancelled. If it has not ended after `GRACE_S`, the process ends.
     """
 
     def __init__(self) -> None:
@@ -140,8 +140,8 @@ class MemoryWatch:
 def run_async(main: Coroutine[Any, Any, _T]) -> _T:
     """Run a coroutine like `asyncio.run`, on a loop that starts no thread for each process.
 
-    Python 3.12 watches processes by file descriptors by itself; 3.11 starts a thread for each,
-    which costs 0.7 ms a tool call.
+    Python 3.12 watches processes by file descriptors by default. Python 3.11 starts a thread for
+    each, which takes 0.7 ms per tool call.
 
     :raises MemoryError: also when a background task has failed with it.
     """

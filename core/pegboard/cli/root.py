@@ -1,4 +1,4 @@
-"""The root of the command line: its options, and subcommands that load when they are invoked."""
+"""The root of the command line: its options, and subcommands imported when invoked."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,14 +30,14 @@ Exit codes: 0 done, 1 failed, 2 usage, 3 configuration or trust,
 
 
 class Group(click.Group):
-    """A group that names the nearest command for an unknown one, and shows summaries uncut."""
+    """A group of commands that suggests similar names, and shows whole summaries."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command of the first word; a sentence is a prompt for the command `ALONE`.
+        """Return the command named by the first word; a sentence is a prompt for `ALONE`.
 
-        :raises click.UsageError: with the nearest names, when there is none.
+        :raises click.UsageError: with similar names, when there is no such command.
         """
         if ctx.parent is None and " " in args[0].strip() and self.get_command(ctx, ALONE):
             args = [ALONE, *args]
@@ -62,14 +62,14 @@ class Group(click.Group):
 
 
 class LazyGroup(Group):
-    """A group whose commands are entry points; only the one that is invoked is imported."""
+    """A group whose commands are entry points; only the invoked command is imported."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, sorted."""
         return sorted({*super().list_commands(ctx), *_entry_points()})
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; options without a command are those of the command `ALONE`.
+        """Parse the arguments; options without a command belong to the command `ALONE`.
 
         :raises click.NoSuchOption: when a command follows an unknown option.
         """
@@ -101,7 +101,7 @@ class LazyGroup(Group):
             raise PluginError(entry.distribution, text) from error
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command with this name, None if there is none.
+        """Return the command with this name, or None.
 
         :raises PluginError: when it cannot be imported.
         """
@@ -109,7 +109,7 @@ class LazyGroup(Group):
         return _load(found) if found else super().get_command(ctx, cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands; those of other distributions are named without being run."""
+        """Write the list of commands, without importing those of other distributions."""
         rows = [(name, self._summary(ctx, entry)) for name, entry in _entry_points().items()]
         with formatter.section("Commands"):
             formatter.write_dl(sorted(rows))
@@ -168,7 +168,7 @@ def root(ctx: click.Context, directory: Path) -> object:
 
 
 def _entry_points() -> "dict[str, EntryPoint]":
-    """Return the commands by name; Pegboard's own win, then the first of other distributions."""
+    """Return the commands by name; Pegboard's own come first, then other distributions'."""
     from pegboard.loading.discovery import entry_points
 
     found: dict[str, EntryPoint] = {}
@@ -179,7 +179,7 @@ def _entry_points() -> "dict[str, EntryPoint]":
 
 
 def _left_out() -> "Iterator[tuple[str, str]]":
-    """Yield the commands that another distribution already provides, each with the reason."""
+    """Yield the commands with a name that is already taken, each with the reason."""
     from pegboard.loading.discovery import entry_points
 
     found = _entry_points()

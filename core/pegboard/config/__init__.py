@@ -1,1 +1,1 @@
-"""The configuration: files, environment and program merged, checked, with sources."""
+"""The configuration: merged from files, environment and program, checked, with sources."""

@@ -1,9 +1,9 @@
 """The configuration: files, environment and program options, merged and checked.
 
-From the weakest to the strongest source: the user's folder (`pegboard.toml`, `opencode.json[c]`,
-Markdown agents and commands), the file of `PEGBOARD_CONFIG`, the project's folders from the
-worktree's root down to the directory, `PEGBOARD_CONFIG_CONTENT`, a profile of the user's, and
-the options that the program gives.
+The sources, from the weakest to the strongest, are: the user's folder (`pegboard.toml`,
+`opencode.json[c]`, Markdown agents and commands), the file named by `PEGBOARD_CONFIG`, the
+project's folders from the worktree's root down to the directory, `PEGBOARD_CONFIG_CONTENT`, a
+profile of the user, and the options that the program passes.
 """
 
 import asyncio
@@ -57,10 +57,10 @@ _PROJECT_FOLDERS = (".pegboard", ".opencode")
 class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration and its sources.
 
-    `sources` maps a dotted key to the file or variable that set it last. `files` are all that
-    were read. `untrusted` are the project's files of which something does not count for lack
-    of trust, each with a line in `warnings`, and those that they take texts from. `plugin_paths`
-    is where only the project's files say that plugins are. `config_dir` is the user's folder.
+    `sources` maps a dotted key to the file or variable that set it last. `files` are all files that
+    were read. `untrusted` are the project's files with settings that need trust, and the files that
+    they include; `warnings` has a line for each. `plugin_paths` are paths of plugins that only the
+    project's files name. `config_dir` is the user's configuration folder.
     """
 
     config: Config
@@ -72,7 +72,7 @@ class LoadedConfig(msgspec.Struct, frozen=True, kw_only=True):
     config_dir: Path
 
     def place(self, key: str) -> str:
-        """Return where a dotted key was set: the file and line, or a variable, and the key."""
+        """Return the file and line, or the variable, that set a dotted key, and the key."""
         parts = key.split(".")
         for end in range(len(parts), is_named(parts[0]), -1):
             name = ".".join(parts[:end])
@@ -92,19 +92,18 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
     trusted: bool | Mapping[Path, bytes],
     profile: str | None = None,
 ) -> LoadedConfig:
-    """Load the configuration of a workspace; `overrides` are in the syntax of the files.
+    """Load the configuration of a workspace; `overrides` have the syntax of the files.
 
-    The table `profile.NAME` of each source of the user overrides all of them.
+    The tables `profile.NAME` of the user's sources override all sources. `trusted` is whether the
+    project is trusted, or the content of its trusted files when they were last read. Files that
+    were changed or added since then count with that content, or not at all.
 
-    `trusted` says whether the project is trusted, or holds the bytes of its trusted files as they
-    were read then: a file that changed or appeared since counts as it did before.
+    Rules in the project's files always go to `project_permission`. In an untrusted project only
+    these rules and instruction files below the project count, and its references `{env:...}` and
+    `{file:...}` are not replaced.
 
-    Rules of the project's files go to `project_permission`, trusted or not. Until the project
-    is trusted, only they and instruction files below the project count, and no `{env:...}` or
-    `{file:...}` of the project is replaced.
-
-    :raises ConfigError: for a file that cannot be read or is invalid, an unknown key in one
-        of Pegboard's own, and a value of the wrong type; with file, line and key.
+    :raises ConfigError: for a file that cannot be read or is invalid, an unknown key in one of
+      Pegboard's own files, and a value of the wrong type; with file, line and key.
     """
     contents = {} if isinstance(trusted, bool) else trusted
     reading = _ConfigReading(
@@ -118,7 +117,7 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
 
 
 class _ConfigReading(msgspec.Struct, kw_only=True):
-    """One pass over all sources; `contents` are the bytes of files that the user has trusted."""
+    """One pass over all sources; `contents` is the content of files that the user has trusted."""
 
     workspace: "Workspace"
     config_dir: Path
@@ -175,7 +174,7 @@ class _ConfigReading(msgspec.Struct, kw_only=True):
             yield from self._read(file, project=False)
 
     def _rule_files(self) -> Iterator[Path]:
-        """Return the files of the user's rules for all projects: ours, OpenCode's and Claude's."""
+        """Yield the user's rule files for all projects: Pegboard's, OpenCode's and Claude's."""
         yield self.config_dir / "AGENTS.md"
         yield self._home() / ".config" / "opencode" / "AGENTS.md"
         yield self._home() / ".claude" / "CLAUDE.md"
@@ -196,7 +195,7 @@ class _ConfigReading(msgspec.Struct, kw_only=True):
                     self._include(_readable(file), file.parent)
 
     def _read(self, file: Path, *, project: bool) -> Iterator[Layer]:
-        """Yield the file's layer if the file exists and was not read before as the user's own."""
+        """Yield the file's layer if the file exists and was not already read as the user's own."""
         if file not in self.files and _is_file(file):
             self.files[file] = None
             content = self.contents.get(file) if project else None
@@ -257,7 +256,7 @@ class _ConfigReading(msgspec.Struct, kw_only=True):
             )
 
     def _note_plugins(self, paths: object, *, users: bool) -> None:
-        """Note which source names a plugin: one that the user names counts as the user's."""
+        """Record the source of each plugin path; if the user names it too, it is the user's."""
         for path in paths if isinstance(paths, list) else ():
             if isinstance(path, str):
                 self.plugin_paths[Path(path)] = self.plugin_paths.get(Path(path), False) or users
@@ -267,7 +266,7 @@ class _ConfigReading(msgspec.Struct, kw_only=True):
         self.warnings.append(f"{file}: ignored until you trust this project: {what}")
 
     def _include(self, text: str, folder: Path) -> None:
-        """Trust the project's files that its settings include, together with the settings."""
+        """Add the project files that untrusted settings include to the files to trust."""
         files = referenced(text, home=self._home(), folder=folder)
         inside = (file for file in files if file.is_relative_to(self.workspace.worktree))
         # `os.path`: a name that is too long for one is that of nothing, and no error.
@@ -278,7 +277,7 @@ class _ConfigReading(msgspec.Struct, kw_only=True):
 
 
 def _readable(file: Path) -> str:
-    """Read a file; empty if it cannot be read."""
+    """Read a file as text; return "" if it cannot be read."""
     return read_bounded(file)[0].decode("utf-8", "replace")
 
 
@@ -290,9 +289,9 @@ def _is_file(file: Path) -> bool:
 
 
 def check_config(text: str, file: Path, *, env: Mapping[str, str]) -> None:
-    """Look at a text in the syntax of `opencode.json` that a file is to have.
+    """Check that a text would be valid as an `opencode.json`.
 
-    :raises ConfigError: when it would not be valid there.
+    :raises ConfigError: when it would be invalid.
     """
     home = home_of(env)
     said = json_config(text, file)

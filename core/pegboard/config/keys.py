@@ -1,6 +1,7 @@
-"""From the syntax of config files to the fields of the schema: old spellings, rules, paths.
+"""The keys of config files: their conversion to the schema, and the merge of all sources.
 
-Many layers as one value that remembers the source of each key, and its check against the schema.
+The conversion handles old spellings, rules and paths. The merge records the source of each key and
+checks all values against the schema.
 """
 
 import re
@@ -43,12 +44,12 @@ _CONTINUE = "continue_loop_on_deny"
 def normalised(
     layer: Layer, value: Mapping[str, Any], *, home: Path, folder: Path
 ) -> dict[str, Any]:
-    """Translate the layer's value, with its references replaced, into the schema's keys.
+    """Convert the layer's value, with its references replaced, to the schema's keys.
 
-    A `permission` becomes a list of rules, `plugin_paths` are absolute, `~` is written out.
+    A `permission` becomes a list of rules, `plugin_paths` become absolute, and `~` is expanded.
 
-    :raises ConfigError: for an unknown key of Pegboard's own files, and for a table or a permission
-        that is invalid.
+    :raises ConfigError: for an unknown key of Pegboard's own files, and for an invalid table or
+      permission.
     """
     known = _translated(layer, value) if layer.syntax == "opencode" else dict(value)
     _check_keys(layer, known, Config, "")
@@ -56,7 +57,7 @@ def normalised(
 
 
 class _Inner(msgspec.Struct, frozen=True):
-    """A field of the schema that is a table of this type, or has one table per name."""
+    """A field of the schema that is a table of type `kind`, or has one such table per name."""
 
     kind: type[msgspec.Struct]
     is_named: bool
@@ -147,7 +148,7 @@ def _with_hosts(layer: Layer, value: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_paths(layer: Layer, value: dict[str, Any], home: Path, folder: Path) -> dict[str, Any]:
-    """Entries of the wrong type are left for the check of types to find."""
+    """Make paths absolute; entries of the wrong type stay, for the type check to report."""
     if isinstance(given := value.get("instructions"), list | tuple):
         value["instructions"] = [_pattern(layer, entry, home) for entry in given]
     if isinstance(given := value.get("plugin_paths"), list | tuple):
@@ -168,7 +169,7 @@ def _pattern(layer: Layer, entry: object, home: Path) -> object:
 
 
 def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate the value of an OpenCode file, without the keys that Pegboard ignores."""
+    """Convert the value of an OpenCode file, without the keys that Pegboard ignores."""
     known = {
         name: entry
         for name, entry in value.items()
@@ -198,7 +199,7 @@ def _translated(layer: Layer, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_switches(layer: Layer, known: dict[str, Any]) -> dict[str, Any]:
-    """Switch off the plugins of `formatter` and `lsp` where these are `false`."""
+    """Disable the plugins of `formatter` and `lsp` if these are `false`."""
     for table, plugin in (("formatter", "format"), ("lsp", "lsp")):
         if isinstance(known.get(table), bool):
             enabled = known.pop(table)
@@ -212,7 +213,7 @@ def _only(fields: tuple[str, ...], table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _agent(layer: Layer, name: str, entry: object) -> dict[str, Any]:
-    """Translate an OpenCode agent; keys unknown to OpenCode are options for the provider."""
+    """Convert an OpenCode agent; keys unknown to OpenCode are options for the provider."""
     table = dict(_table(layer, entry, f"agent.{name}"))
     tools = table.pop("tools", None)
     steps = table.pop("maxSteps", None)
@@ -228,7 +229,7 @@ def _agent(layer: Layer, name: str, entry: object) -> dict[str, Any]:
 
 
 def _with_tools(layer: Layer, table: dict[str, Any], tools: object, prefix: str) -> dict[str, Any]:
-    """Put the old `tools` switches as rules in front of the table's `permission`."""
+    """Convert the old `tools` switches to rules, in front of the table's `permission`."""
     switches = _table(layer, tools, f"{prefix}tools")
     if switches:
         rules = tuple(
@@ -249,7 +250,7 @@ def unknown_keys(layer: Layer) -> tuple[str, ...]:
 
 
 def unused_keys(layer: Layer) -> Iterator[str]:
-    """Yield the settings of a file that OpenCode acts on and Pegboard does not."""
+    """Yield the settings of a file that OpenCode uses and Pegboard does not."""
     for name in _WITH_EFFECT:
         value = layer.value.get(name)
         if name == "experimental" and isinstance(value, Mapping):
@@ -269,10 +270,10 @@ KeyPath = tuple[str, ...]
 
 
 class Merged:
-    """The layers' values laid over one another: later ones win, tables are merged deeply.
+    """The merged values of all layers; later layers override, and tables are merged deeply.
 
-    Rules are appended, so that a later source has the last word. `instructions` and
-    `plugin_paths` are united. All other lists are replaced.
+    Rules are appended, so that a later source has precedence. `instructions` and `plugin_paths` are
+    united. All other lists are replaced.
     """
 
     def __init__(self) -> None:

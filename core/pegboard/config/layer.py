@@ -1,7 +1,7 @@
-"""One source of the configuration: its owner, its text and its value.
+"""One source of the configuration: its text and its value.
 
-A source is read from the bytes of a config file, or from a Markdown file with an agent or a slash
-command: settings in front, the prompt as text. `{env:NAME}` and `{file:path}` are replaced.
+A source is a config file, or a Markdown file with an agent or a slash command, which has settings
+in front and the prompt as text. References `{env:NAME}` and `{file:path}` are replaced.
 """
 
 import json
@@ -24,9 +24,9 @@ Syntax = Literal["pegboard", "opencode"]
 class Layer(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of one source, in the syntax of config files.
 
-    `syntax` says how unknown keys are met: an error in Pegboard's own files, and not in those
-    that were made for OpenCode. `project` says that the repository brings it, not the user.
-    `implied` is how many leading parts of its keys its file's name says, not its text.
+    Unknown keys are errors in the `syntax` of Pegboard, and not in that of OpenCode. `project` is
+    whether the settings come from the repository, not from the user. `implied` is the number of
+    leading parts of its keys that come from the file's name instead of its text.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Layer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def line_of(path: Iterable[str], text: str) -> int | None:
-    """Return the line, from 1, of the deepest part of a key that can be found."""
+    """Return the line, from 1, of the deepest part of a key that can be found, or None."""
     place = 0
     found = False
     for name in path:
@@ -60,7 +60,7 @@ def line_of(path: Iterable[str], text: str) -> int | None:
 def profile_layers(layers: Sequence[Layer], name: str) -> Iterator[Layer]:
     """Yield the settings of `profile.NAME` of each source, as a layer.
 
-    :raises ConfigError: when no source has the profile, with the nearest name.
+    :raises ConfigError: when no source has the profile; it suggests the nearest name.
     """
     tables = [(layer, layer.value.get("profile")) for layer in layers]
     known = [(layer, table) for layer, table in tables if isinstance(table, Mapping)]
@@ -94,13 +94,13 @@ def substituted(
     folder: Path,
     contents: Mapping[Path, bytes],
 ) -> dict[str, Any]:
-    """Replace all references in the layer's values; keys stay unchanged.
+    """Replace all references in the layer's values, but not in its keys.
 
-    A variable that is not set is empty, but its reference stays in a provider's key, address and
-    headers: a request that needs it then fails and names it. A file's text is stripped; its path
-    starts at `folder`, or at `home` after `~/`. Files in `contents` are not read again.
+    An unset variable becomes "". In a provider's key, address and headers the reference stays, so
+    that a request that needs it fails with an error that names it. A file's text is stripped. Its
+    path starts at `folder`, or at `home` after `~/`. Files in `contents` are not read again.
 
-    :raises ConfigError: when a file cannot be read; the text names the path but no content.
+    :raises ConfigError: when a file cannot be read; the message has the path but no content.
     """
 
     def replaced(match: re.Match[str], key: str) -> str:
@@ -136,14 +136,14 @@ def referenced(text: str, *, home: Path, folder: Path) -> Iterator[Path]:
 
 
 def references(value: object) -> Iterator[str]:
-    """Describe each variable and each file that the strings of a value refer to, once."""
+    """Yield a description of each variable and file that the strings of a value refer to."""
     found = dict.fromkeys(match for text in texts(value) for match in _REFERENCE.findall(text))
     for kind, name in found:
         yield f"the {'variable' if kind == 'env' else 'file'} {name.strip()}"
 
 
 def texts(value: object) -> Iterator[str]:
-    """Return all texts in a value, without the keys of its tables."""
+    """Yield all strings in a value, without the keys of its tables."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -172,9 +172,9 @@ _LINE = re.compile(r"line (\d+)|<string>:(\d+)")
 
 
 def read_layer(file: Path, *, project: bool = False, content: bytes | None = None) -> Layer:
-    """Read a config file; `.toml` is TOML, every other file is JSON with comments.
+    """Read a config file: TOML if the extension is `.toml`, else JSON with comments.
 
-    `content` has the bytes if the file was read before.
+    `content` is the file's content if it was read before.
 
     :raises ConfigError: when the file cannot be read or is invalid.
     """
@@ -259,9 +259,9 @@ def _from_json5(text: str, file: Path | None, cause: json.JSONDecodeError) -> ob
 
 
 def check_value(value: object, file: Path, *, room: int = _MOST_DEPTH) -> None:
-    """Check that the value can be worked with and written.
+    """Check that a value is not nested too deep and can be encoded in UTF-8.
 
-    :raises ConfigError: when it is deeper than `room`, or has a half of a letter (a surrogate).
+    :raises ConfigError: when it is nested deeper than `room`, or has a lone surrogate.
     """
     if isinstance(value, str):
         try:
@@ -295,9 +295,10 @@ _LINE_OF_THE_FIRST = 2
 
 
 def markdown_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
-    """Table, name and file of each agent and command of a config folder, sorted by path.
+    """Yield table, name and file of each agent and command of a config folder.
 
-    The name is the path below the folder of its kind, without the extension.
+    They are sorted by path. The name is the path below the folder of its kind, without the
+    extension.
     """
     for table, names in _FOLDERS.items():
         for name in names:
@@ -310,7 +311,7 @@ def markdown_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
 def read_markdown(
     table: str, name: str, file: Path, *, project: bool = False, content: bytes | None = None
 ) -> Layer:
-    """Read a Markdown file with front matter; `content` has the bytes if it was read before.
+    """Read a Markdown file with front matter; `content` is its content if it was read before.
 
     :raises ConfigError: when the file cannot be read, or its settings are not YAML.
     """

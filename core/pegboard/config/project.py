@@ -1,4 +1,4 @@
-"""The settings that a project's own files may have: only tighter ones, until it is trusted."""
+"""The settings that a project's own files may have: only tighter ones until it is trusted."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -40,8 +40,8 @@ def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
     """Return the settings that count in a trusted project, and the keys that it may not set.
 
     A project may set everything except what would loosen the user's rules. It disables no plugin,
-    because one may be a guard. It names no command that prints keys, sets no effects of an agent,
-    and exposes no tool, but may hide some.
+    because a plugin may be a guard. It names no command that prints keys and sets no effects of an
+    agent. It may hide tools but not expose them.
     """
     ignored: list[_Path] = [(name,) for name in value if name in _USERS_ALONE]
     ignored += [
@@ -70,9 +70,9 @@ def as_project(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
 
 
 def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a line for each place where a project sends the user's keys, variables and files.
+    """Return a line for each setting that sends the user's keys, variables or files elsewhere.
 
-    `value` is what it says before references are replaced, so that no line tells a secret.
+    `value` is the project's settings before references are replaced, so that no line has a secret.
     """
     sent = [line for name, entry in _entries(value, "provider") for line in _sent(name, entry)]
     others = ((name, entry) for name, entry in value.items() if name != "provider")
@@ -81,7 +81,7 @@ def redirections(value: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _addresses(value: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the addresses in the options of agents, models and plugins, which pass unchecked."""
+    """Yield a line for each address in options of agents, models and plugins."""
     for table, wordy in _PASSED_ON.items():
         for name, entry in _entries(value, table):
             passed = {key: each for key, each in entry.items() if key not in wordy}
@@ -90,9 +90,9 @@ def _addresses(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """List what the user must know before trusting: redirections, and who receives code and keys.
+    """Return lines that the user must see before trusting: redirections, models and servers.
 
-    It contains the lines of `redirections`, which each run repeats, and more.
+    The lines include those of `redirections`, which each run repeats.
     """
     theirs = [
         f"what is asked of the provider {name} is sent to {url}"
@@ -108,7 +108,7 @@ def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _models(value: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    """Each key that names a model which may get the code."""
+    """Yield each key that names a model which may receive the code, and the model."""
     yield from ((key, value.get(key)) for key in ("model", "small_model"))
     yield from ((f"models.{role}", name) for role, name in _table(value, "models").items())
     lists = {"fallback": value.get("fallback")}
@@ -139,9 +139,9 @@ def _sent(name: str, entry: Mapping[str, Any]) -> Iterator[str]:
 def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the settings that count in an untrusted project, and the keys that do not.
 
-    Rules count, for all agents and for one, because they can only tighten. So do documents below
-    the project that are named as instructions. Models do not: they decide who reads the code.
-    Neither do plugins, not even their disabling: one may be the user's guard.
+    Rules count because they can only tighten. So do instruction files below the project. Models do
+    not count, because they decide who reads the code. Plugin settings do not count either, because
+    a disabled plugin may be the user's guard.
     """
     said = {name: value[name] for name in _OF_PROCESSES if name in value}
     ignored = [name for name in value if name not in (*_TIGHTENING, *said)]
@@ -168,8 +168,8 @@ def without_loosening(
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Remove the settings that are looser than `below`; return the rest and the removed keys.
 
-    That is about the sandbox, the limits of processes, and the user's budget. An unknown sandbox
-    level stays, for the check of types to report.
+    This applies to the sandbox, the limits of processes, the user's budget, and facts of models
+    that the user has set. An unknown sandbox level stays, for the type check to report.
     """
     looser: list[_Path] = [
         (name,) for name in (NETWORK, _ALLOW_COMMANDS) if value.get(name) is True
@@ -195,7 +195,7 @@ def without_loosening(
 
 
 def _known_facts(value: Mapping[str, Any], below: Mapping[str, Any]) -> Iterator[_Path]:
-    """Yield the facts of models that the user has set already: a price may be a limit."""
+    """Yield the facts of models that the user has also set, because a price may be a limit."""
     for provider, entry in _entries(value, "provider"):
         stated = _table(_table(_table(below, "provider"), provider), "models")
         for name, facts in sorted(_entries(entry, "models")):
@@ -204,7 +204,7 @@ def _known_facts(value: Mapping[str, Any], below: Mapping[str, Any]) -> Iterator
 
 
 def _more(said: Mapping[str, Any], before: Mapping[str, Any], at: _Path) -> Iterator[_Path]:
-    """Yield the limits in `said`, nested ones too, that would remove a limit of `before`."""
+    """Yield the keys in `said`, also nested ones, that would remove a limit of `before`."""
     for name, limit in said.items():
         known = before.get(name)
         if isinstance(limit, Mapping):
@@ -226,7 +226,7 @@ def _network(hosts: list[str], *, limit: bool | list[str]) -> bool | list[str]:
 
 
 def _is_higher(name: str, limit: object, below: Mapping[str, Any]) -> bool:
-    """Return whether a limit of processes is higher than without the project; 0 is no limit."""
+    """Return whether a process limit is higher than without the project; 0 is no limit."""
     said = _table(below, "limits").get(name)
     if limit is None:
         return said is not None

@@ -1,4 +1,4 @@
-"""Blocks: the display of tool calls on a terminal or a page."""
+"""The public names for blocks, the displayed form of tool calls."""
 
 from pegboard import late_names
 

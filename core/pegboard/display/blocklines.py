@@ -1,4 +1,4 @@
-"""A block as lines of styled text, ready to draw in a terminal, a page or a file."""
+"""The conversion of a block to lines of styled text for a terminal, a page or a file."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -21,7 +21,7 @@ Folding = Literal["folded", "whole"]
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True):
-    """The visible lines, and the number of hidden ones after the first `before` lines."""
+    """The visible lines, and the number of hidden lines after the first `before` lines."""
 
     lines: tuple[SpanLine, ...]
     hidden: int = 0
@@ -29,7 +29,7 @@ class Folded(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def block_lines(block: Block, folding: Folding = "folded") -> Folded:
-    """Return the lines of a block without its title, with control characters made harmless."""
+    """Return the lines of a block without its title, with control characters escaped."""
     every = [*block.lines, *diff_rows(block.diff), *_rows(block.table)]
     every += lines_of(block.markdown) if block.markdown else ()
     hidden = max(0, len(every) - block.fold) if folding == "folded" else 0
@@ -42,13 +42,13 @@ def block_lines(block: Block, folding: Folding = "folded") -> Folded:
 
 
 def note_of(hidden: int, way: str = "") -> SpanLine:
-    """Return the line that counts the hidden lines."""
+    """Return the line that states the number of hidden lines."""
     more = "line" if hidden == 1 else "lines"
     return (Span(f"… {hidden:,} more {more}{f' ({way})' if way else ''}", "dim"),)
 
 
 def with_note(folded: Folded, way: str = "") -> tuple[SpanLine, ...]:
-    """Insert the note where the hidden lines are missing."""
+    """Return the visible lines, with the note in the place of the hidden ones."""
     if not folded.hidden:
         return folded.lines
     note = note_of(folded.hidden, way)
@@ -56,12 +56,12 @@ def with_note(folded: Folded, way: str = "") -> tuple[SpanLine, ...]:
 
 
 def shown_line(line: SpanLine, longest: int | None = LINE_LETTERS) -> SpanLine:
-    """Make control characters in a line harmless, and cut a long line."""
+    """Escape control characters in a line, and cut a long line."""
     return tuple(_cut_spans(line, longest))
 
 
 def plain_line(line: SpanLine) -> str:
-    """Return the line without its styles."""
+    """Return the text of the line without its styles."""
     return "".join(span.text for span in line)
 
 
@@ -77,7 +77,7 @@ def _cut_spans(line: SpanLine, longest: int | None) -> Iterator[Span]:
 
 
 def _rows(table: Sequence[Sequence[str]]) -> Iterator[SpanLine]:
-    """Yield the rows of a table in columns; the first is its head, the last column is not cut."""
+    """Yield the rows of a table as aligned columns; only the last column may be long."""
     if not table:
         return
     from rich.cells import cell_len  # few blocks have a table

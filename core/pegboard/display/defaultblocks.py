@@ -1,4 +1,4 @@
-"""The block of a tool call: made by a plugin, by the tool itself, or by default."""
+"""The block of a tool call: from a plugin, from the tool itself, or by default."""
 
 import json
 from collections import OrderedDict
@@ -27,13 +27,13 @@ def block_of_text(text: str, *, title: str = "", style: SpanStyle = "dim", fold:
 
 
 def lines_of(text: str, style: SpanStyle = "plain") -> tuple[SpanLine, ...]:
-    """Split a text into lines, without empty ones at either end."""
+    """Split a text into lines, without empty lines at start and end."""
     kept = text.strip("\n")
     return tuple((Span(line, style),) for line in kept.split("\n")) if kept.strip() else ()
 
 
 def given_block(part: ToolPart) -> Block | None:
-    """Return the block that the tool returned with its result, None if there is no valid one."""
+    """Return the block that the tool returned with its result, or None without a valid one."""
     match part.state:
         case Completed(metadata=metadata) | Failed(metadata=metadata) if metadata:
             try:
@@ -90,7 +90,7 @@ def subject_of(arguments: Mapping[str, Any]) -> str:
 
 
 def one_line(text: str, width: int = TITLE_LETTERS) -> str:
-    """Return the first line, cut at `width` letters; an ellipsis marks omitted text."""
+    """Return the first line, cut to `width` characters; an ellipsis marks omitted text."""
     first, _, rest = text.strip().partition("\n")
     if len(first) > width:
         return first[: width - 1] + "…"
@@ -98,13 +98,13 @@ def one_line(text: str, width: int = TITLE_LETTERS) -> str:
 
 
 def counted(number: int, thing: str) -> str:
-    """`1 file`, `2 files`, `3 matches`."""
+    """Return a number with a noun, such as `1 file`, `2 files` or `3 matches`."""
     plural = "es" if thing.endswith("ch") else "s"
     return f"{number:,} {thing}{'' if number == 1 else plural}"
 
 
 def todo_lines(todos: Iterable[Mapping[str, Any]]) -> tuple[SpanLine, ...]:
-    """Return a list of todos with their marks."""
+    """Return a line for each to-do item, with a mark for its status."""
     return tuple(_todo(todo) for todo in todos)
 
 
@@ -121,7 +121,7 @@ def _todo(todo: Mapping[str, Any]) -> SpanLine:
 
 
 def _by_metadata(metadata: Mapping[str, Any], output: str, title: str, given: str) -> Block:
-    """Return the block by the metadata that clients of the protocol know."""
+    """Return the block for metadata that clients of the protocol know."""
     match metadata:
         case {"exit": _} | {"output": str()}:
             return _of_command(metadata, output, title)
@@ -139,7 +139,7 @@ def _by_metadata(metadata: Mapping[str, Any], output: str, title: str, given: st
 
 
 def _titled(subject: str, given: str) -> str:
-    """Join the subject and the tool's own title; one of them where both are the same."""
+    """Join the subject and the tool's own title, unless the title starts with the subject."""
     given = one_line(given)
     if not given or subject.startswith("{"):
         return given or subject
@@ -168,14 +168,14 @@ def _of_command(metadata: Mapping[str, Any], output: str, title: str) -> Block:
 
 
 class CallBlocks:
-    """The blocks of tool calls; that of a call which has ended is made once for each width."""
+    """The blocks of tool calls; the block of an ended call is cached for each width."""
 
     def __init__(self, app: Host) -> None:
         self._app = app
         self._kept: OrderedDict[tuple[str, int], Block] = OrderedDict()
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """Return the block of a call, in lines of at most `width` columns where it matters."""
+        """Return the block of a call; a plugin may draw it `width` columns wide."""
         key = (part.id, width)
         if key in self._kept:
             return self._kept[key]

@@ -1,4 +1,4 @@
-"""A unified diff as lines with numbers, signs, and marks at the words that changed."""
+"""The conversion of a unified diff to lines with numbers, signs and marked words."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +21,7 @@ _SIGNS: dict[str, SpanStyle] = {"+": "added", "-": "removed"}
 
 
 class _Row(msgspec.Struct, frozen=True):
-    """One line of a hunk: its sign, its number in the old or new file, its text."""
+    """One line of a hunk: its sign, its number in the old or new file, and its text."""
 
     sign: str
     number: int
@@ -29,7 +29,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 def diff_rows(diff: str) -> Iterator[SpanLine]:
-    """Yield the lines of a diff; names of files only where there are several."""
+    """Yield the lines of a diff; file names appear only if there are several files."""
     if not diff.strip():
         return
     lines = diff.split("\n")
@@ -50,7 +50,7 @@ def diff_rows(diff: str) -> Iterator[SpanLine]:
 
 
 def _outside(line: str, *, several: bool) -> Iterator[SpanLine]:
-    """Yield a line before or between hunks; of the format's own lines only a file's name."""
+    """Yield a line outside of hunks; of the format's own lines, only a file's name."""
     if several and line.startswith("+++ "):
         yield (Span(line[4:].partition("\t")[0], "path"),)
     elif line and not line.startswith(_FORMAT):
@@ -58,7 +58,7 @@ def _outside(line: str, *, several: bool) -> Iterator[SpanLine]:
 
 
 def _hunk(lines: Sequence[str], place: int, head: re.Match[str]) -> tuple[list[_Row], int]:
-    """Read the rows of a hunk by the counts of its head; return them and the index after it."""
+    """Return the rows of a hunk, by the counts in its header, and the index after the hunk."""
     old, new = int(head[1]), int(head[3])
     old_end = old + int(head[2] if head[2] is not None else 1)
     new_end = new + int(head[4] if head[4] is not None else 1)
@@ -111,7 +111,7 @@ def _changed(gone: Sequence[_Row], come: Sequence[_Row], width: int) -> Iterator
 
 
 def _marked(old: _Row | None, new: _Row | None) -> tuple[SpanLine, SpanLine]:
-    """Mark the words in which two versions of a line differ."""
+    """Return two versions of a line with the words marked in which they differ."""
     before, after = old.text if old else "", new.text if new else ""
     whole = (Span(before, "removed"),), (Span(after, "added"),)
     if old is None or new is None or max(len(before), len(after)) > COMPARED_LETTERS:
@@ -128,7 +128,7 @@ def _marked(old: _Row | None, new: _Row | None) -> tuple[SpanLine, SpanLine]:
 
 
 def _seen(words: Iterable[str]) -> int:
-    """Return how many of the words are more than blanks."""
+    """Return the number of words that are not white space."""
     return sum(not word.isspace() for word in words)
 
 

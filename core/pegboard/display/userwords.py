@@ -26,7 +26,7 @@ _WHO = {"config": "your config", "built-in": "Pegboard"}
 
 
 def user_words(error: str) -> str:
-    """Return an error of a call, or a rule's reason, without what is meant for the model."""
+    """Return a call's error, or a rule's reason, without the instructions for the model."""
     for stored, words in _WORDS.items():
         error = error.replace(stored, words)
     words = _RULE.sub(_rule_words, error)
@@ -44,7 +44,7 @@ def _rule_words(found: re.Match[str]) -> str:
 
 
 def outcome_of(error: str) -> str:
-    """Return how a call with this error ended: `refused` by the user, `stopped`, or `failed`."""
+    """Return how a call with this error ended: "refused" by the user, "stopped" or "failed"."""
     if error.startswith((_REJECTED, "The user said no: ")):
         return "refused"
     return "stopped" if error.endswith(_STOPPED) else "failed"

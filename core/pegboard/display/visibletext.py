@@ -1,4 +1,4 @@
-"""Text from elsewhere, in letters that no terminal obeys."""
+"""Foreign text, with characters escaped that a terminal would interpret or hide."""
 
 import re
 
@@ -22,11 +22,11 @@ def without_passwords(text: str) -> str:
 
 
 def escape_controls(text: str) -> str:
-    r"""Return the string with each character escaped that a terminal would obey or not show.
+    r"""Return the string with each character escaped that a terminal would interpret or hide.
 
-    Line breaks and tabs stay. Escape sequences, carriage returns and the marks that change the
-    direction of writing become Python escapes such as `\x1b`. Joiners are removed, because
-    terminals differ in the number of cells that joined letters take.
+    Line breaks and tabs stay. Escape sequences, carriage returns and marks that change the writing
+    direction become Python escapes such as `\x1b`. Joiners are removed, because terminals disagree
+    on the width of joined characters.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -38,7 +38,7 @@ def escape_controls(text: str) -> str:
 
 
 def exposed(text: str) -> str:
-    """Return the string with controls and invisible letters escaped."""
+    """Return the string with controls and invisible characters escaped."""
     spelt = _JOINERS.sub(lambda found: _spelt(found[0]), text)
     return _UNSEEN.sub(
         lambda found: found[0].encode("unicode_escape").decode(), escape_controls(spelt)

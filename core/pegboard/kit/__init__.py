@@ -1,1 +1,1 @@
-"""The helpers of all other folders: hosts, redaction, threads, private files."""
+"""General functions for all other folders: hosts, redaction, threads, private files."""

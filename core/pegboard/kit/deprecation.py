@@ -1,4 +1,4 @@
-"""Deprecated names and functions, which warn where they are used."""
+"""Deprecated names and functions, which warn when they are used."""
 
 import functools
 import warnings
@@ -10,17 +10,17 @@ _T = TypeVar("_T")
 
 
 class PegboardDeprecationWarning(DeprecationWarning):
-    """The use of a name that a later release removes."""
+    """The warning about a name that a later release removes."""
 
 
 def warn_of(name: str, goes_in: str, instead: str, *, level: int = 3) -> None:
-    """Warn at the place that is `level` calls up; Python shows each place once."""
+    """Warn at the code that is `level` calls up; Python shows each location once."""
     text = f"{name} goes in Pegboard {goes_in}: use {instead}"
     warnings.warn(text, PegboardDeprecationWarning, stacklevel=level)
 
 
 def deprecated(goes_in: str, *, instead: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]:
-    """Return a decorator for a function that the release `goes_in` no longer has."""
+    """Return a decorator for a function that the release `goes_in` removes."""
 
     def marked(function: Callable[_P, _T]) -> Callable[_P, _T]:
         @functools.wraps(function)

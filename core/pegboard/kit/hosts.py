@@ -1,4 +1,4 @@
-"""Lists of hosts: which hosts one allows, the hosts common to two, and this machine's names."""
+"""Patterns and lists of hosts: matching, intersection, and the names of this machine."""
 
 import re
 from typing import TYPE_CHECKING
@@ -39,13 +39,13 @@ class HostPattern(msgspec.Struct, frozen=True):
         return f"{'*.' if self.below else ''}{host}{port}"
 
     def allows(self, host: str, port: int) -> bool:
-        """Return whether the pattern covers the host, in the form of `known_host`, at this port."""
+        """Return whether the pattern matches this port and host (in the form of `known_host`)."""
         if port != self.port if self.port else port not in WEB_PORTS:
             return False
         return host.endswith(f".{self.host}") if self.below else host == self.host
 
     def overlap(self, other: "HostPattern") -> "HostPattern | None":
-        """Return the pattern of the hosts that both match, None if there are none."""
+        """Return the pattern of the hosts that both match, or None if there are none."""
         narrow, wide = sorted((self, other), key=lambda each: (each.below, -len(each.host)))
         fits = narrow == msgspec.structs.replace(wide, port=narrow.port) or (
             wide.below and narrow.host.endswith(f".{wide.host}")
@@ -108,7 +108,7 @@ def split_port(text: str) -> tuple[str, int | None]:
 
 
 def known_host(text: str) -> str:
-    """Normalise a host: an address, or an ASCII name in lower case without a last dot.
+    """Normalise a host: an IP address, or a lower-case ASCII name without a trailing dot.
 
     :raises ValueError: when it is neither.
     """
@@ -133,14 +133,14 @@ def known_host(text: str) -> str:
 
 
 def is_literal(host: str) -> bool:
-    """Return whether a host in the form of `known_host` is an address."""
+    """Return whether a host, normalised by `known_host`, is an IP address."""
     return ":" in host or host.rpartition(".")[2].isdigit()
 
 
 def tightened(said: Network, limit: Network) -> Network:
-    """Return the hosts that both allow, False if there are none.
+    """Return the hosts that both allow, or False if there are none.
 
-    :raises ConfigError: when two lists are compared and one has an invalid pattern.
+    :raises ConfigError: when both are lists and one has an invalid pattern.
     """
     if limit is True or said is False:
         return said
@@ -155,14 +155,14 @@ def tightened(said: Network, limit: Network) -> Network:
 def is_loopback(host: str) -> bool:
     """Return whether the host is this machine's loopback.
 
-    That is `localhost`, 127.0.0.0/8 and `::1`; a name that needs to be looked up is not.
+    That is `localhost`, 127.0.0.0/8 and `::1`, but no name that needs a lookup.
     """
     address = ip_address_of(host)
     return address.is_loopback if address else host.lower().removesuffix(".") == "localhost"
 
 
 def ip_address_of(host: str) -> "IPv4Address | IPv6Address | None":
-    """Parse an IP address; an IPv4 address in IPv6 form becomes IPv4. Return None for a name."""
+    """Parse an IP address, also IPv4 in IPv6 form; return None for a name."""
     from ipaddress import ip_address  # as in `known_host`
 
     try:

@@ -1,4 +1,4 @@
-"""JSON text of the values that functions return."""
+"""The JSON text of values that functions return."""
 
 import dataclasses
 from typing import Any
@@ -9,7 +9,7 @@ import msgspec
 def json_text(value: object) -> str:
     """Return a dictionary, list, tuple, dataclass, msgspec struct or pydantic model as JSON.
 
-    :raises TypeError: for any other value, and for one that JSON does not have.
+    :raises TypeError: for any other value, and for a value without a JSON form.
     """
     if not (
         isinstance(value, dict | list | tuple | msgspec.Struct)

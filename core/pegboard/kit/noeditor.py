@@ -1,4 +1,4 @@
-"""The editor of tools' processes, which have no terminal: it fails at once with the way out."""
+"""The editor for tools' processes, which have no terminal: it fails at once with advice."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""HTTP for plugins: a client and its answers, as Pegboard's own types over httpx."""
+"""The HTTP client for plugins: Pegboard's own types around httpx."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HttpResponse:
-    """The answer to a request; `content`, `text` and `json` need the answer to be read first."""
+    """The response to a request; `content`, `text` and `json` need a complete body."""
 
     def __init__(self, answer: "httpx.Response") -> None:
         self._answer = answer
@@ -24,7 +24,7 @@ class HttpResponse:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers; their names ignore case."""
+        """The headers; their names are case-insensitive."""
         return self._answer.headers
 
     @property
@@ -34,13 +34,13 @@ class HttpResponse:
 
     @property
     def text(self) -> str:
-        """The whole body as text, in the encoding that the headers say, else UTF-8."""
+        """The whole body as text, in the encoding of the headers, or else UTF-8."""
         return self._answer.text
 
     def json(self) -> Any:  # noqa: ANN401 - what the server said
         """Return the body as JSON.
 
-        :raises ServerError: when it is none.
+        :raises ServerError: when it is not JSON.
         """
         try:
             return json.loads(self.content)
@@ -67,7 +67,7 @@ class HttpResponse:
 class Http(Protocol):
     """An HTTP client; redirects are followed.
 
-    `json` is sent as JSON, `content` as it is. `timeout_s` is for connecting, and for each silence.
+    `json` is sent as JSON, `content` unchanged. `timeout_s` limits connecting and each pause.
     """
 
     async def request(  # noqa: PLR0913 - the facts of a request, all keyword-only
@@ -81,7 +81,7 @@ class Http(Protocol):
         content: bytes | None = None,
         timeout_s: float = 30.0,
     ) -> HttpResponse:
-        """Send a request and read the whole answer, whatever its status.
+        """Send a request and read the whole response, whatever its status.
 
         :raises ServerUnreachableError: when no server answers in time.
         """
@@ -98,7 +98,7 @@ class Http(Protocol):
         content: bytes | None = None,
         timeout_s: float = 30.0,
     ) -> AbstractAsyncContextManager[HttpResponse]:
-        """Send a request and enter its answer, whose `lines` come as the server sends them.
+        """Send a request and enter its response; `lines` yields the body as it arrives.
 
         :raises ServerUnreachableError: when no server answers in time.
         """
@@ -106,7 +106,7 @@ class Http(Protocol):
 
 
 class PluginHttp:
-    """The client that all plugins of an App share."""
+    """The HTTP client that all plugins of an App share."""
 
     def __init__(self) -> None:
         import httpx  # 60 ms that only who asks for it pays
@@ -115,7 +115,7 @@ class PluginHttp:
 
     @property
     def is_closed(self) -> bool:
-        """Return whether the App has closed the client."""
+        """Whether the App has closed the client."""
         return self._client.is_closed
 
     async def aclose(self) -> None:
@@ -130,7 +130,7 @@ class PluginHttp:
         timeout_s: float = 30.0,
         **facts: Any,  # noqa: ANN401 - those of `Http`
     ) -> HttpResponse:
-        """Send a request and read the whole answer."""
+        """Send a request and read the whole response."""
         with _reached():
             return HttpResponse(await self._client.request(method, url, timeout=timeout_s, **facts))
 
@@ -143,7 +143,7 @@ class PluginHttp:
         timeout_s: float = 30.0,
         **facts: Any,  # noqa: ANN401 - those of `Http`
     ) -> AsyncIterator[HttpResponse]:
-        """Send a request and enter its answer."""
+        """Send a request and enter its response."""
         with _reached():
             opened = self._client.stream(method, url, timeout=timeout_s, **facts)
             answer = await opened.__aenter__()
@@ -155,7 +155,7 @@ class PluginHttp:
 
 @contextmanager
 def _reached() -> Iterator[None]:
-    """Make a failure of the connection an error of ours."""
+    """Convert a failed connection to a `ServerUnreachableError`."""
     import httpx
 
     try:

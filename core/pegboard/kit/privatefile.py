@@ -1,4 +1,4 @@
-"""Files that several processes of one user change: one at a time, and each time completely."""
+"""Files that several processes of one user change: locked, and replaced atomically."""
 
 import fcntl
 import os
@@ -12,12 +12,12 @@ USERS_ALONE = 0o600
 
 @contextmanager
 def lock_file(path: Path) -> Iterator[None]:
-    """Hold a lock on the file against every other process and thread that takes it, in a block.
+    """Hold an exclusive lock on a file in a block, against other threads and processes.
 
-    The lock is an empty file next to it, `<path>.lock`; the folder is created with mode 0700. The
-    wait has no limit and blocks the thread, so a block reads and writes one small file, and runs
-    outside of the event loop: `await asyncio.to_thread(...)`. The lock is not reentrant. It says
-    nothing to a program that does not take it.
+    The lock is an empty file next to it, `<path>.lock`. The folder is created with mode 0700. The
+    wait has no limit and blocks the thread. Therefore read or write only one small file in the
+    block, and run it outside of the event loop: `await asyncio.to_thread(...)`. The lock is not
+    reentrant, and does not affect programs that do not take it.
 
     :raises OSError: when the folder or the lock file cannot be created.
     """
@@ -32,12 +32,12 @@ def lock_file(path: Path) -> Iterator[None]:
 
 
 def replace_file(path: Path, content: bytes, *, mode: int = USERS_ALONE) -> None:
-    """Replace the content of the file at once; a reader sees the old content or the new.
+    """Replace the content of the file atomically; readers see the old content or the new.
 
-    The content is on the disk when this returns. `mode` is that of the new file, by default only
-    for the user. A symbolic link at `path` is replaced by a file. It blocks the thread.
+    The content is on the disk when this returns. `mode` is the mode of the new file, by default
+    only for the user. A symbolic link at `path` is replaced by a file. This blocks the thread.
 
-    :raises OSError: when it cannot be written; the old file is then whole.
+    :raises OSError: when the file cannot be written; the old file is then unchanged.
     """
     draft = path.with_name(f".{path.name}.{os.urandom(6).hex()}")
     number = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
@@ -53,7 +53,7 @@ def replace_file(path: Path, content: bytes, *, mode: int = USERS_ALONE) -> None
 
 
 def set_aside(path: Path) -> Path:
-    """Move a damaged file aside, so that its content is not lost, and return its new path.
+    """Rename a damaged file, so that its content is not lost, and return its new path.
 
     :raises OSError: when it cannot be renamed.
     """

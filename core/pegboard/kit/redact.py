@@ -1,4 +1,4 @@
-"""Keys, tokens and passwords: hidden in texts that are kept, and from processes of tools."""
+"""Secrets: removed from stored texts, and from the variables of tools' processes."""
 
 import re
 import shlex
@@ -99,9 +99,9 @@ def secret_values(env: Mapping[str, str], names: Iterable[str] = ()) -> tuple[st
 
 
 def redact(text: str, values: Iterable[str] = ()) -> str:
-    """Return the string without these values, and without texts that look like secrets.
+    """Return the text without these values, and without strings that look like secrets.
 
-    It hides too much rather than too little: `token=` and `--password` hide what follows them.
+    If in doubt, strings are removed: `token=` and `--password` remove what follows them.
     """
     text = without_values(text, values)
     for shape, kept in _shapes():
@@ -110,7 +110,7 @@ def redact(text: str, values: Iterable[str] = ()) -> str:
 
 
 def without_values(text: str, values: Iterable[str]) -> str:
-    """Remove these values from a text, in every spelling and across line ends."""
+    """Remove these values from a text, in every encoding and across line breaks."""
     lines = text.replace("\\r", "").replace("\\n", "\n").replace("\\\n", "\n").replace("=\n", "\n")
     unwrapped = "".join(line.strip(" \t") for line in lines.splitlines())
     for value in values:
@@ -122,7 +122,7 @@ def without_values(text: str, values: Iterable[str]) -> str:
 
 @lru_cache(maxsize=256)
 def _spellings(value: str) -> tuple[str, ...]:
-    """Return a value in its plain, JSON, HTML, URL, base64 and hexadecimal spellings."""
+    """Return a value in its plain, JSON, HTML, URL, base64 and hexadecimal forms."""
     found = {value, *(each for each in _coded(value) if len(each) >= SHORTEST_VALUE)}
     return tuple(sorted(found, key=lambda each: (-len(each), each)))
 
@@ -153,22 +153,22 @@ def _coded(value: str) -> Iterator[str]:
 
 @cache
 def _shapes() -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Compile the shapes of secrets, at the first text."""
+    """Compile the patterns of secrets, at the first call."""
     return tuple((re.compile(shape), kept) for shape, kept in _SHAPES)
 
 
 def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[str, str]:
-    """`env` for a process of a tool: without keys, and so that no program waits for a user.
+    """Return the variables for a tool's process: without secrets, and without interactive programs.
 
-    Left out are the names in `secrets` (the variables that hold providers' keys), every variable
-    that looks like a credential by its name (`STRIPE_KEY`, `DB_PASS`, `token`) or its value (a
-    private key, a token of a known form, a URL with a password), and our own settings
-    (`PEGBOARD_*`). The hook `shell_env` can give a command one of them.
+    Removed are the names in `secrets` (the variables with providers' keys), variables that look
+    like credentials by name (`STRIPE_KEY`, `DB_PASS`, `token`) or value (a private key, a token of
+    a known form, a URL with a password), and Pegboard's own settings (`PEGBOARD_*`). The hook
+    `shell_env` can add one of them for a command.
 
-    Set are `AGENT=pegboard`, `TERM=dumb`, pagers to `cat`, editors to one that fails at once, and
-    no prompts of git and ssh. Git takes no optional locks, which would make the user's own git
-    fail, and discovers no repository that is not called `.git` (`safe.bareRepository`,
-    git-config(1)); that setting comes after those that `env` has for it.
+    Set are `AGENT=pegboard`, `TERM=dumb`, `cat` as pager, an editor that fails at once, and no
+    prompts of git and ssh. Git takes no optional locks, which would make the user's own git fail.
+    Git also finds only repositories named `.git` (`safe.bareRepository`, git-config(1)); this
+    setting follows the ones in `env`.
     """
     child = without_secrets(env, secrets) | _QUIET
     count = env.get("GIT_CONFIG_COUNT") or "0"
@@ -187,7 +187,7 @@ def child_env(env: Mapping[str, str], *, secrets: Iterable[str] = ()) -> dict[st
 
 
 def without_secrets(env: Mapping[str, str], secrets: Iterable[str] = ()) -> dict[str, str]:
-    """`env` without the variables that `child_env` leaves out, for a program of a user."""
+    """Return the variables without those that `child_env` removes, for a program of the user."""
     hidden = {name.upper() for name in secrets}
     return {
         name: value

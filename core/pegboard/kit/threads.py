@@ -1,6 +1,6 @@
 """Worker threads for blocking foreign code, and work that cancellation does not interrupt.
 
-A hung thread delays neither the loop nor the exit.
+A hung thread delays neither the event loop nor the exit.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _Jobs = SimpleQueue[Callable[[], None] | None]
 class _ThreadOutcome(AbstractContextManager["_ThreadOutcome"]):
     """The outcome of a function in a thread: its result, or the error for the caller.
 
-    No future can carry each error: `StopIteration` is refused, an exit ends the loop.
+    A future cannot carry every error: it rejects `StopIteration`, and an exit ends the loop.
     """
 
     answer: Any = None
@@ -41,10 +41,10 @@ class _ThreadOutcome(AbstractContextManager["_ThreadOutcome"]):
 
 
 class Threads:
-    """Daemon threads for reuse; an abandoned call keeps its thread until the call ends.
+    """A pool of daemon threads; an abandoned call keeps its thread until the call ends.
 
-    The interpreter joins the threads of `asyncio.to_thread` when it exits, so one hung plugin
-    would hold the process for ever; daemon threads are left behind.
+    When the interpreter exits, it joins the threads of `asyncio.to_thread`, so one hung plugin
+    would block the exit for ever. It does not join daemon threads.
     """
 
     def __init__(self, name: str = "pegboard-plugin") -> None:
@@ -53,9 +53,9 @@ class Threads:
         self._closed = False
 
     async def run(self, function: Callable[[], _T]) -> _T:
-        """Run the function in the thread, in a copy of the caller's context variables.
+        """Run the function in a thread, in a copy of the caller's context variables.
 
-        Foreign code may raise `SystemExit`, which the caller has to catch too.
+        Foreign code may raise `SystemExit`, which the caller must catch too.
         """
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[_ThreadOutcome] = loop.create_future()
@@ -104,8 +104,8 @@ async def run_in_thread(function: Callable[[], _T], *, name: str) -> _T:
     """Run the function in a new thread; return its result, or raise its error.
 
     `name` is the name of the thread, for debuggers. Neither a cancellation of the caller nor the
-    exit of the process waits for the thread, so the function must leave files and connections
-    whole at any point. The thread sees the caller's context variables.
+    exit of the process waits for the thread. Therefore the function must leave files and
+    connections intact at any point. The thread sees the caller's context variables.
     """
     threads = Threads(name)
     try:
@@ -115,7 +115,7 @@ async def run_in_thread(function: Callable[[], _T], *, name: str) -> _T:
 
 
 class LoopCalls:
-    """Calls from worker threads to the event loop in which this object is made."""
+    """Calls from worker threads to the event loop in which this object was created."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -123,10 +123,10 @@ class LoopCalls:
         self._cancelled = False
 
     def wait(self, work: Awaitable[_T]) -> _T:
-        """Run work in the loop and return its result; the thread waits without a limit.
+        """Run an awaitable in the loop and return its result; the thread waits without a limit.
 
         :raises RuntimeError: in the loop's own thread.
-        :raises AbortedError: when the waits were cancelled.
+        :raises AbortedError: when `cancel` was called.
         """
         if self.is_inside:
             if isinstance(work, Coroutine):
@@ -148,7 +148,7 @@ class LoopCalls:
             self._waits.discard(future)
 
     def soon(self, call: Callable[[], None]) -> None:
-        """Make a call to the loop's objects: at once in the loop's own thread, else soon."""
+        """Run `call` in the loop's thread: at once if this is that thread, else soon."""
         if self.is_inside:
             call()
         elif not self._loop.is_closed():
@@ -160,17 +160,17 @@ class LoopCalls:
         return asyncio._get_running_loop() is self._loop  # noqa: SLF001 - the public one raises
 
     def cancel(self) -> None:
-        """End the waits, and those that come."""
+        """Cancel all current and future waits."""
         self._cancelled = True
         for each in tuple(self._waits):
             each.cancel()
 
 
 async def shield(work: Coroutine[Any, Any, _T]) -> _T:
-    """Return what `work` returns; raise a cancellation of the caller once the work has ended.
+    """Return the result of `work`; a cancellation of the caller is raised after the work ends.
 
-    The work needs a time limit of its own: nothing else ends it. Where both happen, the failure
-    of the work is the cause of the cancellation.
+    The work needs its own time limit, because nothing else ends it. If the work also fails, its
+    error is the cause of the cancellation.
     """
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
@@ -196,7 +196,7 @@ async def closing(source: AsyncIterator[object]) -> AsyncIterator[None]:
 
 
 def starved(thread_id: int) -> float:
-    """Return the seconds that a thread has waited for a processor; 0 without the count."""
+    """Return the seconds that a thread has waited for a processor; 0 if unknown."""
     with suppress(OSError):
         return int(Path(f"/proc/self/task/{thread_id}/schedstat").read_bytes().split()[1]) / 1e9
     return 0.0

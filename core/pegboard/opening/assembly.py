@@ -1,4 +1,4 @@
-"""The assembly of an App: its engine, with the database open and the plugins' objects."""
+"""The assembly of an App: its engine, the open database, and the plugins' objects."""
 
 import asyncio
 import os
@@ -34,10 +34,10 @@ _PRIVATE_FILES = ("PEGBOARD_CONFIG", "PEGBOARD_TRUST_LOCK")
 
 
 async def assemble(directory: Path, options: AppOptions) -> tuple[Engine, LoadedConfig, Reload]:
-    """Open the database and make the engine, with the configuration and plugins; nothing runs yet.
+    """Open the database and make the engine, with configuration and plugins; no run starts yet.
 
     :raises InvalidInputError: when `directory` is not a directory.
-    :raises ConfigError: when the configuration cannot be used.
+    :raises ConfigError: when the configuration is invalid.
     :raises StorageError: when the database cannot be opened.
     """
     opening = Opening.of(directory, options)
@@ -78,7 +78,7 @@ async def _engine(
     register: Register,
     storage: "asyncio.Future[Storage]",
 ) -> Engine:
-    """Make the engine, without the parts that `Reload` adds and those added last."""
+    """Return the engine without the parts that `Reload` and `assemble` add later."""
     hooks, env, places, workspace = register.hooks, opening.env, opening.places, opening.workspace
     store = await hooks.first(
         apphooks.register_keystore, env=env, places=places, workspace=workspace
@@ -132,7 +132,7 @@ async def close(engine: Engine, reload: Reload) -> None:
 
 
 async def _enclosure(engine: Engine) -> "Enclosure | None":
-    """Return the enclosure of processes, None where the user has not asked for one."""
+    """Return the sandbox for processes, or None if the user has not configured one."""
     if engine.config.sandbox == "off":
         return None
     from pegboard.enclosing import Site  # nobody else pays for it
@@ -146,7 +146,7 @@ async def _enclosure(engine: Engine) -> "Enclosure | None":
 
 
 def _private(opening: Opening, storage: Storage) -> tuple[Path, ...]:
-    """Return the paths that no tool may change unasked."""
+    """Return the paths that no tool may change without asking."""
     files = [opening.env.get(name, "") for name in _PRIVATE_FILES]
     named = [opening.workspace.directory / name for name in files if name]
     found = [*opening.places.kept, *named, *storage.files, *opening.workspace.git_dirs]
@@ -156,7 +156,7 @@ def _private(opening: Opening, storage: Storage) -> tuple[Path, ...]:
 async def _opener(
     register: Register, spec: Callable[[], _Opener | None], does: str
 ) -> _Opener | Callable[..., NoReturn]:
-    """Return a plugin's answer to this hook, else a function that raises for the missing plugin."""
+    """Return a plugin's answer to this hook, or a function that reports the missing plugin."""
     found = await register.hooks.first(spec)
     if found is not None:
         return found
@@ -169,9 +169,9 @@ async def _opener(
 
 
 async def _budget(register: Register, config: Config) -> OpenBudget:
-    """Return the function of a plugin that opens budgets; without a plugin, one without limits.
+    """Return a plugin's function that opens budgets; without one, a function without limits.
 
-    :raises ConfigError: when the user has set limits and no plugin keeps them.
+    :raises ConfigError: when the user has set limits and no plugin enforces them.
     """
     found = await register.hooks.first(apphooks.register_budget)
     if found is None and config.budget != BudgetConfig():

@@ -1,4 +1,4 @@
-"""A resource that is opened by awaiting it or by entering it as a block."""
+"""A value that is opened by `await` or by `async with`."""
 
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager

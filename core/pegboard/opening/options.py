@@ -38,13 +38,14 @@ _VARIABLE = "PEGBOARD_DATABASE"
 class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of an App.
 
-    `config` is laid over the configuration's files, in their syntax, and over the `profile` that
-    is chosen from them. `plugins` are objects that are plugins too, the newest of all. `tools` are
-    functions that the model can call, with `@tool` or without.
-    `interactive` says that somebody answers permission requests; without it an ask is a deny.
-    `trust` decides about the project's own code for this App alone, a decision for just the files
-    that it is about; None leaves it to what the user said before. `env` stands for the
-    environment, the folders for the user's.
+    `config` overrides the configuration files and the selected `profile`, in the syntax of the
+    files. `plugins` are additional plugin objects, newer than all others. `tools` are functions
+    that the model can call, with or without `@tool`. `interactive` is whether a user answers
+    permission requests; without it an ask becomes a deny.
+
+    `trust` decides about the project's own code for this App only; a `Decision` trusts only its
+    files. With None, earlier decisions of the user count. `env` replaces the environment variables,
+    and the folders replace those of the user.
     """
 
     config: Mapping[str, object] = {}
@@ -63,7 +64,7 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AppTools:
-    """The plugin that has the tools of `AppOptions.tools`.
+    """A plugin that registers the tools of `AppOptions.tools`.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
     """
@@ -78,9 +79,9 @@ class AppTools:
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """The options with the project they apply to, and the receivers of reports.
+    """The options with the project that they apply to, and the receivers of reports.
 
-    `failures` are the newest ones of plugins.
+    `failures` are the newest failures of plugins.
     """
 
     options: AppOptions
@@ -115,9 +116,9 @@ class Opening(msgspec.Struct, frozen=True):
         return self.env.get(_VARIABLE, "") or self.places.database
 
     async def configured(self) -> tuple[LoadedConfig, Decision]:
-        """Load the configuration, and again in full when the project turns out to be trusted.
+        """Load the configuration, and load it again in full if the project is trusted.
 
-        :raises ConfigError: when the configuration cannot be used.
+        :raises ConfigError: when the configuration is invalid.
         """
         loaded = await self.read(trusted=False)
         decision = self.decide(loaded.untrusted, loaded.plugin_paths, answer=self.options.trust)
@@ -129,7 +130,7 @@ class Opening(msgspec.Struct, frozen=True):
     async def read(self, *, trusted: bool | Mapping[Path, bytes]) -> LoadedConfig:
         """Load the configuration as `load_config` does with these files trusted.
 
-        :raises ConfigError: when the configuration cannot be used.
+        :raises ConfigError: when the configuration is invalid.
         """
         return await load_config(
             self.workspace,
@@ -141,7 +142,7 @@ class Opening(msgspec.Struct, frozen=True):
         )
 
     async def as_plugins_say(self, hooks: Hooks, said: Config, by: Decision) -> Config:
-        """Let plugins change the configuration, except loosening its sandbox and limits.
+        """Return the configuration as plugins change it; they cannot loosen its sandbox and limits.
 
         :raises RequiredHookError: when a required `config_load` fails.
         """
@@ -162,9 +163,9 @@ class Opening(msgspec.Struct, frozen=True):
         )
 
     async def whole(self, register: Register, decision: Decision) -> Decision:
-        """Return the decision with the files that plugins name.
+        """Return the decision on trust, extended by the files that plugins name.
 
-        :raises TrustError: when the lock file cannot be used.
+        :raises TrustError: when the lock file is invalid.
         """
         named = await self.named_files(register)
         if not named:
@@ -174,7 +175,7 @@ class Opening(msgspec.Struct, frozen=True):
         return self.decide(files, decision.named, answer=self.options.trust)
 
     async def named_files(self, register: Register) -> tuple[Path, ...]:
-        """Return the existing project files that other plugins want trusted."""
+        """Return the existing project files that plugins of other origins want trusted."""
         answers = await register.hooks.collect(apphooks.trusted_files, workspace=self.workspace)
         root = self.workspace.worktree.resolve()
         found = [each.value.resolve() for each in answers if each.origin != "project"]
@@ -189,7 +190,7 @@ class Opening(msgspec.Struct, frozen=True):
     ) -> Decision:
         """Decide about the project's code with `TrustStore.decide`.
 
-        :raises TrustError: when the lock file cannot be used.
+        :raises TrustError: when the lock file is invalid.
         """
         lock = self.env.get("PEGBOARD_TRUST_LOCK")
         return TrustStore(self.places.trust).decide(
@@ -208,7 +209,7 @@ class Opening(msgspec.Struct, frozen=True):
         *,
         fitting: Callable[[Registrant], bool] = lambda _: True,
     ) -> Register:
-        """Load the plugins that are `fitting`."""
+        """Load the plugins that are `fitting`, and return their register."""
         register = self.unloaded(loaded, decision, fitting=fitting)
         await register.load()
         return register
@@ -250,10 +251,10 @@ async def open_storage(
 ) -> Storage:
     """Open the database at a URL or a path, or for "" the one that an App here would open.
 
-    A plugin of `register_storage` opens it, as in an App, but only plugins whose own module names
-    that hook are imported, and no code of the project at `directory`, the current one if None.
-    Unfinished messages of dead processes are marked as interrupted. `on_commit` is called for
-    that and for every commit.
+    A plugin of `register_storage` opens it. Only plugins with a module that names this hook are
+    imported, and no code of the project. `directory` is the project, None for the current folder.
+    Unfinished messages of dead processes are marked as interrupted. `on_commit` is called for these
+    and all other commits.
 
     :raises ConfigError: when no plugin opens databases of this kind.
     :raises StorageError: when it cannot be opened.
@@ -266,7 +267,7 @@ async def open_storage(
 async def files_to_trust(directory: Path) -> tuple[Path, ...]:
     """Return the project's files that plugins want trusted, without running any of them.
 
-    :raises ConfigError: when the configuration cannot be used.
+    :raises ConfigError: when the configuration is invalid.
     """
     async with _having(apphooks.trusted_files, directory) as (opening, register):
         return await opening.named_files(register)
@@ -276,7 +277,7 @@ async def files_to_trust(directory: Path) -> tuple[Path, ...]:
 async def _having(
     spec: Callable[..., object], directory: Path
 ) -> AsyncIterator[tuple[Opening, Register]]:
-    """Load the plugins whose own module names a hook, without the project's."""
+    """Load the plugins with a module that names a hook, without those of the project."""
     from pegboard.loading.absent import names_hook  # an App does without it
 
     opening = Opening.of(directory, AppOptions(trust=False))
@@ -292,7 +293,7 @@ async def _having(
 async def find_plugins(directory: Path) -> tuple[PluginInfo, ...]:
     """Return the plugins that an App of the directory would load, without importing them.
 
-    :raises ConfigError: when the configuration cannot be used.
+    :raises ConfigError: when the configuration is invalid.
     """
     opening = Opening.of(directory, AppOptions())
     register = opening.unloaded(*await opening.configured())
@@ -305,7 +306,7 @@ async def find_plugins(directory: Path) -> tuple[PluginInfo, ...]:
 async def open_database(
     url: str | Path, *, register: Register, ids: IdSource, on_commit: OnCommit | None = None
 ) -> Storage:
-    """Open the database at a URL or a path; of two plugins for one scheme the newer one opens it.
+    """Open the database at a URL or a path; if two plugins open a scheme, the newer one does.
 
     :raises ConfigError: when no plugin opens databases of this kind.
     :raises StorageError: when it cannot be opened.

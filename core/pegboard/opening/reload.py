@@ -1,9 +1,7 @@
-"""The objects that plugins give by name, and the reload of a project's changed code.
+"""The named objects of plugins, and the reload of a project's changed code.
 
-A project's code is looked at before each prompt while its App is open, and with it the agents and
-commands of its settings.
-
-The code that was trusted stays in force until the change is trusted, too, so that an edit cannot
+Before each prompt, an open App checks the project's code and the agents and commands in its
+settings. The trusted code stays in use until the user trusts the change, so that an edit cannot
 remove a policy.
 """
 
@@ -32,13 +30,13 @@ from pegboard.trust.decisions import Decision
 
 @dataclass(slots=True, kw_only=True)
 class Reload:
-    """Keeps the engine's plugin objects current, those of the project's files as they are trusted.
+    """The updates of the engine's plugin objects when trusted project code changes.
 
-    `said` is the configuration without plugins' rules, `written` are the user's own. `seen` is the
-    newest decision. What was said for the App alone holds: with True for what was there when it was
-    opened, with False no code is run. Else what the user has said since counts, and trust that was
-    taken back ends it. `outdated` are providers of code that was loaded anew: a turn that runs may
-    still ask them.
+    `said` is the configuration without plugins' rules; `written` are the user's own rules. `seen`
+    is the newest decision on trust. A decision for this App only stays valid: True for the files
+    that existed when it was opened, False for no code. Otherwise later decisions of the user count,
+    and revoked trust removes the code. `outdated` are providers of replaced code, which a running
+    turn may still use.
     """
 
     opening: Opening
@@ -60,15 +58,15 @@ class Reload:
     async def collect(self) -> None:
         """Collect the named objects of all plugins.
 
-        :raises RequiredHookError: when a wrapper of providers that is required fails.
-        :raises ConfigError: for settings of an agent that cannot be used.
+        :raises RequiredHookError: when a required wrapper of providers fails.
+        :raises ConfigError: when an agent's settings are invalid.
         """
         await self._collect_plain()
         self._answers = await self._providers(self.engine.hooks)
         self._have(await self._wrapped(self._answers))
 
     async def _renew(self, change: PluginChange) -> Iterable[str]:
-        """Use the new objects of the project's plugins; return the unusable ones, a line each."""
+        """Use the new objects of the project's plugins; return a line for each unusable one."""
         lines = list(_unheard(change))
         await self._collect_plain()
         gone = {each.key for each in change.old}
@@ -105,7 +103,7 @@ class Reload:
         self._have_commands()
 
     def replace_commands(self, plugin: str, commands: Sequence[Command]) -> None:
-        """Replace the plugin's slash commands from here on."""
+        """Replace the plugin's slash commands from now on."""
         self._replaced[self.register.loaded(plugin).key] = tuple(commands)
         self._have_commands()
 
@@ -158,7 +156,7 @@ class Reload:
         return tuple(path for path, content in self.seen.files.items() if old.get(path) != content)
 
     async def look(self) -> None:
-        """Load the code that the user has trusted since; report untrusted changes once."""
+        """Load code that the user has trusted meanwhile; report each untrusted change once."""
         if self.opening.options.trust is False:
             return
         async with self._looking:
@@ -215,7 +213,7 @@ class Reload:
 
 
 def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
-    """Return the slash commands by name: the plugins', then documents, then the user's."""
+    """Return the slash commands by name: first the plugins', then documents, then the user's."""
     found = {each.name: each for each in every if not each.is_document}
     found |= {each.name: each for each in every if each.is_document and each.name not in found}
     for name, said in config.command.items():
@@ -233,7 +231,7 @@ def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
 
 
 def _unheard(change: PluginChange) -> Iterator[str]:
-    """Yield the parts of the changed plugins that only reopening the project starts or ends."""
+    """Yield the hooks of changed plugins that only reopening the project starts or ends."""
     opening = {name for name, spec in core_specs().items() if mark_of(spec).when == "open"}
     for seen, others, what in (
         (change.new, change.old, "counts once"),

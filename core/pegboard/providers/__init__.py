@@ -1,7 +1,7 @@
-"""The request to a provider and its answer: one stream of events for every kind of model.
+"""The request to a provider and its answer, as one stream of events for every kind of model.
 
-A provider yields the events of this module in the order of the model's answer. The engine
-adds the results of tools and the step's frame; no provider sees the session.
+A provider yields the events of this module in the order of the model's answer. The engine adds the
+results of tools. No provider sees the session.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -28,7 +28,7 @@ LONGEST_NAME = 200
 
 
 class Text(msgspec.Struct, frozen=True):
-    """Text of a model message; `metadata` is the provider's own from an earlier answer."""
+    """Text of a model message; `metadata` comes from the provider, in an earlier answer."""
 
     text: str
     metadata: Mapping[str, Any] | None = None
@@ -59,7 +59,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """A tool's result for the call `id`; `media` is sent along where the provider can."""
+    """The result of the tool call `id`; `media` is sent too if the provider supports it."""
 
     id: str
     name: str
@@ -73,12 +73,12 @@ Content = Text | Reasoning | Media | Call | Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelMessage:
-    """One message of the history, in a form that every provider can translate.
+    """One message of the history, in a form that every provider can convert.
 
-    A `tool` message holds only results. The engine gives the very same object again in every
-    later request of the session, so a provider keeps the encoded form in `encoded` under a key
-    of its own, and a step costs no more than the bytes that it sends. Another message, also one
-    that `evolve` makes, begins without.
+    A `tool` message has only results. The engine uses the same object in every later request of the
+    session. Therefore a provider can store the encoded form in `encoded`, under its own key, and
+    need not encode the message again. Other messages, such as copies, start with an empty
+    `encoded`.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -89,9 +89,9 @@ class ModelMessage:
 class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     """A tool as the model sees it; `parameters` is a JSON Schema of type object.
 
-    `exposure` is what the user or the tool says about it, `None` where neither does. `source` is
-    what the tool comes from, such as a plugin's name; "" for built-in plugins. `source_description`
-    says what the tools of the source are for, where a model searches for tools.
+    `exposure` is set by the user or the tool, else None. `source` is the tool's origin, such as a
+    plugin's name, and "" for built-in plugins. `source_description` says what the source's tools
+    are for, if the model searches for tools.
     """
 
     name: str
@@ -104,11 +104,11 @@ class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to a model; None leaves a parameter to the provider.
+    """A request to a model; a parameter that is None is left to the provider.
 
-    `output_schema` is the JSON Schema of the final answer. The system prompt has it, too, and the
-    engine checks the answer, so a provider may ignore it. `deferred` are tools that the model can
-    call although the request leaves them out; no provider sends them.
+    `output_schema` is the JSON Schema of the final answer. A provider may ignore it, because the
+    system prompt contains it too and the engine checks the answer. `deferred` are tools that the
+    model can call although the request does not contain them; no provider sends them.
     """
 
     model: Model
@@ -126,13 +126,13 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     deferred: tuple[ToolDefinition, ...] = ()
 
     def without(self, *names: str) -> "ModelRequest | None":
-        """Return the request without these tools, None if it has none of them."""
+        """Return the request without these tools, or None if it has none of them."""
         kept = tuple([tool for tool in self.tools if tool.name not in names])
         return replace(self, tools=kept) if len(kept) < len(self.tools) else None
 
 
 class TextStart(msgspec.Struct, frozen=True):
-    """A block of text begins; blocks may interleave, so each has an id."""
+    """The start of a text block; blocks may interleave, so each has an id."""
 
     id: str
     metadata: dict[str, Any] | None = None
@@ -142,7 +142,7 @@ class TextStart(msgspec.Struct, frozen=True):
 
 
 class TextDelta(msgspec.Struct, frozen=True):
-    """Text is added to a block."""
+    """Text that is added to a block."""
 
     id: str
     text: str
@@ -153,7 +153,7 @@ class TextDelta(msgspec.Struct, frozen=True):
 
 
 class TextEnd(msgspec.Struct, frozen=True):
-    """A block of text is complete."""
+    """The end of a text block."""
 
     id: str
     metadata: dict[str, Any] | None = None
@@ -163,7 +163,7 @@ class TextEnd(msgspec.Struct, frozen=True):
 
 
 class ReasoningStart(msgspec.Struct, frozen=True):
-    """A block of reasoning begins."""
+    """The start of a reasoning block."""
 
     id: str
     metadata: dict[str, Any] | None = None
@@ -173,7 +173,7 @@ class ReasoningStart(msgspec.Struct, frozen=True):
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True):
-    """Reasoning is added to a block."""
+    """Reasoning that is added to a block."""
 
     id: str
     text: str
@@ -185,7 +185,7 @@ class ReasoningDelta(msgspec.Struct, frozen=True):
 
 
 class ReasoningEnd(msgspec.Struct, frozen=True):
-    """A block of reasoning is complete; `metadata` may hold its signature."""
+    """The end of a reasoning block; `metadata` may contain its signature."""
 
     id: str
     metadata: dict[str, Any] | None = None
@@ -195,9 +195,9 @@ class ReasoningEnd(msgspec.Struct, frozen=True):
 
 
 class ToolInputStart(msgspec.Struct, frozen=True):
-    """The model begins to write a tool call; `id` is the provider's call id.
+    """The start of a tool call; `id` is the provider's call id.
 
-    Of a name over 200 characters, which no tool has, the beginning stays.
+    A name of more than 200 characters, which no tool has, is cut.
     """
 
     id: str
@@ -208,22 +208,22 @@ class ToolInputStart(msgspec.Struct, frozen=True):
 
 
 class ToolInputDelta(msgspec.Struct, frozen=True):
-    """A piece of a call's arguments."""
+    """A chunk of a call's arguments."""
 
     id: str
     text: str
 
 
 class ToolInputEnd(msgspec.Struct, frozen=True):
-    """A call's arguments are complete."""
+    """The end of a call's arguments."""
 
     id: str
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """A complete call; `input` is the JSON text that the model wrote.
+    """A complete tool call; `input` is the JSON text that the model wrote.
 
-    It comes only when the provider is sure that nothing was cut off. Its name is cut as that of
+    It is sent only when the provider is sure that nothing was cut off. A long name is cut as in
     `ToolInputStart`.
     """
 
@@ -243,7 +243,7 @@ def _keep_beginning(call: ToolInputStart | ToolCall) -> None:
 
 
 def _check(event: msgspec.Struct, *values: object) -> None:
-    """Reject an event that cannot be stored, so that the error arises in the provider's code."""
+    """Reject an event that cannot be stored, so that the error is raised in the provider's code."""
     try:
         check_json(values or event, f"this {type(event).__name__}")
     except InvalidInputError as error:
@@ -251,7 +251,7 @@ def _check(event: msgspec.Struct, *values: object) -> None:
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """Tokens of one request: `input` without the cached ones, `output` without `reasoning`."""
+    """The tokens of a request; `input` excludes cached tokens, `output` excludes `reasoning`."""
 
     input: int = 0
     output: int = 0
@@ -261,17 +261,17 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """A sign that the provider still waits for its server; restarts the limit on silence.
+    """A sign that the provider still waits for its server; it restarts the limit on silence.
 
-    A provider that sends it limits the wait itself.
+    A provider that sends heartbeats limits the wait itself.
     """
 
 
 class StreamFinish(msgspec.Struct, frozen=True):
-    """The answer is complete. A stream that ends without it has failed.
+    """The end of a complete answer; a stream that ends without it has failed.
 
-    `usage` is None when the provider did not say. `note` is a warning for the user about the end
-    of the answer; with the reason "error" it is the text of the error.
+    `usage` is None if the provider reported none. `note` is a warning for the user about the end of
+    the answer. With the reason "error" it is the error message.
     """
 
     reason: FinishReason
@@ -309,24 +309,24 @@ class Provider(Protocol):
 
     @property
     def name(self) -> str:
-        """The provider's name for people."""
+        """The provider's name for users."""
         ...
 
     @property
     def env(self) -> Sequence[str]:
-        """The environment variables that may hold the key."""
+        """The environment variables that may contain the key."""
         ...
 
     def models(self) -> Sequence[Model]:
-        """Return the models that are known without a request; cheap, possibly empty."""
+        """Return the models that are known without a request; fast, possibly empty."""
         ...
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model with this id, None if this provider certainly lacks it."""
+        """Return the model with this id, or None if this provider certainly lacks it."""
         ...
 
     def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Stream the answer; closing the iterator ends the request at once.
+        """Stream the events of the answer; closing the iterator ends the request at once.
 
         :raises ProviderAuthError: when a key is missing or refused.
         :raises ContextOverflowError: when the request is too long for the model.

@@ -1,4 +1,4 @@
-"""A provider made from a function: an async generator of text and events."""
+"""A provider made from a function that is an async generator of text and events."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -45,18 +45,18 @@ class FunctionProvider:
         self.__module__ = function.__module__
 
     def models(self) -> Sequence[Model]:
-        """Return the named models, else one with the provider's own name."""
+        """Return the named models, or else one model with the provider's own name."""
         return tuple(self._models.values())
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model with this id; if the function names no models, every id is one."""
+        """Return the model with this id; without named models, every id is a model."""
         unnamed = self._model(model_id) if self._takes_any else None
         return self._models.get(model_id, unnamed)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Yield the answer as events, with the starts and ends that the function leaves out.
+        """Yield the answer as events, with the starts and ends that the function omits.
 
-        :raises ProviderError: for what the function raises, and for a value that is no event.
+        :raises ProviderError: for errors of the function, and for a value that is not an event.
         """
         pieces = _Pieces()
         try:
@@ -73,7 +73,7 @@ class FunctionProvider:
             yield event
 
     async def aclose(self) -> None:
-        """Return at once: nothing stays open between answers."""
+        """Return at once, because nothing stays open between answers."""
 
     def _model(self, model: Model | str) -> Model:
         if isinstance(model, Model):
@@ -82,7 +82,7 @@ class FunctionProvider:
 
 
 class _Pieces:
-    """The state of one answer: its open block, if there is one."""
+    """The state of one answer: its open block, if any, and the calls so far."""
 
     def __init__(self) -> None:
         self.finished = False
@@ -92,7 +92,7 @@ class _Pieces:
         self._called = False
 
     def events(self, piece: object) -> Iterator[StreamEvent]:
-        """Yield the events of what the function yielded."""
+        """Yield the events of a value that the function yielded."""
         if not isinstance(piece, str | StreamEvent):
             kind = type(piece).__name__
             raise ProviderError(f"it yielded {kind}: yield str, or an event of pegboard.providers")
@@ -148,13 +148,13 @@ def provider(
 ) -> Callable[[Callable[[ModelRequest], Any]], FunctionProvider]:
     """Make a provider of an async generator: `@provider("echo")`.
 
-    It yields text as `str`, or events of `pegboard.providers`. Blocks begin and end by themselves,
-    a `ToolCall` gets its input events, and `StreamFinish` is added if it is missing. It raises
-    `ProviderAuthError`, `ContextOverflowError` or `ProviderError`, as "Errors" of the page "Write a
-    provider" says; anything else ends the turn as a failure of the plugin.
+    The generator yields text as `str`, or events of `pegboard.providers`. Starts and ends of
+    blocks, the input events of a `ToolCall` and the `StreamFinish` are added if missing. It may
+    raise `ProviderAuthError`, `ContextOverflowError` or `ProviderError`; the page "Write a
+    provider" explains them. Any other error ends the turn as a failure of the plugin.
 
-    `models` are the models, by id or as `Model`; without any, every id is one. `env` are the
-    variables that may hold a key.
+    `models` are the models, by id or as `Model`; without any, every id is a model. `env` are the
+    variables that may contain a key.
 
     :raises TypeError: for a function that is not an async generator.
     """

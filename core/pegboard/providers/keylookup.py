@@ -1,4 +1,4 @@
-"""The order of places where keys are looked up: the user's choice, the environment, the store."""
+"""The lookup of API keys: first the user's settings, then the environment, then the store."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -12,8 +12,8 @@ from pegboard.schema.config import Config, ProviderConfig
 class Key:
     """A provider's key; neither its `repr` nor JSON shows the `value`.
 
-    `source` says for people where it is from: `the variable OPENAI_API_KEY`; `remedy` says what
-    to do about one that is refused: `change it or unset it`.
+    `source` tells users where the key is from, such as "the variable OPENAI_API_KEY". `remedy`
+    tells them what to do if it is refused, such as "change it or unset it".
     """
 
     __slots__ = ("remedy", "source", "value")
@@ -30,13 +30,14 @@ Renew = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
 
 
 class KeyStore(Protocol):
-    """A store of keys, in addition to settings and environment, and of plugins' secrets.
+    """A store of keys and of plugins' secrets, used after settings and environment.
 
-    `config` is that of the open project. It is asked for a key only where neither has one.
+    `config` is the configuration of the open project. The store is asked only if neither settings
+    nor environment have a key.
     """
 
     async def find(self, provider_id: str, config: Config) -> Key | None:
-        """Find a key as `Keys.find` does, also one that the settings name by label or command."""
+        """Find a key like `Keys.find`, also one that the settings name by label or command."""
         ...
 
     def source(self, provider_id: str, config: Config) -> str | None:
@@ -44,25 +45,25 @@ class KeyStore(Protocol):
         ...
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """Register the same as `Keys.renew_with`."""
+        """Register the function as `Keys.renew_with` documents."""
         ...
 
     def secret(self, plugin: str, name: str) -> str | None:
-        """Return the stored secret of a plugin, None if there is none."""
+        """Return the stored secret of a plugin, or None."""
         ...
 
     def values(self) -> Iterable[str]:
-        """Return all that must not be shown: keys, tokens and the secrets of plugins."""
+        """Return all secret values: keys, tokens and the secrets of plugins."""
         ...
 
 
 class Keys:
-    """The keys of providers: the user's settings decide, a provider only asks.
+    """The keys of providers, looked up according to the user's settings.
 
-    It is asked for the table `provider.ID` of the configuration, then for the variables `env`,
-    of which the first that is set counts; the user's own list of them stands for `env`. Then comes
-    a plugin's `store`: the user's key command, the keyring, and the file that
-    `pegboard auth login` writes. `hidden` are secrets that are no keys: `values` has them too.
+    First comes the table `provider.ID` of the configuration. Then comes the first set variable of
+    the user's list of variables, or else of `env`. Last comes a plugin's `store`: the user's key
+    command, the keyring, and the file that `pegboard auth login` writes. `hidden` returns secrets
+    that are not keys, which `values` includes.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Keys:
         self._variables: set[str] = set()
 
     def note(self, variables: Iterable[str]) -> None:
-        """Treat these variables as holding keys, before a key is looked up."""
+        """Treat these variables as secret, even before a key is looked up."""
         self._variables.update(variables)
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
@@ -89,12 +90,12 @@ class Keys:
             self._store.renew_with(provider_id, renew)
 
     async def find(self, provider_id: str, env: Sequence[str] = ()) -> Key | None:
-        """Find the key for a request, None if there is none.
+        """Find the key for a request, or None if there is none.
 
-        A key that the user names by its label wins over the environment.
+        A key that the user selects by its label has precedence over the environment.
 
-        :raises ProviderAuthError: when the place that the user has named for it fails, or is a
-            variable that is not set.
+        :raises ProviderAuthError: when the user's source for the key fails, or is a variable that
+          is not set.
         """
         key = self._given(provider_id, env)
         if key is None and self._store is not None:
@@ -110,23 +111,23 @@ class Keys:
         return key
 
     def source(self, provider_id: str, env: Sequence[str] = ()) -> str | None:
-        """Return where a key would come from, None without one; runs and asks nothing."""
+        """Return the source of the key, or None without a key; no command is run."""
         if key := self._given(provider_id, env):
             return key.source
         return self._store.source(provider_id, self._config) if self._store else None
 
     def variables(self) -> tuple[str, ...]:
-        """Return the variables that hold keys: those of providers, and those that settings read."""
+        """Return the variables that hold keys: those of providers and those that settings use."""
         known = {*self._known()}
         return tuple({*self._variables, *(n for n, value in self._env.items() if value in known)})
 
     def values(self) -> tuple[str, ...]:
-        """All known keys, longest first, for code that removes them from stored texts."""
+        """Return all known secrets, longest first, to remove them from stored texts."""
         found = {f"known {at}": each for at, each in enumerate((*self._known(), *self._hidden()))}
         return secret_values({**self._env, **found}, [*self._variables, *found])
 
     def _given(self, provider_id: str, env: Sequence[str]) -> Key | None:
-        """Return the key of the settings, else of the provider's first variable that is set."""
+        """Return the key of the settings, or else of the provider's first variable that is set."""
         said = self._config.provider.get(provider_id, ProviderConfig())
         names = said.env or env
         self._variables.update(names)
@@ -150,7 +151,7 @@ def _option(said: ProviderConfig) -> str:
 
 
 def unset_variables(value: object) -> tuple[str, ...]:
-    """Return the variables that a value still refers to, because they are not set."""
+    """Return the variables that a value still refers to because they are not set."""
     if not (isinstance(value, str) and "{env:" in value):
         return ()
     return tuple(name.strip() for name in re.findall(r"\{env:([^{}]+)\}", value))

@@ -37,7 +37,7 @@ _MILLION = 1_000_000
 
 
 def tokens_of(usage: Usage | None) -> Tokens:
-    """Return the protocol's counts; a missing or negative count is 0."""
+    """Convert a provider's usage to token counts; a missing or negative count is 0."""
     if usage is None:
         return Tokens()
     return Tokens(
@@ -49,9 +49,10 @@ def tokens_of(usage: Usage | None) -> Tokens:
 
 
 def cost_of(tokens: Tokens, cost: ModelCost | None) -> float | None:
-    """Return the price of one request in USD, None if unknown; reasoning costs as much as output.
+    """Return the price of one request in USD, or None if unknown.
 
-    Cached tokens without a known price cost as much as other tokens.
+    Reasoning costs as much as output. Cached tokens without a known price cost as much as other
+    tokens.
     """
     if cost is None:
         return 0.0 if tokens == Tokens() else None
@@ -70,7 +71,7 @@ def cost_of(tokens: Tokens, cost: ModelCost | None) -> float | None:
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True):
-    """The most that a request can take: US dollars and tokens; an unknown price counts as 0."""
+    """The most that a request can use, in US dollars and tokens; an unknown price counts as 0."""
 
     read_tokens: int
     read_usd: float
@@ -93,7 +94,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def usd(self) -> float:
-        """The cost of the request and of its longest answer."""
+        """The cost of the request and of its longest answer, in US dollars."""
         return self.read_usd + self.answer_tokens * self.token_usd
 
 
@@ -106,7 +107,7 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def total_cost(self) -> float | None:
-        """The cost in US dollars; None if that of a request is not known."""
+        """The cost in US dollars, or None if the cost of any request is unknown."""
         return None if self.estimate and self.estimate.requests else self.cost
 
     def plus(self, other: "Spent") -> "Spent":
@@ -119,9 +120,9 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spent_on(request: ModelRequest, usage: Usage | None, written_chars: int) -> Spent:
-    """Return the usage of a request; an estimate if the provider reported none.
+    """Return the usage of a request, or an estimate if the provider reported none.
 
-    Usage of nothing but zeros counts as not reported, since each request has tokens.
+    A usage of zeros only counts as not reported, since each request has tokens.
     """
     tokens, price = tokens_of(usage), request.model.cost
     if tokens != Tokens():
@@ -136,7 +137,7 @@ def spent_on(request: ModelRequest, usage: Usage | None, written_chars: int) -> 
 
 
 def total_tokens(tokens: Tokens) -> int:
-    """Return all that was read and written, cached or not."""
+    """Return the number of all tokens that were read and written, cached or not."""
     return tokens.input + tokens.output + tokens.reasoning + tokens.cache.read + tokens.cache.write
 
 
@@ -146,12 +147,12 @@ def message_tokens(messages: Iterable[ModelMessage], chars: int = CHARS_PER_TOKE
 
 
 def fixed_tokens(request: ModelRequest, chars: int = CHARS_PER_TOKEN) -> int:
-    """About how many tokens the system prompt and the tools of a request have."""
+    """Estimate the tokens of a request's system prompt and tools."""
     return (_system_length(request) + _tools_length(request)) // chars
 
 
 def request_tokens(request: ModelRequest) -> int:
-    """Return about how many tokens a request has, rather too many than too few."""
+    """Estimate the tokens of a request, with an estimate that is rather too high."""
     return fixed_tokens(request, CHARS_AT_LEAST) + message_tokens(request.messages, CHARS_AT_LEAST)
 
 
@@ -164,7 +165,7 @@ def _tools_length(request: ModelRequest) -> int:
 
 
 def sizes_of(request: ModelRequest) -> str:
-    """Return the token estimates of a request's parts, and ways to shorten it."""
+    """Return the token estimates of a request's parts, and ways to shorten it, as text."""
     window = request.model.limit.input or request.model.limit.context
     system, tools = (
         _system_length(request) // CHARS_AT_LEAST,
@@ -198,52 +199,52 @@ def _length(item: Content, chars: int) -> int:
 
 
 class Budget:
-    """The limits of a run; this class, for runs without a budget plugin, has no limits.
+    """The limits of a run; this class itself, for runs without a budget plugin, has no limits.
 
-    A method that refuses raises `BudgetError`: the step ends, or the call fails, with its text.
-    Methods are called on the event loop, and have to be quick.
+    If a method raises `BudgetError`, the step ends or the call fails, with the error's message.
+    Methods are called on the event loop and must be fast.
     """
 
     def take_step(self) -> Sequence[str]:
         """Count a step that begins; return warnings for the user.
 
-        :raises BudgetError: when no other step may be taken.
+        :raises BudgetError: when the step would exceed a limit.
         """
         return ()
 
     def take_call(self) -> None:
-        """Count a tool call that is about to be made.
+        """Count a tool call before it runs.
 
-        :raises BudgetError: when no other call may be made.
+        :raises BudgetError: when the call would exceed a limit.
         """
 
     def take_subagent(self) -> None:
-        """Count a subagent that is about to be begun.
+        """Count a subagent before it starts.
 
-        :raises ToolError: when it is one too many; the text is for the model.
+        :raises ToolError: when it would exceed the limit; the message is for the model.
         """
 
     def in_time(self) -> AbstractAsyncContextManager[None]:
-        """Return a block around a step that ends when the time is over.
+        """Return a context manager for a step that ends the step when the time is over.
 
         :raises BudgetError: when the time is over.
         """
         return nullcontext()
 
     async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Return the provider's stream if the budget has room for the request.
+        """Return the provider's stream if the budget allows the request.
 
-        :raises BudgetError: when it has not.
+        :raises BudgetError: when it does not.
         """
         return provider.stream(request)
 
     def counts(self) -> Mapping[str, Any] | None:
-        """Return JSON that is stored with the session for its next run, or None."""
+        """Return JSON to store with the session for its next run, or None."""
         return None
 
 
 class OpenBudget(Protocol):
-    """Opens the budget of a run; `register_budget` gives it."""
+    """A function that opens the budget of a run; `register_budget` returns it."""
 
     def __call__(
         self,
@@ -252,9 +253,10 @@ class OpenBudget(Protocol):
         parent: Budget | None,
         stored: Callable[[], Awaitable[Any]],
     ) -> Awaitable[Budget]:
-        """Open the budget of a session's run, which also spends from its caller's budget, `parent`.
+        """Open the budget of a session's run.
 
-        `stored` reads what `Budget.counts` returned last in this session, or None.
+        The run also uses the budget of its caller, `parent`. `stored` returns what `Budget.counts`
+        last returned in this session, or None.
         """
         ...
 

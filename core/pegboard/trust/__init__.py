@@ -1,1 +1,1 @@
-"""The trust in a project's code: what counts as code, and what its user has allowed."""
+"""The trust in a project's code: what counts as code, and which code the user has trusted."""

@@ -1,10 +1,9 @@
-"""May this project's code run? What its owner allowed, by path and by content.
+"""The decision whether a project's code may run, by the content that the user has trusted.
 
-Trust is for the files as they were shown: the store keeps the digest of each, and a copy, so
-that a changed file asks again and its difference can be shown. A decision holds the bytes that
-it is about, and those bytes are what is run: a file changed in between changes nothing.
-
-The file behind the store is read leniently, written whole, and private to the user.
+The store keeps the digest and a copy of each trusted file. If a file changes, the user is asked
+again and can see the difference. A decision holds the content of the files, and exactly this
+content is run, even if a file changes meanwhile. The store's file is read leniently, written
+atomically, and private to the user.
 """
 
 import contextlib
@@ -34,14 +33,14 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class _ForeignError(OSError):
-    """Somebody else may have written the file."""
+    """Another user may have written the file."""
 
 
 class Trusted(msgspec.Struct, frozen=True, kw_only=True):
-    """A trusted project: the digest of each file, and the time of the permission.
+    """A trusted project: the digest of each file, and the time when the user trusted it.
 
-    `allowed_at` is in milliseconds since the epoch. A file outside of the root has its whole
-    path for a name.
+    `allowed_at` is in milliseconds since the epoch. Files outside of the project's root are named
+    by their absolute path.
     """
 
     allowed_at: int
@@ -64,14 +63,14 @@ THIS_TIME = "this time"
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision about a project's code, with that code.
+    """The decision about a project's code, with the content of the code.
 
-    `files` maps each file that needs trust to the bytes that were read: code, and files of the
-    configuration that set more than an untrusted project may. `named` is where these say that
-    plugins are. `trusted_by_user`: somebody has said yes; a project without such files is trusted
-    without that, and yet its own programs do not run. `allowed` has the digests that the user
-    trusts, those of the project's programs too. `changed` are the files that were allowed with
-    other content, `reason` is one line for the user.
+    `files` maps each file that needs trust to its content: code, and configuration files with
+    settings that need trust. `named` are the plugin paths in these settings. `trusted_by_user` is
+    whether the user has agreed. A project without such files is trusted anyway, but its own
+    programs do not run. `allowed` are the digests that the user trusts, including those of the
+    project's programs. `changed` are files that were trusted with other content. `reason` is one
+    line for the user.
     """
 
     trusted: bool
@@ -86,12 +85,12 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def digests(self) -> Mapping[str, str]:
-        """The digest of each file by its name in the store: its path from the root, if below it."""
+        """The digest of each file by its name in the store, a path relative to the root."""
         return {name: digest for _, name, digest in _digests(self)}
 
     @property
     def key(self) -> str:
-        """One text for exactly these files with this content; "" without files."""
+        """A hash of these files and their content, or "" without files."""
         digests = "".join(f"{name}\0{digest}\n" for _, name, digest in _digests(self))
         return hashlib.sha256(os.fsencode(digests)).hexdigest() if digests else ""
 
@@ -99,7 +98,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 class TrustStore:
     """The projects that the user trusts, in one file of the state folder, with copies of files.
 
-    Reading never fails: a damaged store is set aside and counts as empty.
+    Reading never fails: a damaged store is renamed and counts as empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -118,13 +117,12 @@ class TrustStore:
     ) -> Decision:
         """Decide whether the code that the project would run from this directory is trusted.
 
-        `config_files` are the project's configuration files of which a setting needs trust. The
-        plugins at the `plugin_paths` that they name belong to the set. `answer` is the user's
-        answer for this run only: about everything there, or for the files of an earlier
-        decision as they were then. `lock` is a file of digests that the user trusts, as
-        `pegboard trust lock` writes it.
+        `config_files` are the project's configuration files with settings that need trust. Plugins
+        at the `plugin_paths` that they name need trust too. `answer` is the user's answer for this
+        run only: for all files, or for the files of an earlier decision with their content then.
+        `lock` is a file of digests that the user trusts, written by `pegboard trust lock`.
 
-        :raises TrustError: when the lock file cannot be used.
+        :raises TrustError: when the lock file is invalid.
         """
         root = worktree.resolve()
         code = _code(directory.resolve(), root, plugin_paths)
@@ -149,7 +147,7 @@ class TrustStore:
         return _by_digest(decision)
 
     def allow(self, decision: Decision) -> None:
-        """Trust exactly the bytes of this decision; drop files that no longer exist.
+        """Trust the files of this decision with exactly their content; drop deleted files.
 
         :raises TrustError: when the store cannot be written.
         """
@@ -163,7 +161,7 @@ class TrustStore:
             projects[str(root)] = _trusted({**kept, **decision.digests})
 
     def allow_programs(self, root: Path, digests: Mapping[str, str]) -> None:
-        """Trust programs of a trusted project: the digests by their paths from its root.
+        """Trust programs of a trusted project, given as digests by relative path.
 
         :raises TrustError: when the project is not trusted, or the store cannot be written.
         """
@@ -174,7 +172,7 @@ class TrustStore:
             projects[str(root)] = _trusted({**known.files, **digests})
 
     def revoke(self, worktree: Path) -> bool:
-        """End the trust in a project; return False if it was not trusted.
+        """Revoke the trust in a project; return False if it was not trusted.
 
         :raises TrustError: when the store cannot be written.
         """
@@ -182,11 +180,11 @@ class TrustStore:
             return projects.pop(str(worktree.resolve()), None) is not None
 
     def projects(self) -> dict[str, Trusted]:
-        """Return the trusted projects by their roots, sorted."""
+        """Return the trusted projects by root, sorted."""
         return dict(sorted(self._read().items()))
 
     def difference(self, decision: Decision) -> str:
-        """Return the unified diff from the allowed files to the current ones, new files in full."""
+        """Return the unified diff from the trusted files to the current ones, new files in full."""
         known = self._read().get(str(decision.root))
         allowed = known.files if known else {}
         pieces: list[str] = []
@@ -198,7 +196,7 @@ class TrustStore:
         return "\n".join(pieces)
 
     def _copy(self, digest: str) -> bytes:
-        """Read the copy of an allowed file by its digest; empty if the copy is lost."""
+        """Return the copy of a trusted file by its digest, or b"" if the copy is lost."""
         try:
             return (self._copies / digest).read_bytes()
         except OSError:
@@ -206,9 +204,9 @@ class TrustStore:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[dict[str, Trusted]]:
-        """Lock the file, yield the projects to change, and store them at the end.
+        """Lock the store, yield its projects for changes, and write them at the end of the block.
 
-        Copies that no project refers to are deleted then.
+        Copies that no project refers to are then deleted.
         """
         try:
             with lock_file(self._path):
@@ -228,7 +226,7 @@ class TrustStore:
             raise TrustError(text) from error
 
     def _to_be_changed(self) -> dict[str, Trusted]:
-        """Return the projects to change; set a file aside that others can write."""
+        """Return the projects to change; rename the file if other users can write it."""
         try:
             return self._stored()
         except _ForeignError:
@@ -236,13 +234,13 @@ class TrustStore:
             return {}
 
     def _read(self) -> dict[str, Trusted]:
-        """Return the projects, or none if the file cannot be read or others can write it."""
+        """Return the projects, or none if the file cannot be read or other users can write it."""
         with contextlib.suppress(OSError):
             return self._stored()
         return {}
 
     def _stored(self) -> dict[str, Trusted]:
-        """Return the projects; a damaged file is set aside.
+        """Return the stored projects; a damaged file is renamed.
 
         :raises OSError: when the file cannot be read, or another user can write it.
         """
@@ -259,7 +257,7 @@ class TrustStore:
             return {}
 
     def _set_aside(self, why: str) -> None:
-        """Move the file aside, so that its content survives."""
+        """Rename the file, so that its content is not lost, and log the reason."""
         with contextlib.suppress(OSError):
             aside = set_aside(self._path)
             text = "the trust store %s %s: it is kept as %s, and projects have to be trusted again"
@@ -271,7 +269,7 @@ def _trusted(files: dict[str, str]) -> Trusted:
 
 
 def _by_digest(decision: Decision) -> Decision:
-    """Decide by the digests that the user has allowed."""
+    """Complete the decision by comparing digests with those that the user has trusted."""
     allowed = decision.allowed
     differing = [path for path, name, digest in _digests(decision) if allowed.get(name) != digest]
     if not differing:
@@ -295,7 +293,7 @@ def _read_lock(path: Path, root: Path) -> dict[str, str]:
 
 
 def _code(directory: Path, root: Path, plugin_paths: Iterable[Path]) -> tuple[CodeFile, ...]:
-    """Collect the project's code, each file once."""
+    """Return the project's code, each file once."""
     # `os.path`: a name that is too long for one is that of nothing, and no error.
     there = (path for path in plugin_paths if os.path.exists(path))  # noqa: PTH110
     named = (file for path in there for file in plugin_files(path))

@@ -1,7 +1,7 @@
-"""The files of a project and of its user that are code, found and read without running any.
+"""The code files of a project and of its user, found and read without running them.
 
-Each file is read once: the same bytes are displayed, digested and run later. Modules that a
-project's code imports from its own folder run as well, and have to be trusted.
+Each file is read once, and the same content is displayed, digested and run. Modules that a
+project's code imports from its own folder also run, so they need trust too.
 """
 
 import ast
@@ -25,11 +25,11 @@ _IMPORTS_US = rb"(?m)^[ \t]*(from|import)[ \t]+pegboard\b"
 
 
 class CodeFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A Python file that would run: a file of tools, a plugin, or a module that they import.
+    """A Python file that would run: a tool file, a plugin, or a module that these import.
 
-    `name` is the plugin's name: a plugin file's stem, a package's name, a tool file's path below
-    its root. `root` is the folder from which it and its neighbours import one another. `error` says
-    why the file could not be read; it then has no content.
+    `name` is the plugin's name: a plugin file's stem, a package's name, or a tool file's relative
+    path. `root` is the folder from which the file imports other files. `error` is the reason why
+    the file could not be read; `content` is then empty.
     """
 
     path: Path
@@ -49,10 +49,10 @@ def way_down(worktree: Path, directory: Path) -> tuple[Path, ...]:
 
 
 def project_code(directory: Path, worktree: Path) -> tuple[CodeFile, ...]:
-    """Find the project's code, outermost folder first.
+    """Return the project's code files, outermost folder first.
 
-    That is `.pegboard/tool/`, `tools/` and `plugins/` of every folder from the worktree's root
-    to the directory, and of both ends `tool/*.py` where the source imports Pegboard.
+    These are `.pegboard/tool/`, `tools/` and `plugins/` of every folder from the worktree's root to
+    the directory. In these two folders, `tool/*.py` also counts if the source imports Pegboard.
     """
     found: list[CodeFile] = []
     folders = way_down(worktree, directory)
@@ -65,12 +65,12 @@ def project_code(directory: Path, worktree: Path) -> tuple[CodeFile, ...]:
 
 
 def user_code(config_dir: Path) -> tuple[CodeFile, ...]:
-    """Find the user's own code: `tool/`, `tools/` and `plugins/` of the config folder."""
+    """Return the user's own code files: `tool/`, `tools/` and `plugins/` of the config folder."""
     return tuple(_code_below(config_dir, config_dir))
 
 
 def plugin_files(path: Path) -> tuple[CodeFile, ...]:
-    """Find the plugin files of a configured path: the file itself, or those in the folder."""
+    """Return the plugin files at a configured path: the file itself, or those in the folder."""
     if os.path.isdir(path):  # noqa: PTH112 - no error where the name is none
         package = path / _PACKAGE
         files = (package,) if package.is_file() else _plugins_of(path)
@@ -79,12 +79,10 @@ def plugin_files(path: Path) -> tuple[CodeFile, ...]:
 
 
 def imports_pegboard(source: bytes) -> bool:
-    """Return whether a statement of the source imports Pegboard.
+    """Return whether a statement of the source imports Pegboard; a mere mention does not count.
 
-    A text that mentions it does not.
-
-    Where the source cannot be parsed, a line that looks like such a statement counts, so that
-    its author is told about the mistake; nothing of it can run.
+    If the source cannot be parsed, a line that looks like such an import counts. Its author then
+    sees the syntax error, and nothing can run.
     """
     if b"pegboard" not in source:
         return False
@@ -96,7 +94,7 @@ def imports_pegboard(source: bytes) -> bool:
 
 
 def imported_modules(tree: ast.AST) -> Iterator[str]:
-    """Yield the dotted modules that absolute import statements name."""
+    """Yield the dotted names of modules that absolute import statements name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -105,7 +103,7 @@ def imported_modules(tree: ast.AST) -> Iterator[str]:
 
 
 def read_bounded(path: Path) -> tuple[bytes, str]:
-    """Read at most 16 MiB of a regular file without blocking; return its bytes, or the reason."""
+    """Read up to 16 MiB of a regular file without blocking; return the content, or the error."""
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123 - a descriptor
             facts = os.fstat(file.fileno())
@@ -151,7 +149,7 @@ def _plugins_of(folder: Path) -> Iterable[Path]:
 
 
 def _python_files(folder: Path) -> Iterable[Path]:
-    """Return the folder's own regular `.py` files, sorted."""
+    """Return the regular `.py` files directly in the folder, sorted."""
     if not folder.is_dir():
         return ()
     return sorted(
@@ -166,9 +164,9 @@ MOST_FILES = 1000
 
 
 def with_neighbours(files: Iterable[CodeFile]) -> tuple[CodeFile, ...]:
-    """Add all files that the files import from their own folders, recursively, each once.
+    """Return the files and all files that they import from their own folders, recursively.
 
-    A package of the folder counts with all its modules.
+    Each file is returned once. An imported package counts with all its modules.
     """
     found = {file.path: file for file in files}
     waiting = list(found.values())
@@ -182,7 +180,7 @@ def with_neighbours(files: Iterable[CodeFile]) -> tuple[CodeFile, ...]:
 
 
 def part(path: Path, root: Path) -> CodeFile:
-    """Read a file below `root` that is imported, but is neither a plugin nor a tool."""
+    """Read an imported file below `root` that is neither a plugin nor a tool."""
     content, error = read_bounded(path)
     name = path.relative_to(root).as_posix()
     return CodeFile(path=path, kind="part", name=name, root=root, content=content, error=error)
