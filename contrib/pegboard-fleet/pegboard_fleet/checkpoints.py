@@ -63,12 +63,28 @@ class Checkpoints:
 
         :raises SetupError: when git fails.
         """
-        if not (found := await self._list()):
-            return
-        ref = max(found, key=lambda each: [int(number) for number in each.split("/")[-2:]])
-        await self._git("add", "-A")
-        await self._git("fetch", "--quiet", "--no-tags", self._remote, f"{ref}:{ref}")
-        await self._git("read-tree", "--reset", "-u", ref)
+        if (ref := await self._fetch()) is not None:
+            await self._git("add", "-A")
+            await self._git("read-tree", "--reset", "-u", ref)
+
+    async def _fetch(self) -> str | None:
+        """Fetch the newest checkpoint and return its name, None where there is none.
+
+        A push that the worker before has begun may replace it meanwhile; it is looked up again.
+        """
+        for pause_s in (*_PAUSES_S, None):
+            if not (found := await self._list()):
+                break
+            ref = max(found, key=lambda each: [int(number) for number in each.split("/")[-2:]])
+            try:
+                await self._git("fetch", "--quiet", "--no-tags", self._remote, f"{ref}:{ref}")
+            except SetupError:
+                if pause_s is None:
+                    raise
+                await asyncio.sleep(pause_s)
+            else:
+                return ref
+        return None
 
     async def drop(self) -> None:
         """Delete all checkpoints of the session.

@@ -1,5 +1,6 @@
 """Checkpoints: a folder as commits of a bare repository, from which others make it again."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -102,3 +103,24 @@ async def test_a_repository_that_refuses_checkpoints_is_named(tmp_path: Path, re
     assert "does not appear to be a git repository" in await check_remote(remote, tmp_path)
     with pytest.raises(SetupError, match="git push"):
         await saved.save()
+
+
+async def test_a_checkpoint_that_a_late_push_replaces_is_looked_up_again(
+    tmp_path: Path, remote: str
+) -> None:
+    old, late = await made(tmp_path / "first", attempt(None), remote)
+    new, restored = await made(tmp_path / "second", attempt(None, begun=2), remote)
+    await late.save()
+
+    async def saving() -> None:
+        for number in range(20):
+            (old / "made.txt").write_text(f"{number}\n")
+            await late.save()
+
+    pushes = asyncio.create_task(saving())
+    while not pushes.done():
+        await restored.restore()
+    await pushes
+    await restored.restore()
+
+    assert (new / "made.txt").read_text() == "19\n"
