@@ -245,13 +245,14 @@ class SessionBusyError(PegboardError):
     """
 
     def __init__(self, session_id: str, *, kept: bool = False, owner: str | None = None) -> None:
-        end = "; what you sent is kept, and goes with the next prompt" if kept else ""
-        super().__init__(
-            f"session {session_id} is busy; wait for its turn to end, or abort it{end}"
-        )
+        super().__init__(f"session {session_id} is busy; wait for its turn to end, or abort it")
         self.session_id = session_id
         self.kept = kept
         self.owner = owner
+
+    def __str__(self) -> str:
+        end = "; what you sent is kept, and goes with the next prompt" if self.kept else ""
+        return f"{super().__str__()}{end}"
 
 
 class StorageError(PegboardError, OSError):

@@ -152,34 +152,47 @@ async def test_another_server_goes_on_with_the_session_of_one_that_is_killed(
     assert owned == 0
 
 
-async def test_a_server_that_is_stopped_and_wakes_up_leaves_its_session_to_the_one_that_went_on(
+async def test_a_server_that_is_stopped_and_wakes_up_ends_its_tools_and_leaves_its_session(
     servers: Servers, tmp_path: Path
 ) -> None:
-    gate, started = tmp_path / "gate", tmp_path / "started"
+    started, gate = tmp_path / "started", tmp_path / "gate"
+    calls = (f"echo $$ >> {started}; sleep 600", waiting_for(gate))
 
-    async with ModelServer(waiting_once(gate, started)) as model:
+    def script(body: dict[str, Any]) -> Answer:
+        step = steps_of(body)
+        return bash(calls[step]) if step < len(calls) else answer("It goes on.")
+
+    async with ModelServer(script) as model:
         await servers.fleet.ready(model)
         one, other = await servers.pair()
         session_id = await new_session(one)
-        async with hearing(other):
+        async with hearing(one, other):
             await one.prompt_async(session_id, "first")
             await until(lambda: started.exists() and bool(started.read_text()))
-            one.process.send_signal(signal.SIGSTOP)
-            await servers.fleet.becomes(0, _OWNED)  # the other server has come to the turn's end
-            turns = await other.ask("GET", f"/session/{session_id}/message")
-            gate.touch()  # the tool ends, and its result is refused
-            one.process.send_signal(signal.SIGCONT)
             tool = Path("/proc", started.read_text().split()[0])
-            await until(lambda: not tool.exists())
+            one.process.send_signal(signal.SIGSTOP)
+            await until(lambda: str(gate) in json.dumps(other.events))  # it goes on there
+            one.process.send_signal(signal.SIGCONT)
+            await until(lambda: not tool.exists() and bool(one.heard("session.error")))
+            status = await one.ask("GET", "/session/status")
+            gate.touch()
+            await until(lambda: bool(other.heard("session.idle")))
+            turns = await other.ask("GET", f"/session/{session_id}/message")
             same = await one.ask("GET", f"/session/{session_id}/message")
             last_turn = await one.prompt(session_id, "second")
+            await until(lambda: not _busy(one))
         ((owned,),) = servers.fleet.rows(_OWNED)
 
-    (call,) = [p["state"] for t in turns for p in t["parts"] if p["type"] == "tool"]
-    assert "interrupted" in call["error"]
+    cut, done = [p["state"] for t in turns for p in t["parts"] if p["type"] == "tool"]
+    assert "interrupted" in cut["error"]
+    assert done["status"] == "completed"
     assert texts_of(turns)[-1] == texts_of([last_turn])[0] == "It goes on."
+    assert status == {session_id: {"type": "busy"}}
     assert same == turns
     assert len(started.read_text().split()) == 1  # no call was made twice
+    (error,) = [each["error"] for each in one.heard("session.error")]
+    assert "goes on in another process" in error["data"]["message"]
+    assert other.heard("session.error") == []
     assert owned == 0
 
 

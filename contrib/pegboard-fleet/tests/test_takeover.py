@@ -1,3 +1,4 @@
+# ruff: noqa: ASYNC110 - what is waited for happens in other processes
 """The guarantees of a fleet whose workers are killed or stopped, or whose database restarts."""
 
 import asyncio
@@ -7,11 +8,13 @@ from pathlib import Path
 
 import pytest
 from batches import Jobs
-from fleets import REQUEST_USD, Fleet, answer, facts_of, fleet_of, napping, numbered, until
+from fleets import REQUEST_USD, Fleet, answer, bash, facts_of, fleet_of, napping, numbered, until
 from killing import Round, play
+from pegboard_postgres import open_postgres
 from postgres_server import PostgresServer, server_for_tests
 
-from plugins.cli.commands import CommandLine
+from pegboard.ids import IdSource
+from plugins.cli.commands import CommandLine, finished
 from support.models.model_server import ModelServer
 
 
@@ -118,3 +121,28 @@ async def test_a_worker_ends_whose_database_stays_away(
 
     assert code == 1
     assert [each["status"] for each in results] == ["done"] * 2
+
+
+@pytest.mark.timeout(300)
+async def test_a_run_that_is_stopped_and_wakes_up_ends_its_tools_and_its_turn(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
+    async with ModelServer(lambda _: bash(f"echo $$ >> {started}; sleep 600")) as server:
+        await fleet.ready(server)
+        process = await fleet.line.start("run", "go")
+        await until(lambda: started.exists() and bool(started.read_text()))
+        process.send_signal(signal.SIGSTOP)
+        storage = await open_postgres(fleet.url, ids=IdSource())
+        ((session_id,),) = fleet.rows("SELECT id FROM session")
+        while await storage.is_claimed_elsewhere(session_id):  # the test has a time limit
+            await asyncio.sleep(0.05)
+        fence = await storage.claim(session_id)
+        process.send_signal(signal.SIGCONT)
+        ended = await finished(process)
+        await until(lambda: not Path("/proc", started.read_text().strip()).exists())
+        await storage.release(fence)
+        await storage.aclose()
+
+    assert ended.code == 1
+    assert ended.err.count("goes on in another process") == 1

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from pegboard import hookimpl
+from pegboard import Host, hookimpl
 from pegboard.app import IdSource
 from pegboard.storage import OnCommit, OpenStorage, Storage
 
@@ -12,6 +13,14 @@ from pegboard.storage import OnCommit, OpenStorage, Storage
 async def register_storage() -> Mapping[str, OpenStorage]:
     """Register this storage for the URL schemes `postgresql` and `postgres`."""
     return {"postgresql": open_postgres, "postgres": open_postgres}
+
+
+@hookimpl
+async def startup(app: Host) -> None:
+    """Register the App, so that it stops its run of a session that another process takes over."""
+    storage: Any = getattr(app, "storage", None)
+    if hasattr(storage, "hosts"):  # the driver is loaded only where it is used
+        storage.hosts.add(app)
 
 
 async def open_postgres(

@@ -1,7 +1,7 @@
 """The content of a transaction: changes as arguments of the SQL function `write_changes`."""
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -46,6 +46,22 @@ class HeldSession(msgspec.Struct, frozen=True):
     session: Session
     owner: str | None = None
     epoch: int = 0
+
+
+def is_held(held: Mapping[str, HeldSession], fence: Fence) -> bool:
+    """Return whether a fence is still that of its session."""
+    found = held.get(fence.session_id)
+    return found is not None and (found.owner, found.epoch) == (fence.owner, fence.epoch)
+
+
+class SessionTakenError(SessionBusyError):
+    """Another process took over the session while the lease of this process was expired."""
+
+    def __str__(self) -> str:
+        return (
+            f"session {self.session_id} goes on in another process: this one did not renew its "
+            "lease in time, as when it is stopped; read the session's messages for the answer"
+        )
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -123,8 +139,8 @@ class RowDraft:
 
     def _check(self, fence: Fence) -> None:
         found = self._need(fence.session_id)
-        if (found.owner, found.epoch) != (fence.owner, fence.epoch):
-            raise SessionBusyError(fence.session_id, owner=found.owner)
+        if not is_held(self._held, fence):
+            raise SessionTakenError(fence.session_id, owner=found.owner)
 
     def _need(self, session_id: str) -> HeldSession:
         if session_id not in self._held:

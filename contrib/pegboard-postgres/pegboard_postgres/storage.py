@@ -1,14 +1,16 @@
 """The PostgreSQL storage: connections for writes and for the lease, and a pool for reads."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Self, TypeVar, Unpack
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack
+from weakref import WeakSet
 
 from psycopg import Error
 
+from pegboard import Host
 from pegboard.app import IdSource
 from pegboard.errors import StorageError
 from pegboard.schema.event import Event
@@ -25,7 +27,7 @@ from pegboard.storage import (
 )
 from pegboard_postgres import reads, workers
 from pegboard_postgres.connections import Address, Connection, Readers, until_reached
-from pegboard_postgres.drafts import HeldSession
+from pegboard_postgres.drafts import HeldSession, SessionTakenError
 from pegboard_postgres.migrations import migrate
 from pegboard_postgres.transactions import Transaction
 from pegboard_postgres.workers import Lease
@@ -43,7 +45,8 @@ _Value = TypeVar("_Value")
 class PostgresStorage:
     """A `Storage` in a PostgreSQL database that many processes may share; bound to one event loop.
 
-    `own` is the id of this process in the database.
+    `own` is the id of this process in the database. When another process takes over a session, each
+    App in `hosts` stops its run of that session.
     """
 
     warnings: tuple[str, ...] = ()
@@ -60,7 +63,12 @@ class PostgresStorage:
         self._base = base
         self._readers = Readers(address)
         self._unreleased: dict[str, Fence] = {}
-        self._tasks = {asyncio.create_task(self._prune(), name="pegboard-postgres-prune")}
+        self._claimed: dict[str, Fence] = {}
+        self.hosts = WeakSet[Host]()
+        self._tasks: set[asyncio.Task[Any]] = {
+            asyncio.create_task(self._prune(), name="pegboard-postgres-prune"),
+            asyncio.create_task(self._watch(), name="pegboard-postgres-watch"),
+        }
         self._closed = False
 
     @classmethod
@@ -93,8 +101,18 @@ class PostgresStorage:
         return storage
 
     async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
-        """See `Storage.commit`."""
-        return await self._writer.commit(changes, fence)
+        """See `Storage.commit`.
+
+        If the process was suspended after a fenced commit was written, the commit waits until the
+        lease is confirmed. Otherwise its caller could start a tool that another process has already
+        reported as interrupted.
+        """
+        events = await self._writer.commit(changes, fence)
+        if fence is not None:
+            await self.lasting()
+            if self._claimed.get(fence.session_id) != fence:
+                raise SessionTakenError(fence.session_id)
+        return events
 
     async def claim(self, session_id: str) -> Fence:
         """See `Storage.claim`; a cancelled claim is released again."""
@@ -104,7 +122,9 @@ class PostgresStorage:
         async def work(
             transaction: Transaction, held: dict[str, HeldSession]
         ) -> tuple[Fence, tuple[Event, ...]]:
-            return await workers.claim(transaction, held, session_id, self._lease.own)
+            found = await workers.claim(transaction, held, session_id, self._lease.own)
+            self._claimed[session_id] = found[0]
+            return found
 
         claiming = asyncio.ensure_future(self._writer.run(work, session_id))
         try:
@@ -136,6 +156,11 @@ class PostgresStorage:
     async def _release(self, fence: Fence) -> None:
         await self._writer.run(partial(workers.release, fence=fence), fence.session_id)
         self._unreleased.pop(fence.session_id, None)
+        self._drop(fence)
+
+    def _drop(self, fence: Fence) -> None:
+        if self._claimed.get(fence.session_id) == fence:
+            del self._claimed[fence.session_id]
 
     async def _release_later(self) -> None:
         while True:  # until the database can be written, or is closed
@@ -153,8 +178,29 @@ class PostgresStorage:
             with suppress(StorageError):
                 await self._read(reads.forget_events)
 
-    def _later(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
+    async def lasting(self) -> None:
+        """Wait until the lease is confirmed and lost sessions are known."""
+        await self._lease.seen()
+
+    async def _watch(self) -> None:
+        """Stop the runs of sessions that other processes took over while the lease was expired."""
+        while True:  # until it is cancelled
+            await asyncio.sleep(workers.LOOK_S)
+            if (lapses := self._lease.lapses) == self._lease.looked:
+                continue
+            look = partial(workers.lost, fences=tuple(self._claimed.values()))
+            try:
+                lost = await self._writer.run(look, *self._claimed)
+            except StorageError:
+                continue  # until the database can be written, no commit returns
+            for fence in lost:
+                self._drop(fence)
+                for host in self.hosts:
+                    self._later(host.abort(fence.session_id))
+            self._lease.looked = lapses
+
+    def _later(self, work: Coroutine[Any, Any, object]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

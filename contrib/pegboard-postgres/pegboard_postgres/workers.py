@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from psycopg import Error
@@ -14,13 +15,15 @@ from pegboard.errors import NotFoundError, SessionBusyError
 from pegboard.schema.event import Event
 from pegboard.storage import Fence, end_unfinished, read_message, read_part
 from pegboard_postgres.connections import Address
-from pegboard_postgres.drafts import HeldSession
+from pegboard_postgres.drafts import HeldSession, is_held
 from pegboard_postgres.transactions import Transaction
 
 LEASE_S = 3.0
 """How long a process counts as living after its last beat."""
 STUCK_S = 15.0
 """How long the event loop of a process may stand still before its lease ends."""
+LOOK_S = 0.25
+"""How often a process checks whether its lease had expired."""
 _BEAT_S = LEASE_S / 5
 _CLOSE_S = 2.0
 _FORGOTTEN_S = 3600.0
@@ -30,10 +33,14 @@ ALIVE = (
     f"< greatest(lease_until, pg_postmaster_start_time() + interval '{LEASE_S} s')"
 )
 """The condition that the worker named by a column `owner` lives, by the server's clock."""
+# It returns whether the renewal is so late that another process may have seen an expired lease.
 _BEAT = (
+    "WITH old AS (SELECT FROM worker WHERE id = %(own)s "
+    "AND lease_until > clock_timestamp() + interval '1 s') "
     "INSERT INTO worker(id, host, pid, lease_until) "
-    "VALUES(%s, %s, %s, clock_timestamp() + %s * interval '1 s') "
-    "ON CONFLICT(id) DO UPDATE SET lease_until = excluded.lease_until"
+    "VALUES(%(own)s, %(host)s, %(pid)s, clock_timestamp() + %(lease)s * interval '1 s') "
+    "ON CONFLICT(id) DO UPDATE SET lease_until = excluded.lease_until "
+    "RETURNING NOT EXISTS(SELECT FROM old)"
 )
 _FORGET = (
     "WITH gone AS (DELETE FROM worker WHERE id = %s OR lease_until < clock_timestamp() - %s * "
@@ -60,14 +67,16 @@ class Lease:
 
     A thread renews the row on its own connection, even while the event loop is busy. If the event
     loop is stuck for longer than `stuck_s`, the thread pauses. The lease then expires, and other
-    processes may take over the sessions.
+    processes may take over the sessions. `lapses` counts the renewals that came so late that this
+    may have happened. The storage sets `looked` to that count once it knows the lost sessions.
     """
 
     def __init__(self, address: Address, *, stuck_s: float = STUCK_S) -> None:
         self.own = f"{socket.gethostname()}-{os.getpid()}-{os.urandom(6).hex()}"
         self._address = address
         self._stuck_s = stuck_s
-        self._turned_at = time.monotonic()
+        self.lapses = self.looked = 0
+        self._turned_at = self._seen_at = time.monotonic()
         self._turning: asyncio.Task[None] | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(
@@ -82,6 +91,13 @@ class Lease:
         await asyncio.to_thread(self._register)
         self._thread.start()
         self._turning = asyncio.create_task(self._turns(), name="pegboard-postgres-turns")
+
+    async def seen(self) -> None:
+        """Wait until the lease is confirmed and all lost sessions are known."""
+        while time.monotonic() - self._seen_at > LEASE_S:
+            if self._closed.is_set():
+                return
+            await asyncio.sleep(LOOK_S)
 
     async def aclose(self) -> None:
         """Delete the lease; if the server is unreachable, the lease expires by itself."""
@@ -100,6 +116,7 @@ class Lease:
         self._db = self._address.connect_blocking()
         try:
             self._beat()
+            self.looked = self.lapses  # the process has no session yet
             self._forget("")
         except BaseException:
             self._db.close()
@@ -121,7 +138,12 @@ class Lease:
         self._db.close()
 
     def _beat(self) -> None:
-        self._db.execute(_BEAT, (self.own, socket.gethostname(), os.getpid(), LEASE_S))
+        began_at, host = time.monotonic(), socket.gethostname()
+        facts = {"own": self.own, "host": host, "pid": os.getpid(), "lease": LEASE_S}
+        ((is_late,),) = self._db.execute(_BEAT, facts).fetchall()
+        self.lapses += bool(is_late)
+        if self.lapses == self.looked:
+            self._seen_at = began_at
 
     def _forget(self, own: str) -> None:
         self._db.execute(_FORGET, (own, _FORGOTTEN_S))
@@ -150,6 +172,13 @@ async def claim(
     return fence, events
 
 
+async def lost(
+    _: Transaction, held: dict[str, HeldSession], fences: Sequence[Fence]
+) -> tuple[tuple[Fence, ...], tuple[Event, ...]]:
+    """Return the fences that are no longer those of their sessions."""
+    return tuple(each for each in fences if not is_held(held, each)), ()
+
+
 async def bury(
     transaction: Transaction, held: dict[str, HeldSession], session_id: str
 ) -> tuple[None, tuple[Event, ...]]:
@@ -171,8 +200,8 @@ async def release(
 
     Nothing happens if the session has another owner by now.
     """
-    session_id, found = fence.session_id, held.get(fence.session_id)
-    if found is None or (found.owner, found.epoch) != (fence.owner, fence.epoch):
+    session_id = fence.session_id
+    if not is_held(held, fence):
         return None, ()
     if await _is_unfinished(transaction, session_id):
         return None, await interrupt(transaction, held, session_id, died=False)

@@ -55,7 +55,7 @@ async def test_it_keeps_what_a_storage_promises_that_processes_share(new_url: Ne
     assert await check_shared_storage(open_postgres, new_url) == ()
 
 
-async def test_its_hook_is_one() -> None:
+async def test_its_hooks_are_hooks() -> None:
     assert await check_hooks(pegboard_postgres) == ()
 
 

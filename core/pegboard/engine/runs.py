@@ -344,7 +344,7 @@ class Runs:
                 self._engine.say_failure(session_id, error)
             if isinstance(error, SessionBusyError) and first is None:
                 # Another process was faster, and may have read what was stored to be answered.
-                raise SessionBusyError(session_id, kept=True) from error
+                error.kept = True
             raise
         finally:  # no await from here on: a prompt finds either this run, or none
             self._runs.pop(session_id, None)

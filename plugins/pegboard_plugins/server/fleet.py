@@ -32,6 +32,7 @@ TAKEN_OVER_WITHIN_S = 10.0
 """How long the sessions of a dead server may stay claimed: its leases end sooner."""
 SHORTEST_SECRET = 32
 _RELAYED = ("session.", "message.", "permission.", "question.", "todo.", "command.")
+_OF_RUNS = ("session.status", "session.idle", "session.error")
 _log = logging.getLogger("pegboard.server")
 
 
@@ -304,6 +305,8 @@ class ServerFleet:
         peer.note(frame, kind)
         if kind == "server.resync":
             self._feed.publish(bytes(frame.payload), directory=None, relayed=True)
+        elif kind in _OF_RUNS and self._runs_elsewhere(peer, frame):
+            return  # it was stopped, and wakes up
         elif kind.startswith(_RELAYED) and not frame.known:
             self._feed.publish(
                 bytes(frame.payload),
@@ -312,6 +315,14 @@ class ServerFleet:
                 repeats=frame.repeats,
                 relayed=True,
             )
+
+    def _runs_elsewhere(self, peer: _Peer, frame: _RelayedFrame) -> bool:
+        """Return whether this server or a third one runs the session of a peer's event."""
+        found = msgspec.json.decode(frame.payload, type=_Payload).properties.get("sessionID")
+        others = (each for each in self._peers.values() if each is not peer)
+        return any(found in each.running for each in others) or any(
+            found in each.statuses for each in self._pool.members()
+        )
 
     async def _take_over(self, session_id: str, place: _RelayedRun) -> None:
         """Go on with a session of a server that is gone, unless another server does."""

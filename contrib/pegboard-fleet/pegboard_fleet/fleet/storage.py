@@ -11,7 +11,7 @@ from pegboard_postgres.workers import LEASE_S
 from pegboard import hookimpl
 from pegboard.app import IdSource
 from pegboard.schema.event import Event
-from pegboard.storage import Change, Fence, OnCommit, OpenStorage, Storage
+from pegboard.storage import OnCommit, OpenStorage, Storage
 from pegboard_fleet.fleet.options import VARIABLE
 
 _SCHEME = "fleet"
@@ -21,19 +21,17 @@ _LOOK_S = 0.05
 class SharedStorage(PostgresStorage):
     """The storage of a worker; closing an App does not close it.
 
-    `seen_at` is the last `time.monotonic` time at which the worker was known to have its lease.
-    If the process was suspended meanwhile, a commit waits until the lease is confirmed. Otherwise
-    its caller could start a tool that another worker has already reported as interrupted.
+    `seen_at` is the last `time.monotonic` time at which the worker was known to count as alive. A
+    worker that does not has lost its jobs, even those that no other worker has started yet.
     """
 
     seen_at = float("inf")
 
-    async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
-        """See `Storage.commit`."""
-        events = await super().commit(*changes, fence=fence)
+    async def lasting(self) -> None:
+        """See `PostgresStorage.lasting`."""
+        await super().lasting()
         while time.monotonic() - self.seen_at > LEASE_S:  # noqa: ASYNC110 - the watch ends it
             await asyncio.sleep(_LOOK_S)
-        return events
 
     async def aclose(self) -> None:
         """Do nothing, since other Apps use the database."""
@@ -90,6 +88,11 @@ class SharedAccess:
         if on_commit is not None:
             self._database.listeners.append(on_commit)
         return self._database.storage
+
+    @hookimpl
+    async def shell_env(self) -> None:
+        """Wait until the lease is confirmed before a tool starts a process."""
+        await self._database.storage.lasting()
 
     @hookimpl
     async def shutdown(self) -> None:
