@@ -40,7 +40,7 @@ def verify() -> None:
 @audit.command()
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def acknowledge(*, yes: bool) -> None:
-    """Acknowledge what `verify` finds.
+    """Acknowledge the fault that `verify` reports.
 
     The log is set aside and continues in new files.
     """

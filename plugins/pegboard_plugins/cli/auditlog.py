@@ -1,4 +1,4 @@
-"""`pegboard audit show`: the lines of the log of decisions and tool calls, for people."""
+"""`pegboard audit show`: the lines of the log of decisions and tool calls, as a table or JSON."""
 
 import os
 import re
@@ -51,7 +51,7 @@ def show(
 ) -> None:
     """Show the newest lines of the log, oldest first.
 
-    As JSON it is one record a line. `audit verify` says whether any line was altered.
+    As JSON, each record is one line. `audit verify` checks whether any line was altered.
     """
     from_ms = _instant(since) if since else 0
     found: deque[dict[str, Any]] = deque(maxlen=max_count)
@@ -70,7 +70,7 @@ def show(
 
 
 def entries(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the log's lines as values, oldest first; unreadable lines are skipped.
+    """Yield the log's records, oldest first; unreadable lines are skipped.
 
     :raises OSError: when a file cannot be read.
     """
@@ -96,7 +96,7 @@ def _is_meant(entry: Mapping[str, Any], session_id: str | None, tool: str | None
 
 
 def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the cells, in letters that no terminal obeys."""
+    """Return the cells of a record, with control characters escaped."""
     kind = str(entry.get("kind", ""))
     about = entry.get("patterns") or entry.get("files") or entry.get("reason") or ""
     about = about if isinstance(about, str) else ", ".join(map(str, about))
@@ -112,9 +112,9 @@ def _row(entry: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _instant(text: str) -> int:
-    """Return the instant of an age or a date, in milliseconds since the epoch.
+    """Parse an age such as `2h` or a date; return milliseconds since the epoch.
 
-    :raises InvalidInputError: when it is neither.
+    :raises InvalidInputError: when the text is neither.
     """
     if match := _SPAN.fullmatch(text):
         span = timedelta(**{_UNITS[match[2]]: int(match[1])})

@@ -69,7 +69,7 @@ async def _bisected(
 
 
 class _Bisection:
-    """A search, which writes each run to standard error and the result to standard output."""
+    """A search for the breaking step; it prints each run to standard error."""
 
     def __init__(self, app: "App", steps: "Sequence[ChangingStep]", trial: "Trial") -> None:
         self._app = app
@@ -78,7 +78,7 @@ class _Bisection:
         self._runs: dict[int, TrialRun] = {}
 
     async def report(self, turns: "Sequence[Turn]") -> int:
-        """Search, and return the exit code."""
+        """Search, print the result, and return the exit code."""
         from pegboard_plugins.cli.bisection import changed_between, search, states_after
 
         last = len(self._steps)
@@ -138,7 +138,7 @@ class _Bisection:
 def _lines(
     step: "ChangingStep", turns: "Sequence[Turn]", diffs: "Sequence[FileDiff]", directory: Path
 ) -> "Iterator[Line]":
-    """Yield the message of the step with its prompt, its calls and its changes."""
+    """Yield the lines about the step: its message, prompt, tool calls and changes."""
     from pegboard.schema.part import TextPart, ToolPart
     from pegboard_plugins.cli.render import Line, tool_head, whole_diff
 
@@ -155,7 +155,7 @@ def _lines(
 
 
 def _ended(text: str, run: "TrialRun") -> int:
-    """Write why no search is needed, with the command's output."""
+    """Print why no search is possible, with the command's output; return exit code 1."""
     from pegboard.display import escape_controls
 
     printed = escape_controls(run.printed).rstrip("\n").split("\n")[-_PRINTED_LINES:]

@@ -29,18 +29,18 @@ Run = Callable[[int], Awaitable[Outcome]]
 
 
 class ChangingStep(msgspec.Struct, frozen=True):
-    """A step that changed files: its message, and the changes."""
+    """A step that changed files: its turn, and the patches."""
 
     turn: Turn
     patches: tuple[PatchPart, ...]
 
 
 class BreakingRange(msgspec.Struct, frozen=True):
-    """The states between which the command broke: it passes in `passing`, fails in `failing`.
+    """The states between which the command broke: it passes in `passing` and fails in `failing`.
 
-    State 0 is before the first step, and state N is after the N-th. They are neighbours unless no
-    state between them can be tested. `passing` is -1 where no state passes, and `failing` is one
-    more than the steps where none fails.
+    State 0 is before the first step, and state N is after step N. The two states are adjacent
+    unless no state between them can be tested. `passing` is -1 if no state passes. `failing` is the
+    number of steps plus 1 if no state fails.
     """
 
     passing: int
@@ -48,7 +48,7 @@ class BreakingRange(msgspec.Struct, frozen=True):
 
 
 async def search(steps: int, run: Run) -> BreakingRange:
-    """Find where the command broke, by halving: 64 steps take 7 runs at most."""
+    """Find the states between which the command broke, by binary search over `steps` steps."""
     passing, failing = -1, steps + 1
     untestable: set[int] = set()
     while candidates := set(range(passing + 1, failing)) - untestable:
@@ -75,7 +75,7 @@ def changing_steps(turns: Sequence[Turn]) -> tuple[ChangingStep, ...]:
 
 
 def states_after(steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
-    """Return the state of each file that the session changed, after the first `count` steps."""
+    """Return a tree with the state of each changed file after the first `count` steps."""
     behind = total(patch for step in steps[count:] for patch in step.patches)
     before = total(patch for step in steps[:count] for patch in step.patches)
     states = {path: way.before for path, way in behind.items()}
@@ -83,7 +83,7 @@ def states_after(steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
 
 
 async def changed_between(app: App, steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
-    """Return the states before step `count` of files that others changed meanwhile."""
+    """Return the states before step `count` of files that changed since the previous step."""
     assert app.snapshots is not None
     earlier = states_after(steps, count - 1)
     between = {
@@ -97,7 +97,7 @@ async def changed_between(app: App, steps: Sequence[ChangingStep], count: int) -
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """A command to run on states of the files; `limit_s` is the limit of one run."""
+    """A command to run on copies of the worktree; `limit_s` is the time limit of one run."""
 
     command: tuple[str, ...]
     env: Mapping[str, str]
@@ -105,7 +105,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialRun(msgspec.Struct, frozen=True):
-    """The result of the command on a state, with the reason and the end of the output."""
+    """The result of one run, with its reason and the end of its output."""
 
     outcome: Outcome
     reason: str
@@ -113,9 +113,9 @@ class TrialRun(msgspec.Struct, frozen=True):
 
 
 async def try_state(app: App, trial: Trial, states: Mapping[Path, str]) -> TrialRun:
-    """Run the command in a new copy of the worktree, with these states of files.
+    """Run the command in a new copy of the worktree in which files have the given states.
 
-    The copy has no `.git`, and is removed at the end, also when the call is cancelled.
+    The copy has no `.git`. It is removed at the end, also when the call is cancelled.
     """
     snapshots, workspace = app.snapshots, app.workspace
     assert snapshots is not None
@@ -162,9 +162,9 @@ def _end_of(log: Path) -> str:
 
 
 async def _copy(worktree: Path, root: Path) -> None:
-    """Copy a worktree, without repositories and special files; a cancelled copy ends early.
+    """Copy a worktree without repositories and special files; a cancelled copy ends early.
 
-    :raises InvalidInputError: when a file cannot be read, or the copy has no room.
+    :raises InvalidInputError: when a file cannot be read, or the disk is full.
     """
     stopped = threading.Event()
     copying = asyncio.create_task(asyncio.to_thread(_copy_tree, worktree, root, stopped))

@@ -95,9 +95,9 @@ def list_bundles(directory: Path, style: Literal["text", "json"]) -> None:
 @click.argument("name")
 @click.pass_obj
 def info(directory: Path, name: str) -> None:
-    """Show the parts of the bundle NAME, and which have no effect.
+    """Show the parts of the bundle NAME, and those without an effect.
 
-    A bundle of this project can be named by its place as well.
+    A bundle of this project can also be named by its path.
     """
     store = _store()
     if found := _of_project(store, directory, name):
@@ -123,7 +123,7 @@ def info(directory: Path, name: str) -> None:
 def trust(directory: Path, name: str, *, yes: bool) -> None:
     """Trust the bundle NAME as it is now, with all of its files.
 
-    A bundle of this project can be named by its place as well.
+    A bundle of this project can also be named by its path.
     """
     refuse_within_tool("pegboard plugins bundle trust")
     store = _store()
@@ -140,7 +140,7 @@ def trust(directory: Path, name: str, *, yes: bool) -> None:
 def update(name: str, *, yes: bool) -> None:
     """Install the bundle NAME again, and ask for trust if it has changed.
 
-    The files that it stores stay.
+    Its data folder stays.
     """
     refuse_within_tool("pegboard plugins bundle update")
     store = _store()
@@ -160,9 +160,9 @@ def update(name: str, *, yes: bool) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask, for a bundle of this project.")
 @click.pass_obj
 def remove(directory: Path, name: str, *, yes: bool) -> None:
-    """Remove the bundle NAME and the files that it stores.
+    """Remove the bundle NAME and its data folder.
 
-    Of a bundle of this project the folder is removed.
+    For a bundle of this project, the bundle's own folder is removed.
     """
     refuse_within_tool("pegboard plugins bundle remove")
     store = _store()
@@ -195,7 +195,7 @@ def _store() -> BundleStore:
 
 
 def _of_project(store: BundleStore, directory: Path, name: str) -> FoundBundle | None:
-    """Return the bundle of this project with a name that no installed one has."""
+    """Return the project's bundle of this name, unless an installed bundle has the name."""
     return None if name in store.installed() else find_bundle(directory, name)
 
 

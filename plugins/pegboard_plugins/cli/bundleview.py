@@ -1,4 +1,4 @@
-"""The parts of a bundle as lines, with the ignored ones."""
+"""The output of a bundle's parts, including the ignored ones."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ from pegboard_plugins.shared.frontend import Bundle, counting_note
 
 
 def show_bundle(found: Bundle) -> None:
-    """Print the parts of a bundle."""
+    """Print the parts of a bundle, including the ignored ones."""
     click.echo(escape_controls(f"{found.name} ({found.form}): {found.description}".rstrip(": ")))
     skills = tuple(folder / "SKILL.md" for folder in found.skills)
     kinds = (("skill", skills), ("agent", found.agents), ("command", found.commands))
@@ -34,7 +34,7 @@ def show_bundle(found: Bundle) -> None:
 
 
 def _without_effect(found: Bundle, files: list[HookFile]) -> Iterator[str]:
-    """Yield a line for each part that has no effect here, with the reason."""
+    """Yield a line with the reason for each part that Pegboard ignores."""
     for note in read_bundle_setup(found).notes:
         yield note.removeprefix(f"bundle {found.name}: ").removeprefix(f"bundle {found.name}, ")
     for path in _documents(found.commands):

@@ -1,4 +1,4 @@
-"""The events of a turn that a lost connection has swallowed, read from the session itself."""
+"""The recovery of a turn's events that were lost with a connection, from the stored session."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -21,7 +21,7 @@ READ_AGAIN = 20
 
 
 class CatchUp:
-    """The events of one turn without gaps and repetitions; `before` is the newest older message."""
+    """The events of a turn without gaps and repetitions; `before` is the id of an older message."""
 
     def __init__(self, feed: Feed, session_id: str, before: str) -> None:
         self._feed = feed
@@ -31,7 +31,7 @@ class CatchUp:
         self._asked: set[str] = set()
 
     async def complete(self, events: Sequence[Event]) -> AsyncIterator[Event]:
-        """Yield the events, and those that a gap between them has lost."""
+        """Yield the events, and those lost at each gap."""
         for event in events:
             match event.properties:
                 case Custom(name=name, data=data) if name == RESYNC:
@@ -55,7 +55,7 @@ class CatchUp:
                 return True
 
     async def _missed(self) -> Sequence[Event]:
-        """Read the state that lost events had; the server is there, or soon will be."""
+        """Return events that describe the stored state, after the server is reachable again."""
         for _ in range(READ_AGAIN):
             try:
                 return [event async for event in self._read()]

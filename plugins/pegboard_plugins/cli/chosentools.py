@@ -1,4 +1,4 @@
-"""`--tools`: a run with some of the tools alone."""
+"""`--tools`: a run that offers only some of the tools."""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -9,12 +9,14 @@ from pegboard.plugins import nearest_names
 
 
 def switches(chosen: Sequence[str], known: Mapping[str, str]) -> dict[str, bool]:
-    """Return a prompt's switches that leave only the chosen tools on.
+    """Return a prompt's tool switches that leave only the chosen tools on.
 
-    `known` has each tool's permission, empty where it is not known: a switch is for tools and
-    for permissions, and one that is both, such as `edit`, would offer more than was chosen.
+    `known` maps tools to permissions, or to "" if unknown. A switch of a permission's name switches
+    all of its tools. Other tools of a chosen permission, such as `edit`, are therefore switched off
+    by name.
 
-    :raises NotFoundError: with the nearest names, for one that is none and matches none.
+    :raises NotFoundError: for an unknown name, with the nearest names.
+    :raises InvalidInputError: for an unknown name without similar ones.
     """
     if not chosen:
         return {}
@@ -34,14 +36,14 @@ def switches(chosen: Sequence[str], known: Mapping[str, str]) -> dict[str, bool]
 
 
 class ChosenTools:
-    """A plugin that stops every call of other tools, in subagents too."""
+    """A plugin that rejects every call of a tool that was not chosen, also in subagents."""
 
     def __init__(self, chosen: Sequence[str]) -> None:
         self._chosen = chosen
 
     @hookimpl
     def tool_execute_before(self, session: SessionView, call: PendingCall) -> None:  # noqa: ARG002 - the hook's
-        """Stop the call of a tool that was not chosen."""
+        """Reject the call of a tool that was not chosen."""
         if not any(fnmatchcase(call.tool, name) for name in self._chosen):
             raise ToolError(
                 f"the user has left {call.tool} out of this run; there are: "

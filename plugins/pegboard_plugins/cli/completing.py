@@ -1,6 +1,6 @@
 """Completions of the command line: current sessions, models, agents and settings.
 
-A shell waits for them: after an error or a delay they silently return nothing.
+Because a shell waits for them, they return nothing after an error or a delay.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _MODEL_KEYS = frozenset({"model", "small_model"})
 
 
 def live(kind: Kind) -> Completer:
-    """Complete the values of a kind that begin with the typed text."""
+    """Return a completer of values of this kind."""
 
     def complete(
         ctx: click.Context,
@@ -52,7 +52,7 @@ def live(kind: Kind) -> Completer:
 def setting_value(
     ctx: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Complete the models that begin with the typed text, where the key takes a model."""
+    """Complete the names of models, if the setting's value is a model."""
     is_model = str(ctx.params.get("key")).rpartition(".")[2] in _MODEL_KEYS
     return live("model")(ctx, parameter, incomplete) if is_model else []
 
@@ -73,7 +73,7 @@ def _values(kind: Kind, directory: Path) -> Mapping[str, str]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep the output of plugins away from the shell's values."""
+    """Discard the output of plugins during the block, because the shell would read it."""
     sys.stdout.flush()
     kept = os.dup(1), os.dup(2)
     nothing = os.open(os.devnull, os.O_WRONLY)
@@ -99,7 +99,7 @@ async def _complete(kind: Kind, directory: Path) -> Mapping[str, str]:
 
 
 async def _sessions(directory: Path) -> Mapping[str, str]:
-    """Return the newest sessions; open only an existing database."""
+    """Return the newest sessions; a missing database is not created."""
     from pegboard.app import IdSource, open_storage
     from pegboard.unstable import open_workspace
 
@@ -138,7 +138,7 @@ async def _commands(app: "App") -> Mapping[str, str]:
 
 
 async def _settings(app: "App") -> Mapping[str, str]:
-    """Return the keys that are set, and those that hold no name of the user's."""
+    """Return the keys of all settings, including the set keys of tables with free names."""
     import msgspec  # `--help` does without it
 
     from pegboard_plugins.cli.settingvalues import leaves

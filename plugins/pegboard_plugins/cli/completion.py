@@ -1,4 +1,4 @@
-"""`pegboard completion`: the lines by which a shell completes commands, options and values."""
+"""`pegboard completion`: the scripts that make shells complete commands, options and values."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""`pegboard config`: the settings, and the file of each."""
+"""`pegboard config`: the settings, and the file that sets each."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,7 +45,7 @@ def show(directory: Path, style: Literal["text", "json"]) -> None:
 
 
 def _lines(key: str, value: object) -> Iterator[str]:
-    """Yield the key with its value as in TOML; rules have a line each."""
+    """Yield the key with its value in TOML notation; each permission rule gets its own line."""
     is_rules = key.rpartition(".")[2] in RULES and isinstance(value, list) and bool(value)
     if not is_rules:
         yield f"{key} = {as_json(value)}"

@@ -99,9 +99,9 @@ def edit_file(directory: Path, *, project: bool) -> None:
 
 
 def parts_of(key: str) -> tuple[str, ...]:
-    """Split a dotted key into its names, as TOML does.
+    """Split a dotted TOML key into its names.
 
-    :raises InvalidInputError: when it is none.
+    :raises InvalidInputError: when the text is not a key.
     """
     try:
         value: Any = tomllib.loads(f"{key} = 0")
@@ -116,7 +116,7 @@ def parts_of(key: str) -> tuple[str, ...]:
 
 
 def value_of(text: str) -> object:
-    """Parse a text as a TOML value; an invalid value is a string."""
+    """Parse a text as a TOML value; text that is not TOML is a string."""
     try:
         found = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -125,12 +125,12 @@ def value_of(text: str) -> object:
 
 
 def changed(text: str, path: tuple[str, ...], value: object) -> str:
-    """Return the TOML text with this value at the path, None to remove it; comments stay.
+    """Return the TOML text with the value set at `path`, or removed for None; comments stay.
 
-    A table that is left without values and comments goes too. Where the path goes through the
-    action of a permission, the action becomes that of the pattern `*`.
+    A table without remaining values and comments is removed. If a permission on the path has an
+    action instead of a table, the action becomes that of the pattern `*`.
 
-    :raises InvalidInputError: when something on the way is no table, or not there to be taken out.
+    :raises InvalidInputError: when a name on the path is no table, or the key to remove is not set.
     """
     import tomlkit  # 15 ms that only these commands cost
 
@@ -167,7 +167,7 @@ def changed(text: str, path: tuple[str, ...], value: object) -> str:
 
 
 def config_file(directory: Path, *, project: bool) -> Path:
-    """Return the user's `pegboard.toml`, or the last that is read of the project's own."""
+    """Return the user's `pegboard.toml`, or the project's, preferring the one in `.pegboard`."""
     if not project:
         return UserFolders.of(os.environ).config / NAME
     from pegboard.unstable import open_workspace
@@ -188,7 +188,7 @@ def _change(directory: Path, key: str, value: object, *, project: bool) -> None:
 
 
 def set_in(directory: Path, file: Path, path: tuple[str, ...], value: object) -> None:
-    """Write this value at the path into the TOML file; None removes it.
+    """Set the value at `path` in the TOML file, or remove it for None.
 
     :raises InvalidInputError: when the configuration would not be valid; nothing is written.
     """
@@ -212,7 +212,10 @@ def _read(file: Path) -> str:
 
 
 def write_settings(directory: Path, file: Path, text: str) -> None:
-    """Write the text to the file, unless it would make a setting, option or name invalid."""
+    """Write the text to the file, unless a setting, option or name would become invalid.
+
+    :raises InvalidInputError: with the invalid settings; nothing is changed.
+    """
     has_names = "options" in text or "permission_mode" in text
     before = run_async(_flaws(directory)) if has_names else frozenset()
     edit = write_config(file, text)
@@ -228,7 +231,7 @@ def write_settings(directory: Path, file: Path, text: str) -> None:
 
 
 async def _flaws(directory: Path) -> frozenset[str]:
-    """Return the invalid options of plugins and unknown names; empty where no App can be opened."""
+    """Return the invalid plugin options and unknown names; empty if no App can be opened."""
     from pegboard import App, PegboardError
 
     try:
@@ -240,7 +243,7 @@ async def _flaws(directory: Path) -> frozenset[str]:
 
 
 async def _unknown_names(app: "App") -> tuple[str, ...]:
-    """Return a line for each setting that names a mode or theme that does not exist."""
+    """Return a line for each setting with an unknown mode or theme."""
     from pegboard_plugins.chat.hookspecs import register_themes
     from pegboard_plugins.chat.themes import AUTO
     from pegboard_plugins.shared.frontend import MODES
@@ -259,14 +262,14 @@ async def _unknown_names(app: "App") -> tuple[str, ...]:
 
 
 def source(directory: Path, key: str, changed_file: Path) -> str:
-    """Return the file that sets the key now, "" without one."""
+    """Return the file that sets the key in the current configuration, or ""."""
     return run_async(_source(directory, key, changed_file))
 
 
 async def _source(directory: Path, key: str, changed_file: Path) -> str:
-    """Return the file that sets the key now, with the project's files as if trusted.
+    """Return the file that sets the key, or ""; the project's files count as trusted.
 
-    :raises ConfigError: when the changed file is not valid; empty where another is not.
+    :raises ConfigError: when `changed_file` is invalid; another invalid file gives "".
     """
     from pegboard.unstable import open_workspace
 

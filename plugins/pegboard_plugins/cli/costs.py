@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def cost(directory: Path, session_id: str | None, style: Literal["table", "json"]) -> None:
     """Show the cost of a session, by agent and model.
 
-    Prices are US dollars. The sessions of subagents are counted in. The cost is "unknown" where
-    the model's price is not known or the provider reports no usage.
+    Prices are in US dollars. The sessions of subagents are included. The cost is "unknown" if the
+    model's price is unknown or the provider reports no usage.
     """
     from pegboard_plugins.shared.frontend import by_agent
 
@@ -45,7 +45,7 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
 
 
 def cost_row(each: "AgentCost") -> tuple[str, ...]:
-    """Return the cells of an agent's row."""
+    """Return the cells of a table row for the cost of one agent and model."""
     tokens = each.tokens
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning

@@ -1,4 +1,4 @@
-"""`pegboard demo`: the agent mends a small project before your eyes, without network or key."""
+"""`pegboard demo`: the agent fixes a small project, without network and API key."""
 
 import asyncio
 import os
@@ -38,8 +38,8 @@ _IDENTITY = ("-c", "user.name=Pegboard", "-c", "user.email=demo@pegboard.invalid
 def demo(model: str | None, *, keep: bool) -> int:
     """Watch the agent fix a small project.
 
-    The project is a copy in a temporary folder with a bug and a failing test. What the model
-    says is read from a script; all else is real: the searches, the edit, the test runs.
+    The project is a copy in a temporary folder with a bug and a failing test. The model's answers
+    come from a script; the searches, the edit and the test runs are real.
     """
     from pegboard.cli import run_async
     from pegboard_plugins.cli.run import answer_stream
@@ -91,7 +91,7 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
 
 
 def make_project(folder: Path) -> Path:
-    """Create a git repository in `folder` with the project as its first commit."""
+    """Create a git repository in `folder` with the demo project as its first commit."""
     import shutil
 
     project = folder / "ledger"
@@ -104,7 +104,7 @@ def make_project(folder: Path) -> Path:
 
 
 def _options(folder: Path, model: str | None) -> "AppOptions":
-    """Return options that store all in the folder; only a real model needs the user's settings."""
+    """Return options that store everything in the folder; a real model uses the user's settings."""
     from pegboard import AppOptions
 
     said = tomllib.loads(CONFIG.read_text(encoding="utf-8"))
@@ -120,7 +120,7 @@ def _options(folder: Path, model: str | None) -> "AppOptions":
 
 
 async def _show_outcome(project: Path, screen: "OutputScreen") -> bool:
-    """Show the changes, then the test run; return whether the tests pass."""
+    """Print the changes and a test run; return whether the tests pass."""
     from pegboard_plugins.cli.render import Line, diff_lines, tail
 
     diff = await asyncio.to_thread(_git, project, "diff", "--no-color", "--no-ext-diff")
@@ -151,7 +151,7 @@ def run_tests(project: Path) -> tuple[int, str]:
 
 
 def _git(project: Path, *arguments: str) -> str:
-    """Run git without the user's and the machine's settings, and return its output."""
+    """Run git without the settings of the user and the system, and return its output."""
     settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return subprocess.run(

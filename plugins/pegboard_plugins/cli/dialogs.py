@@ -1,4 +1,4 @@
-"""Permission requests and questions on a terminal: their text, the typed keys, the reply."""
+"""Permission requests and questions on a terminal: their lines, the typed keys, and the reply."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ _SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}
 
 
 class Typed(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to a question as typed; a message rejects and instructs the model."""
+    """The reply to a permission request as typed; a `message` rejects and instructs the model."""
 
     reply: Reply
     message: str | None = None
@@ -45,9 +45,10 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_key(key: str, *, once: bool = False) -> Typed | None:
-    """Return the reply of a key; a capital is for the agent that asked alone.
+    """Return the reply for a key, or None for any other key.
 
-    Any other key is None, and so is a lasting answer where there is none: `once`.
+    A capital letter limits the reply to the agent that asked. With `once`, keys for lasting
+    approvals return None.
     """
     if key == "y":
         return Typed(reply="once")
@@ -58,10 +59,9 @@ def read_key(key: str, *, once: bool = False) -> Typed | None:
 
 
 def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
-    """Return the labels that a line chooses, or the line itself; None for an empty choice.
+    """Return the chosen labels, or the line as the answer; None if the line is no valid answer.
 
-    The numbers of the options count from 1; one that does not exist is not an answer. The end of
-    input and `-` choose nothing.
+    Options are numbered from 1. The end of input and `-` choose nothing, so they return ().
     """
     if line is None:
         return ()
@@ -80,7 +80,7 @@ def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
 
 
 class Asker:
-    """A dialog with the user at the terminal: one request after the other, without a time limit."""
+    """A dialog with the user at the terminal, for one request at a time; it has no time limit."""
 
     def __init__(self, feed: "Feed", screen: OutputScreen, terminal: TextIO) -> None:
         self._feed = feed
@@ -88,7 +88,7 @@ class Asker:
         self._terminal = terminal
 
     async def ask(self, request: PermissionRequest | QuestionRequest) -> None:
-        """Ask until there is a reply, and send it."""
+        """Ask the user until there is a valid reply, and send it."""
         try:
             if isinstance(request, PermissionRequest):
                 await self._permission(request)
@@ -111,7 +111,7 @@ class Asker:
             await self._feed.reply(request.id, typed.reply, typed.message)
 
     async def _read_reply(self, *, once: bool) -> Typed:
-        """Wait for a key with a meaning, and return its reply."""
+        """Read keys until one is a valid reply, and return the reply."""
         terminal = self._terminal.fileno()
         with _key_by_key(terminal):
             await _pause(terminal)
@@ -127,7 +127,7 @@ class Asker:
         return typed
 
     async def _read_choice(self, terminal: int, *, once: bool) -> str | None:
-        """Read a key that comes alone, and Enter if its answer lasts; None for all else."""
+        """Read a single key, and Enter if its approval lasts; return None for other input."""
         key, rest = await _read_key(terminal)
         typed = read_key(key, once=once)
         if rest.strip() or (typed is None and key != WHY):
@@ -150,7 +150,7 @@ class Asker:
         await self._feed.answer(request.id, answers if any(answers) else None)
 
     async def _read_value(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
-        """Wait for a line with a meaning, and return its value."""
+        """Read lines until `read` accepts one, and return its value."""
         with _key_by_key(self._terminal.fileno()):
             await _pause(self._terminal.fileno())
         value = None
@@ -162,7 +162,7 @@ class Asker:
 
 @contextmanager
 def _key_by_key(terminal: int) -> Iterator[None]:
-    """Read keys one by one without echo, for a block; drop earlier input."""
+    """Read keys singly and without echo during the block; earlier input is dropped."""
     import termios
     import tty
 
@@ -175,7 +175,7 @@ def _key_by_key(terminal: int) -> Iterator[None]:
 
 
 async def _pause(terminal: int) -> None:
-    """Wait until the user has stopped typing for `QUIET_S`; such keys were meant for the shell."""
+    """Wait until the user has typed nothing for `QUIET_S`; drop these keys, meant for the shell."""
     typed = b"?"
     with suppress(TimeoutError):
         while typed:  # nothing is the end of input
@@ -184,7 +184,7 @@ async def _pause(terminal: int) -> None:
 
 
 async def _read_key(terminal: int) -> tuple[str, bytes]:
-    """Read the next key, and the input that follows so soon that the key begins a text."""
+    """Read the next key, and the input that follows at once, which shows that a text was typed."""
     typed = await _read(terminal, _KEY_BYTES)
     key, rest = typed[:1].decode(errors="replace") or END_OF_INPUT, typed[1:]
     if not rest:
@@ -195,13 +195,13 @@ async def _read_key(terminal: int) -> tuple[str, bytes]:
 
 
 async def _read_line(terminal: int) -> str | None:
-    """Read the next line, None at the end of input."""
+    """Read the next line; return None at the end of input."""
     line = await _read(terminal, _LINE_BYTES)
     return line.decode(errors="replace") if line else None
 
 
 async def _read(terminal: int, limit: int) -> bytes:
-    """Read the next input, without a time limit: a user types it."""
+    """Read the next input, without a time limit because a user types it."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(terminal, ready.set)
@@ -213,7 +213,7 @@ async def _read(terminal: int, limit: int) -> bytes:
 
 
 def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
-    """Return a permission request in full: no part of it may be hidden or cut."""
+    """Return the lines of a permission request, complete and uncut."""
     from pegboard.unstable import user_words  # most runs ask nothing
 
     head = Line(head="permission", text=escape_controls(request.permission), style="warning")
@@ -228,7 +228,7 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
 
 
 def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
-    """Return the effect of a lasting answer, and the meaning of each answer."""
+    """Return the lines about the effect of a lasting approval, and about each answer."""
     refusals = (_choice("n", "no"), _choice("w", "no, and what to do instead"))
     if request.metadata.get("once"):
         asked = Line(text="asked every time", style="dim", indent=1)
@@ -253,7 +253,7 @@ def _choice(key: str, text: str) -> Line:
 
 
 def question_lines(question: Question) -> tuple[Line, ...]:
-    """Return a question with its options, which are numbered from 1."""
+    """Return the lines of a question with its options, numbered from 1."""
     options = tuple(
         Line(
             head=f"{number}. {escape_controls(option.label)}",

@@ -1,4 +1,4 @@
-"""Installed distributions, with their plugins."""
+"""The installed distributions with plugins or commands."""
 
 import re
 from importlib import metadata
@@ -10,7 +10,7 @@ OWN = "pegboard"
 
 
 class DistributionEntry(NamedTuple):
-    """An entry point, with the distribution that has it."""
+    """An entry point, with its distribution and version."""
 
     group: str
     name: str
@@ -20,7 +20,7 @@ class DistributionEntry(NamedTuple):
 
 
 def entries(group: str = GROUP) -> tuple[DistributionEntry, ...]:
-    """Return the entry points of a group in all distributions, the first of each name."""
+    """Return the entry points of a group; of distributions with the same name, the first counts."""
     found: dict[str, list[DistributionEntry]] = {}
     for each in metadata.distributions():
         name = _normalise(each.metadata["Name"] or "")
@@ -36,12 +36,12 @@ def entries(group: str = GROUP) -> tuple[DistributionEntry, ...]:
 
 
 def brought_commands() -> tuple[DistributionEntry, ...]:
-    """Return the commands of other distributions."""
+    """Return the commands of other distributions than Pegboard."""
     return tuple(each for each in entries(COMMANDS) if each.distribution != OWN)
 
 
 def brings(name: str) -> str:
-    """Return the distribution of a plugin or command, or of that name; "" for none."""
+    """Return the distribution that has a plugin or command, or that has this name; "" for none."""
     for each in (*entries(), *entries(COMMANDS)):
         if each.name == name and each.distribution != OWN:
             return each.distribution

@@ -1,4 +1,4 @@
-"""`pegboard doctor`: what works here, what does not, and how to fix it."""
+"""`pegboard doctor`: a check of the setup, with a remedy for each problem."""
 
 import asyncio
 import sys
@@ -30,7 +30,7 @@ _PROGRAMS = {
 )
 @click.pass_context
 def doctor(ctx: click.Context, *, as_json: bool, all_libraries: bool) -> None:
-    """Check the setup and say what to do about each problem.
+    """Check the setup and suggest a remedy for each problem.
 
     The checks cover the installation, the configuration, keys, the chosen model, files of other
     agents and plugins.
@@ -53,7 +53,7 @@ def model(directory: Path, name: str | None, *, as_json: bool) -> None:
 
 
 def _report(findings: Sequence[ProbeFinding], *, as_json: bool, failed: Exit = Exit.FAILED) -> None:
-    """Show the findings; the process ends with `failed` if something does not work."""
+    """Print the findings; exit with `failed` if a check fails."""
     from pegboard.display import escape_controls
 
     if as_json:
@@ -75,9 +75,9 @@ async def _probe(directory: Path, name: str | None) -> tuple[ProbeFinding, ...]:
 
 
 async def _pick(app: "App") -> str:
-    """Let the user choose the model, or return the configuration's without a terminal.
+    """Let the user choose a model; without a terminal, return the configured one.
 
-    :raises click.UsageError: when there is none.
+    :raises click.UsageError: when no model is configured.
     """
     from pegboard_plugins.cli.picking import can_pick, pick
 

@@ -1,4 +1,4 @@
-"""`pegboard explain`: the questions about a command or a tool call, and who decides."""
+"""`pegboard explain`: the permission requests of a command or tool call, and the decision."""
 
 import json
 import sys
@@ -69,7 +69,7 @@ def _arguments(command: str | None, arguments: str | None) -> dict[str, Any]:
 async def _explain_call(
     directory: Path, tool_id: str | None, args: dict[str, Any], agent: str | None
 ) -> "Explanation":
-    """Explain a call of a tool."""
+    """Open the project, and explain a call of the named tool or of the shell tool."""
     from pegboard.unstable import serving
     from pegboard_plugins.shared.frontend import explain as explained
 
@@ -146,7 +146,7 @@ def _rule(rule: "Rule | None") -> list[str] | None:
 
 
 def lines(found: "Explanation") -> "Iterator[Line]":
-    """Yield the lines of the explanation, with control characters spelt out."""
+    """Yield the lines of the explanation, with control characters escaped."""
     from pegboard.display import escape_controls
     from pegboard.unstable import exposed
     from pegboard_plugins.cli.explained import listed, paths_outside, place
@@ -179,7 +179,7 @@ def lines(found: "Explanation") -> "Iterator[Line]":
 
 
 def _ways(found: "Explanation") -> "Iterator[Line]":
-    """Yield what the user can do to allow the call."""
+    """Yield lines about what the user can do to allow the call."""
     from pegboard.display import escape_controls
     from pegboard_plugins.cli.render import Line
 
@@ -222,7 +222,7 @@ def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Itera
 
 
 def _to_add(found: "Explanation") -> "Iterator[str]":
-    """Yield the lines of a pegboard.toml that would allow the calls."""
+    """Yield the lines for `pegboard.toml` that would allow the call."""
     for rule in found.to_allow:
         key, name = json.dumps(rule.permission), json.dumps(rule.pattern, ensure_ascii=False)
         yield f'permission.{key}.{name} = "allow"'

@@ -1,4 +1,4 @@
-"""Details of an explanation: the rules that decide, and what a shell line runs and touches."""
+"""Details of an explanation: the deciding rules, and the commands and paths of a shell line."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ BUILT_IN = "built-in"
 
 
 class DecidingRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The rule of one source that decides about a pattern."""
+    """The rule of one source of rules that decides about a pattern."""
 
     permission: str
     pattern: str
@@ -24,7 +24,7 @@ class DecidingRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spoken_rules(view: SessionView, request: PermissionRequest) -> list[DecidingRule]:
-    """Return the rules that decide about each pattern of a request, source by source."""
+    """Return the deciding rule of each source for each pattern of a request."""
     found = []
     for pattern in request.patterns:
         for ruleset in view.rulesets:
@@ -44,7 +44,7 @@ def spoken_rules(view: SessionView, request: PermissionRequest) -> list[Deciding
 
 
 def commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
-    """Return the commands of a shell line."""
+    """Return the commands of a shell line, without duplicates."""
     found = (
         pattern
         for request in requests
@@ -56,7 +56,7 @@ def commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
 
 
 def listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
-    """Return the texts under this key in the requests' metadata."""
+    """Return the strings under a key in the requests' metadata."""
     return tuple(
         str(text)
         for request in requests
@@ -66,13 +66,13 @@ def listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
 
 
 def place(requests: Sequence[PermissionRequest]) -> str:
-    """Return the unclear part of a line, with its place underlined."""
+    """Return the shell line with its unclear part underlined, or ""."""
     places = (request.metadata.get("place") for request in requests)
     return next((str(each.get("marked", "")) for each in places if isinstance(each, dict)), "")
 
 
 def paths_outside(view: SessionView, requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
-    """Return all paths outside of the project; unresolved, as /proc/self would become ours."""
+    """Return the paths outside of the project; paths in `/proc` are not resolved."""
     paths: dict[str, None] = {}
     for request in requests:
         named = request.metadata.get("paths")

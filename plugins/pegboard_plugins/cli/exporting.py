@@ -46,8 +46,8 @@ def export_session(  # noqa: PLR0913 - its options
 ) -> None:
     """Export a session as a page, Markdown, JSON lines or ATIF.
 
-    The sessions of its subagents are included. Keys, what has the form of a secret, and the path
-    of the home folder are left out, and counted on standard error. Without a FILE the JSON lines
+    The sessions of its subagents are included. Keys, strings that look like secrets, and the path
+    of the home folder are redacted; their number goes to standard error. Without a FILE, JSON lines
     go to standard output.
     """
     from pegboard_plugins.cli.export.exporting import Wanted, write_export
@@ -87,8 +87,8 @@ async def _export(directory: Path, session_id: str | None, wanted: "Wanted") -> 
 def import_session(directory: Path, file: BinaryIO) -> None:
     """Import a session that `session export` wrote as JSON lines.
 
-    The session joins this project, and its new id is printed. A FILE with any mistake is refused
-    as a whole; `-` is standard input.
+    The session joins this project, and its new id is printed. If FILE has any error, nothing is
+    imported; `-` is standard input.
     """
     click.echo(run_async(_import(directory, file)).id)
 

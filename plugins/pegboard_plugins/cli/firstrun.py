@@ -1,4 +1,4 @@
-"""The text of `run` without a usable model: what is there, and ways to begin."""
+"""The output of `run` without a usable model: what was found, and how to start."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _WAYS = (
 
 
 def first_lines(found: Sequence[str]) -> tuple[Line, ...]:
-    """Return the page of the first run: keys and servers found, and the ways to go on."""
+    """Return the lines of the first run: the keys and servers found, and the next commands."""
     width = max(len(way) for way, _ in _WAYS)
     return (
         Line(text="no model is selected yet", style="warning"),

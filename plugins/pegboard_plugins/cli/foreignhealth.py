@@ -1,4 +1,4 @@
-"""The findings of `pegboard doctor` on files of other agents, instructions and skills."""
+"""The findings of `pegboard doctor` about files of other agents, instructions and skills."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ _NAMED = 3
 
 
 def foreign_health(app: App, *, all_libraries: bool) -> tuple[ProbeFinding, ...]:
-    """Return the findings; blocks."""
+    """Return findings about files of other agents, instructions and skills; blocks."""
     found = [each for product in SURVEYS for each in _list_losses(app, product)]
     command = "hooks trust" if app.trust.trusted_by_user else "trust allow"
     for path in waiting_files(app):
@@ -34,7 +34,7 @@ def foreign_health(app: App, *, all_libraries: bool) -> tuple[ProbeFinding, ...]
 
 
 def _list_losses(app: App, product: str) -> Iterator[ProbeFinding]:
-    """Yield what of a product's files has no effect here, or another one."""
+    """Yield findings about a product's files that have no effect here, or a different one."""
     found = survey(product, app.workspace)
     names = [each.found for each in found if not isinstance(each, BrokenFile) and each.is_lost]
     if names:
@@ -50,7 +50,7 @@ def _list_losses(app: App, product: str) -> Iterator[ProbeFinding]:
 
 
 def _lost_skills(app: App) -> Iterator[ProbeFinding]:
-    """Yield the files of direct dependencies that would be skills, and are not offered."""
+    """Yield findings about skills of direct dependencies that cannot be offered."""
     root = app.workspace.worktree
     wanted = set(direct_dependencies(root))
     for each in library_skills(root, every=True) if wanted else ():
@@ -60,7 +60,7 @@ def _lost_skills(app: App) -> Iterator[ProbeFinding]:
 
 
 def _libraries(app: App) -> Iterator[ProbeFinding]:
-    """Yield each skill of each library of the project's environment, offered or not."""
+    """Yield a finding for each skill of each installed library, with whether it is offered."""
     root = app.workspace.worktree
     offered = {each.path for each in library_skills(root)}
     for each in library_skills(root, every=True):

@@ -1,4 +1,4 @@
-"""The session for a command: by id, by the beginning of an id, or by the user's choice."""
+"""The session of a command: by id, by the beginning of an id, or by the user's choice."""
 
 from pegboard import App, InvalidInputError
 from pegboard.schema.session import Session
@@ -7,12 +7,13 @@ from pegboard_plugins.shared.frontend import LISTED, named_session
 
 
 async def find_session(app: App, session_id: str | None, *, whole: bool = False) -> Session:
-    """Return the session with this id or unique beginning of one; by default the last used.
+    """Return the session with this id or unique beginning of an id.
 
-    On a terminal without an id, the user chooses. With `whole` an id must be given in full.
+    Without an id, the user chooses one on a terminal; otherwise the most recently used one is
+    returned. With `whole`, a given id must be complete.
 
-    :raises NotFoundError: with the nearest ids, when there is none.
-    :raises InvalidInputError: when several begin so, or the project has none at all.
+    :raises NotFoundError: when no session matches; it names the nearest ids.
+    :raises InvalidInputError: when several ids begin so, or the project has no session.
     """
     if session_id is not None:
         return await named_session(app, session_id, whole=whole)

@@ -1,4 +1,4 @@
-"""The cost of each plugin's imports, with the module that causes it."""
+"""The import time of each plugin, by the imported module that causes it."""
 
 import os
 import re
@@ -24,7 +24,7 @@ for name in sys.argv[1:]:
 
 
 class ImportCost(NamedTuple):
-    """A module that a plugin's import loads, with all modules that it loads in turn."""
+    """The import time of a module that a plugin imports, including the module's own imports."""
 
     ms: float
     plugin: str
@@ -32,10 +32,10 @@ class ImportCost(NamedTuple):
 
 
 def import_costs(modules: Sequence[str]) -> tuple[ImportCost, ...]:
-    """Measure the import costs of plugins' modules in a process of their own.
+    """Measure the import times of plugins' modules in a separate process.
 
-    Each plugin's own code counts under the name of its module. What is not imported within
-    `_LIMIT_S` is left out.
+    A plugin's own code counts under the plugin's module. Modules that are not imported within
+    `_LIMIT_S` are left out.
     """
     if not modules:
         return ()
@@ -57,7 +57,7 @@ def import_costs(modules: Sequence[str]) -> tuple[ImportCost, ...]:
 
 
 def _costs(plugin: str, lines: str) -> Iterator[ImportCost]:
-    """Yield the outermost foreign modules; a module's line follows those of its own imports."""
+    """Yield the outermost foreign modules; a module's line follows the lines of its imports."""
     own, foreign_depth = plugin.partition(".")[0], None
     for line in reversed(lines.splitlines()):
         if (found := _LINE.match(line)) is None:

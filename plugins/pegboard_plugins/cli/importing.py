@@ -1,4 +1,4 @@
-"""`pegboard import`: the findings in another agent's files, and what an import writes."""
+"""`pegboard import`: the import of another agent's settings."""
 
 import difflib
 import hashlib
@@ -49,15 +49,15 @@ _DIGEST_LETTERS = 16
 
 
 def survey(product: str, workspace: Workspace) -> Found:
-    """Return what the files of a product contain; blocks."""
+    """Return the findings about a product's files; blocks."""
     has_mcp = importlib.util.find_spec("pegboard_mcp") is not None
     return SURVEYS[product](Home(home=Path.home(), workspace=workspace, has_mcp=has_mcp))
 
 
 class ImportPlan:
-    """The files that an import writes: their texts before and after.
+    """The files that an import writes, with their texts before and after.
 
-    `folder` is where agents and commands go.
+    `settings` is the configuration file, and `folder` the folder for agents and commands.
     """
 
     def __init__(self, settings: Path, folder: Path, findings: Iterable[ForeignFinding]) -> None:
@@ -77,12 +77,12 @@ class ImportPlan:
 
     @property
     def digest(self) -> str:
-        """A digest of exactly these changes."""
+        """A digest of the planned changes."""
         parts = "".join(f"{path}\0{new}\0" for path, (_, new) in self.texts.items())
         return hashlib.sha256(parts.encode()).hexdigest()[:_DIGEST_LETTERS]
 
     def diff(self) -> str:
-        """Return the changes as a unified diff."""
+        """Return the planned changes as a unified diff."""
         return "".join(
             line if line.endswith("\n") else f"{line}\n"
             for path, (old, new) in self.texts.items()
@@ -92,7 +92,7 @@ class ImportPlan:
         )
 
     def write(self, directory: Path) -> None:
-        """Write the files; the old settings go to a file that ends in `.bak`."""
+        """Write the files; the old configuration is saved in a file with the ending `.bak`."""
         for path, (old, new) in self.texts.items():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if path == self.settings:
@@ -105,7 +105,7 @@ class ImportPlan:
 
 
 def _with(text: str, path: tuple[str, ...], value: Any) -> str:  # noqa: ANN401 - of a config file
-    """Return the settings with a missing value; a list is extended."""
+    """Return the configuration with the value added if it is missing; a list is extended."""
     import tomllib  # where something is imported
 
     found: Any = tomllib.loads(text)
@@ -143,8 +143,8 @@ def import_settings(  # noqa: PLR0913 - the options, all keyword-only
 ) -> None:
     """Import the settings of another agent.
 
-    Shows what each part of its files becomes here, and writes what nothing reads in its place.
-    Keys, tokens and histories are never taken over.
+    Shows what each part of its files becomes here. Writes only the settings that Pegboard does not
+    read from these files. Keys, tokens and histories are never imported.
     """
     refuse_within_tool("pegboard import")
     workspace = open_workspace(directory)
@@ -220,7 +220,7 @@ def _show(
 
 
 async def _with_known_models(directory: Path, rows: list[ForeignFinding]) -> list[ForeignFinding]:
-    """Return the findings, in which a model that no provider here lists cannot be had."""
+    """Return the findings; a setting with a model that no provider has becomes impossible."""
     models = {
         str(value)
         for each in rows

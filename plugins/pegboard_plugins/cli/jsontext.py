@@ -1,4 +1,4 @@
-"""JSON for terminals and programs, with every control character escaped."""
+"""JSON output with all control characters and invisible characters escaped."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _UNSEEN = (
 
 
 def format_option(plain: str, *, default: str = "") -> Callable[[_Command], _Command]:
-    """Add the option `--format` to a command: `plain`, such as `text`, or JSON."""
+    """Add the option `--format` to a command: `json`, or `plain`, which is `text` or `table`."""
     return click.option(
         "--format",
         "style",
@@ -32,16 +32,16 @@ def format_option(plain: str, *, default: str = "") -> Callable[[_Command], _Com
 
 
 def as_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401 - JSON
-    r"""Return the value as JSON with all letters escaped that a terminal obeys or hides.
+    r"""Return the value as JSON, with all control and invisible characters escaped.
 
-    Every program reads the same text from it: `\u202e` for the mark that turns the direction of
-    writing round. A date or time, as TOML has them, is its text.
+    JSON parsers restore them: the mark that reverses the direction of text becomes `\u202e`. A
+    date or time of TOML becomes a string.
     """
     return _escape(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
 
 
 def schema_json(value: object) -> str:
-    """Values of the schema as indented JSON, in the protocol's names, with the same escapes."""
+    """Return a value of the schema as indented JSON with the protocol's names, escaped likewise."""
     import msgspec  # `--help` does without it
 
     return _escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

@@ -1,4 +1,4 @@
-"""The Agent Plugins of the project's libraries in the commands of bundles: their skills alone."""
+"""The Agent Plugins of the project's libraries, of which only the skills are used."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ _SUFFIX = ".agent-plugin"
 
 
 def library_rows(directory: Path) -> Iterator[dict[str, object]]:
-    """Yield the Agent Plugins of direct dependencies for `list`."""
+    """Yield the Agent Plugins of direct dependencies as rows for `plugins bundle list`."""
     root = open_workspace(directory).worktree.resolve()
     for found, library in _bundles(root):
         yield {
@@ -30,7 +30,7 @@ def library_rows(directory: Path) -> Iterator[dict[str, object]]:
 
 
 def show_library_bundle(directory: Path, name: str) -> bool:
-    """Print the parts of a library's Agent Plugin; return whether there is one of this name."""
+    """Print the parts of a library's Agent Plugin; return whether one of this name exists."""
     root = open_workspace(directory).worktree.resolve()
     for found, library in _bundles(root):
         if name in {found.name, library.partition(" ")[0], found.root.relative_to(root).as_posix()}:
@@ -42,7 +42,7 @@ def show_library_bundle(directory: Path, name: str) -> bool:
 
 
 def _bundles(root: Path) -> Iterator[tuple[Bundle, str]]:
-    """Yield the plugins of which a skill is offered, with their libraries."""
+    """Yield the Agent Plugins with an offered skill, each with its library."""
     folders = {each.path.parents[2]: each.library for each in library_skills(root)}
     for folder, library in folders.items():
         if folder.suffix == _SUFFIX:

@@ -1,4 +1,4 @@
-"""`pegboard session repair|gc|du`: the database of all projects, and the files next to it."""
+"""`pegboard session repair|gc|du`: the maintenance of the database and of stored files."""
 
 import asyncio
 import os
@@ -103,7 +103,7 @@ async def _collect(directory: Path, places: "UserFolders") -> dict[str, int]:
 
 
 def _drop_outputs(folder: Path) -> int:
-    """Delete old output files, and return their size in bytes."""
+    """Delete old output files, and return the number of freed bytes."""
     from pegboard.unstable import remove_old_outputs
 
     before = _size(folder)
@@ -155,7 +155,7 @@ async def _sizes(places: "UserFolders") -> "tuple[tuple[SessionSize, ...], dict[
 
 
 def _projects(sizes: "tuple[SessionSize, ...]") -> dict[str, tuple[int, int]]:
-    """Bytes and number of sessions of each directory, the largest first."""
+    """Return the bytes and the number of sessions of each directory, the largest first."""
     found: dict[str, tuple[int, int]] = {}
     for each in sizes:
         size, count = found.get(each.directory, (0, 0))
@@ -164,7 +164,7 @@ def _projects(sizes: "tuple[SessionSize, ...]") -> dict[str, tuple[int, int]]:
 
 
 def format_bytes(size: float) -> str:
-    """Format a number of bytes for people."""
+    """Format a number of bytes with a unit, such as `1.5 MiB`."""
     for unit in _UNITS[:-1]:
         if abs(size) < _UNIT:
             return f"{size:.0f} {unit}" if unit == _UNITS[0] else f"{size:.1f} {unit}"
@@ -173,7 +173,7 @@ def format_bytes(size: float) -> str:
 
 
 def _size(path: Path) -> int:
-    """Return the bytes of a file, or of all files below a folder; 0 when it is missing."""
+    """Return the bytes of a file, or of all files below a folder; 0 if it is missing."""
     if not path.is_dir():
         return path.lstat().st_size if path.exists() else 0
     return sum(each.lstat().st_size for each in path.rglob("*") if not each.is_dir())

@@ -1,4 +1,4 @@
-"""The message of a prompt as typed: words, standard input and attached files."""
+"""The message of a prompt: its words, standard input, and the text after `--`."""
 
 import os
 import re
@@ -31,7 +31,7 @@ _SLASH = re.compile(r"/(?P<name>[\w:.-]+)(?:\s(?P<arguments>.*)|$)", re.DOTALL)
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """The words before `--`, the text after it, and the standard input."""
+    """A message: the words before `--`, the text after it, and the standard input."""
 
     words: Sequence[str]
     literal: Sequence[str] = ()
@@ -39,9 +39,9 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The whole message; standard input replaces `-`, or follows the words.
+        """The whole message, which must not be empty.
 
-        :raises InvalidInputError: when there is nothing but blanks.
+        :raises InvalidInputError: when the message is empty or blank.
         """
         if not self.whole:
             raise InvalidInputError("the message is empty: pegboard run MESSAGE, or `-` to read it")
@@ -49,7 +49,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> str:
-        """The whole message; bytes that are not UTF-8 become replacement characters."""
+        """The whole message, possibly "".
+
+        Standard input replaces the word `-`, or follows the words. Bytes that are not UTF-8 become
+        replacement characters.
+        """
         words = [*(self.stdin if word == STDIN else word for word in self.words), *self.literal]
         said = " ".join(words)
         piped = "" if STDIN in self.words else self.stdin
@@ -64,7 +68,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_slashed(self) -> bool:
-        """Whether the message begins as a slash command does."""
+        """Whether the message begins with a slash, as a slash command does."""
         return bool(self.words) and self.words[0].startswith("/")
 
     @property
@@ -78,11 +82,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
         return not self.stdin and STDIN not in self.words and not self.literal
 
     def command(self, known: Iterable[str], *, untrusted: bool = False) -> tuple[str, str] | None:
-        """Return name and arguments, if the message begins with a slash command.
+        """Return the name and the arguments if the message is a slash command, or else None.
 
-        `untrusted`: the project may have commands that are not loaded.
+        `untrusted` means that the project may have commands that are not loaded.
 
-        :raises NotFoundError: for a name that is almost one of the known ones.
+        :raises NotFoundError: for an unknown name similar to known ones.
         :raises InvalidInputError: for any other unknown name.
         """
         match = _SLASH.match(self.text) if self.is_slashed else None
@@ -98,11 +102,11 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """The prompt, and its time limit in seconds.
+    """A prompt to send, with its time limit in seconds.
 
-    `command` is the slash command whose arguments the prompt's text is, and `is_typed` whether a
-    user has typed all of them. `mentions` are the user's own words in any other prompt.
-    `resumes`: an interrupted answer goes on instead.
+    `command` is a slash command with the prompt's text as arguments, and `is_typed` means that a
+    user typed them. `mentions` is the text that the user typed, in any other prompt. `resumes`
+    means that an interrupted answer is resumed instead.
     """
 
     prompt: Prompt
@@ -113,7 +117,7 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     resumes: bool = False
 
     def sent(self, feed: "Feed", session_id: str) -> Coroutine[Any, Any, Turn]:
-        """Send it, and return the last answer."""
+        """Return the coroutine that sends the prompt and returns the last answer."""
         if self.resumes:
             return feed.resume(session_id)
         if self.command is None:
@@ -122,15 +126,15 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageCommand(click.Command):
-    """A command that keeps the text after `--` unchanged and apart from its words."""
+    """A click command that keeps the text after `--` unchanged and separate from the words."""
 
     LITERAL = "pegboard.literal"
     """Where `Context.meta` has the words after `--`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse what is before `--`; options in `PRINT` are ignored, those in `ALIASES` renamed.
+        """Parse the arguments before `--`; ignore options in `PRINT`, rename those in `ALIASES`.
 
-        :raises click.UsageError: with what takes its place, for an option of another agent.
+        :raises click.UsageError: for another agent's option, with its replacement.
         """
         if "--" in args:
             place = args.index("--")
@@ -163,9 +167,9 @@ def _rename(word: str, names: Mapping[str, str]) -> str:
 
 
 def read_stdin(stdin: BinaryIO, words: Sequence[str], warn: Callable[[str], None]) -> str:
-    """Read standard input: for the word `-` always, else only a file, pipe or socket.
+    """Read standard input if it is a file, pipe or socket, or if a word is `-`; blocks.
 
-    A pipe without a writer is given up after `WAIT_S`, with a call of `warn`. It blocks.
+    The wait for a silent pipe ends after `WAIT_S` seconds; `warn` is called with the reason.
     """
     if STDIN in words:
         return stdin.read().decode(errors="replace")

@@ -1,4 +1,4 @@
-"""The choice of a prompt's model if none is set, and the check of a variant."""
+"""The choice of a model by the user if none is set, and the check of a variant."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 async def with_model(
     feed: "Feed", request: "PromptRequest", session: Session | None, note: Callable[[Line], None]
 ) -> Prompt:
-    """Return the prompt with the chosen model; unchanged if it names one or there is none.
+    """Return the prompt with the model that the user picks.
 
-    If there are only the demonstration's models, `note` gets the page of the first run.
+    If a model is already set, or none can be picked, the prompt stays unchanged. If only the
+    demonstration's model exists, `note` gets the lines of the first run.
 
-    :raises click.Abort: when the user leaves.
+    :raises click.Abort: when the user cancels.
     """
     prompt = request.prompt
     if await _model_name(feed, request, session):
@@ -48,9 +49,9 @@ async def with_model(
 
 
 async def _model_name(feed: "Feed", request: "PromptRequest", session: Session | None) -> str:
-    """Return the model that answers, as `provider/model`; "" if none is chosen.
+    """Return the model that answers, as `provider/model`, or "" if none is chosen.
 
-    It is the command's, the prompt's, the agent's, the session's last, or the default.
+    It is the model of the command, the prompt, the agent, the session, or the default one.
     """
     found = (each for each in await feed.commands() if each.name == request.command)
     command = next(found, None)
@@ -71,7 +72,7 @@ async def check_variant(
 ) -> None:
     """Check that the model has the variant.
 
-    :raises InvalidInputError: with the nearest ones, where it has not.
+    :raises InvalidInputError: when the model lacks the variant, with the nearest ones.
     """
     name = await _model_name(feed, request, session)
     model = await feed.require_model(name)

@@ -1,4 +1,4 @@
-"""The abilities of a model, found by requests to it."""
+"""A test of a model's abilities by requests to it."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ _SIDE = 32
 
 
 class ProbeFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """One check of a model: `fails` will not work, `warns` works less well."""
+    """The result of one check: `fails` means unusable, `warns` means usable with restrictions."""
 
     what: str
     state: Literal["ok", "warns", "fails"]
@@ -33,10 +33,10 @@ class ProbeFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def probe(app: "App", name: str) -> tuple[ProbeFinding, ...]:
-    """Ask the model for a text, a call and a look at a picture; judge its known facts.
+    """Ask the model for a text, a tool call and the colour of a picture; check its known facts.
 
-    :raises ModelNotFoundError: when no provider serves it.
-    :raises ProviderError: when it cannot be asked at all.
+    :raises ModelNotFoundError: when no provider serves the model.
+    :raises ProviderError: when the model cannot be asked at all.
     """
     model = await app.resolve_model(name)
     findings = [await _probe_text(app, model), await _call(app, model), await _picture(app, model)]
@@ -121,7 +121,7 @@ def _list_facts(model: "Model") -> Iterator[ProbeFinding]:
 async def _ask(app: "App", model: "Model", text: str, **more: Any) -> "list[StreamEvent]":  # noqa: ANN401 - tools or media
     """Return the events of an answer.
 
-    :raises ProviderError: when there is none.
+    :raises ProviderError: when there is no answer.
     """
     from pegboard.errors import ProviderError
     from pegboard.providers import ModelMessage, ModelRequest, Text

@@ -1,4 +1,4 @@
-"""The session that a run goes on with or copies."""
+"""The existing session that a run continues or copies."""
 
 from typing import TYPE_CHECKING
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 
 async def old_session(feed: "Feed", options: Options) -> Session:
-    """Return the session that `run` goes on with or copies.
+    """Return the existing session that `run` continues or copies.
 
-    A server runs each session in the session's own folder.
+    A session on a server may belong to another folder.
 
     :raises NotFoundError: when no session has the id.
-    :raises InvalidInputError: when there is none to continue, or it works in another folder.
+    :raises InvalidInputError: when there is no session, or it belongs to another folder.
     """
     named = options.session_id
     found = await (feed.session(named) if named else feed.newest())

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 async def take_mode(feed: "Feed", session: Session, *, chosen: str | None) -> None:
-    """Give the session the chosen mode; without one its own, or the default.
+    """Set the session's permission mode: the chosen one, its own, or the feed's default.
 
     The default is that of a user who is there to be asked.
     """

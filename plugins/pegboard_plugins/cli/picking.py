@@ -1,4 +1,4 @@
-"""A choice on a terminal, where an argument was left out."""
+"""The choice of a value on a terminal, if an argument was left out."""
 
 import sys
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ SHOWN = 15
 
 
 def can_pick() -> bool:
-    """Return whether a user can see the question and answer it."""
+    """Return whether a user can see a question and answer it."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def pick(what: str, rows: Sequence[tuple[str, str]]) -> str:
-    """Return the value that the user picks from rows of value and text. Enter takes the first.
+    """Return the value that the user picks from rows of value and text; Enter takes the first.
 
-    Letters narrow the choice. It blocks, the event loop too: Ctrl-C leaves at once.
+    Typed words filter the rows. The call also blocks the event loop; Ctrl-C ends it at once.
 
-    :raises click.Abort: when the user leaves.
+    :raises click.Abort: when the user cancels.
     """
     found = tuple(rows)
     while True:

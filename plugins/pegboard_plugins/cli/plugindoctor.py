@@ -1,4 +1,4 @@
-"""`pegboard plugins doctor`: the problems of plugins, each once, and their costs."""
+"""`pegboard plugins doctor`: the problems of plugins, and their import times."""
 
 import ast
 import sys
@@ -105,13 +105,13 @@ async def _faults(
 
 
 def failed_hooks(app: "App") -> Iterator[PluginFault]:
-    """Yield the failures of hooks so far; an App's last ones come when it is closed."""
+    """Yield the failures of hooks so far; some occur only when the App is closed."""
     for each in app.failures:
         yield PluginFault("hook", each.plugin, each.message.removeprefix(f"plugin {each.plugin}: "))
 
 
 def _imported(app: "App") -> Iterator[str]:
-    """Yield the modules of foreign entry points that were imported, and could be."""
+    """Yield the modules of installed plugins that were imported without an error."""
     for each in app.plugins.infos:
         if each.origin == "installed" and not each.blocked and not each.error:
             yield each.location.partition(":")[0].strip()
@@ -132,13 +132,13 @@ def _empty(app: "App") -> Iterator[PluginFault]:
 
 
 def _is_shared(file: Path) -> bool:
-    """Return whether a neighbouring file imports this one, so that it is a part of that."""
+    """Return whether another file in the folder imports this one, as a part of its plugin."""
     beside = (path for path in file.parent.glob("*.py") if path != file)
     return file.suffix == ".py" and any(file.stem in _names(path) for path in beside)
 
 
 def _names(file: Path) -> Iterator[str]:
-    """Yield the first names of the modules that a file of code imports."""
+    """Yield the top-level names of the modules that a Python file imports."""
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -151,13 +151,13 @@ def _names(file: Path) -> Iterator[str]:
 
 
 def _module(location: str) -> ModuleType | None:
-    """Return the module of an entry point, or the one made from a file."""
+    """Return the module of an entry point, or the module made from a file."""
     made = (each for each in tuple(sys.modules.values()) if vars(each).get("__file__") == location)
     return sys.modules.get(location) or next(made, None)
 
 
 def _tools(app: "App") -> Iterator[PluginFault]:
-    """Yield the faults in tools of foreign plugins that would trouble a model."""
+    """Yield the faults of foreign plugins' tools that would confuse a model."""
     from pegboard.testing import check_tools
 
     for each in _foreign(app):
@@ -170,7 +170,7 @@ def _tools(app: "App") -> Iterator[PluginFault]:
 
 
 def _heavy(app: "App") -> Iterator[str]:
-    """Yield a line for each source of tools whose schemas take much of a request."""
+    """Yield a line for each source of tools with schemas that take many tokens of each request."""
     import msgspec
 
     from pegboard.unstable import exposure_of
@@ -190,7 +190,7 @@ def _heavy(app: "App") -> Iterator[str]:
 
 
 def _doubled(app: "App") -> Iterator[PluginFault]:
-    """Yield plugins with the name of a built-in one; other clashes are reported elsewhere."""
+    """Yield the plugins that have the name of a built-in plugin."""
     infos = app.plugins.infos
     built_in = {each.name for each in infos if each.origin == "builtin" and not each.blocked}
     for each in _foreign(app):

@@ -1,4 +1,4 @@
-"""`pegboard plugins install` and `uninstall`: packages, in the environment of Pegboard itself."""
+"""`pegboard plugins install` and `uninstall`: packages in the environment of Pegboard itself."""
 
 import importlib
 import os
@@ -55,14 +55,14 @@ def uninstall(name: str, style: Literal["text", "json"]) -> None:
 
 
 def _absolute(requirement: str) -> str:
-    """Make a path absolute; leave a name as it is."""
+    """Return an existing path as an absolute path, and any other requirement unchanged."""
     return str(Path(requirement).resolve()) if Path(requirement).exists() else requirement
 
 
 def installing(requirements: tuple[str, ...], prefix: Path = Path(sys.prefix)) -> tuple[str, ...]:
-    """Return the command line that installs into this interpreter's environment.
+    """Return the command line that installs packages into this interpreter's environment.
 
-    :raises click.UsageError: where nothing can.
+    :raises click.UsageError: when there is no installer.
     """
     if (prefix / "pipx_metadata.json").is_file():
         return (_program("pipx"), "inject", prefix.name, *requirements)
@@ -72,7 +72,7 @@ def installing(requirements: tuple[str, ...], prefix: Path = Path(sys.prefix)) -
 def uninstalling(distribution: str, prefix: Path = Path(sys.prefix)) -> tuple[str, ...]:
     """Return the command line that removes a distribution from this environment.
 
-    :raises click.UsageError: where nothing can.
+    :raises click.UsageError: when there is no installer.
     """
     if (prefix / "pipx_metadata.json").is_file():
         return (_program("pipx"), "uninject", prefix.name, distribution)
@@ -82,7 +82,7 @@ def uninstalling(distribution: str, prefix: Path = Path(sys.prefix)) -> tuple[st
 
 
 def _pip(verb: str, prefix: Path) -> tuple[str, ...]:
-    """Return the installer: uv for its own tools, else the interpreter's pip, else one on PATH."""
+    """Return the installer: uv for uv's own tools, the interpreter's pip, or uv or pip on PATH."""
     from importlib.util import find_spec
 
     here = ("--python", sys.executable)
@@ -99,7 +99,7 @@ def _pip(verb: str, prefix: Path) -> tuple[str, ...]:
 
 
 def _find_program(name: str) -> str | None:
-    """Find the user's program with this name, never one of the current project."""
+    """Return the path of the user's program with this name; a project's program is ignored."""
     return find_program(name, os.environ, root=open_workspace(Path.cwd()).worktree)
 
 

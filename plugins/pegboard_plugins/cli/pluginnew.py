@@ -1,4 +1,4 @@
-"""`pegboard plugins new`: a package with a plugin that works before the first edit."""
+"""`pegboard plugins new`: a new package with a working plugin and its tests."""
 
 import re
 from collections.abc import Mapping
@@ -80,7 +80,7 @@ def new(
 
 
 def _builtin_names(kind: str) -> set[str]:
-    """Return the names of the built-in plugins, or commands."""
+    """Return the names of the built-in plugins, or of the built-in commands."""
     from pegboard_plugins.cli.distributions import COMMANDS, GROUP, OWN, entries
 
     found = entries(COMMANDS if kind == "command" else GROUP)
@@ -88,7 +88,7 @@ def _builtin_names(kind: str) -> set[str]:
 
 
 def written(name: str, kind: str) -> dict[str, str]:
-    """Return the files of a package, by their paths in its folder."""
+    """Return the files of a new package, by their paths in its folder."""
     summary, usage = KINDS[kind]
     module = f"pegboard_{name.replace('-', '_')}"
     function = name.replace("-", "_")

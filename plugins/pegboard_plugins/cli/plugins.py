@@ -1,4 +1,4 @@
-"""`pegboard plugins`: the loaded plugins, their source, load time and problems."""
+"""`pegboard plugins`: the loaded plugins, with their origin, load time and problems."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal

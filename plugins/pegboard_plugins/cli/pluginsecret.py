@@ -1,4 +1,4 @@
-"""`pegboard plugins secret`: values for one plugin that no other code may read."""
+"""`pegboard plugins secret`: secrets that only one plugin can read."""
 
 import os
 import re
@@ -65,7 +65,7 @@ def list_secrets(plugin: str) -> None:
 
 
 def _stored_secrets(places: "UserFolders", plugin: str) -> tuple[str, tuple[str, ...]]:
-    """Return a plugin's own name, also for one named with its distribution, and its secrets."""
+    """Return a plugin's name, without a distribution before it, and the names of its secrets."""
     from pegboard_plugins.shared.frontend import kept_names
 
     if names := kept_names(places, plugin):
@@ -75,7 +75,7 @@ def _stored_secrets(places: "UserFolders", plugin: str) -> tuple[str, tuple[str,
 
 
 def _find_plugin(directory: Path, plugin: str, key: str) -> "tuple[UserFolders, str]":
-    """Return the user's folders and the plugin's own name, if it may have the secret."""
+    """Check the secret's name; return the user's folders and the plugin's name."""
     from pegboard.unstable import find_plugins
     from pegboard_plugins.cli.pluginswitch import named
 

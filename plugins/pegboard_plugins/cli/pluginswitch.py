@@ -1,4 +1,4 @@
-"""`pegboard plugins enable`, `disable` and `info`: one plugin, by name."""
+"""`pegboard plugins enable`, `disable` and `info`: commands for one plugin."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -82,7 +82,7 @@ def _switch(directory: Path, name: str, style: Literal["text", "json"], *, enabl
 
 
 def _write(directory: Path, table: str, *, enabled: bool) -> Path:
-    """Write the switch into the user's file that contains it, else into `pegboard.toml`."""
+    """Write the switch to the user's file that already has it, or to `pegboard.toml`."""
     from pegboard_plugins.cli.configkeys import config_file, set_in, source
     from pegboard_plugins.shared.frontend import update_user_config
 
@@ -98,9 +98,9 @@ def _write(directory: Path, table: str, *, enabled: bool) -> Path:
 
 
 def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
-    """Return the plugins with a name: those with this table of settings first.
+    """Return the plugins with this name; a plugin with this table of settings comes first.
 
-    :raises click.UsageError: with the nearest names, when there is none.
+    :raises click.UsageError: when there is no such plugin, with the nearest names.
     """
     from pegboard.plugins import nearest_names
 
@@ -116,14 +116,14 @@ def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
 
 
 def _command(name: str) -> "DistributionEntry | None":
-    """Return another distribution's command with this name."""
+    """Return the command of this name from another distribution, or None."""
     from pegboard_plugins.cli.distributions import brought_commands
 
     return next((each for each in brought_commands() if each.name == name), None)
 
 
 def state_of(plugin: "PluginInfo") -> str:
-    """Return the state of the plugin in one word."""
+    """Return the state of the plugin in one word, such as "blocked" or "ok"."""
     if plugin.blocked:
         return "blocked"
     if plugin.error:
@@ -132,14 +132,14 @@ def state_of(plugin: "PluginInfo") -> str:
 
 
 async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
-    """Return the facts about the plugins of this name."""
+    """Return the facts about each plugin of this name."""
     async with open_app(directory) as app:
         found = named(app.plugins.infos, name)
         return [_facts(app, each) for each in found]
 
 
 def _schema(model: "type[Any] | None") -> dict[str, Any]:
-    """Return the JSON Schema of the options, for editors; {} where none are declared."""
+    """Return the JSON Schema of a plugin's options, or {} if the plugin declares none."""
     if model is None:
         return {}
     if hasattr(model, "model_json_schema"):
@@ -151,7 +151,7 @@ def _schema(model: "type[Any] | None") -> dict[str, Any]:
 
 
 def _options(app: "App", plugin: "PluginInfo", table: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options by their dotted keys; secrets are masked."""
+    """Return the plugin's options by dotted key, with secrets masked."""
     from pegboard_plugins.cli.settingvalues import leaves, masked
 
     hidden, prefix = app.plugins.secret_keys, f"plugins.{plugin.table}.options."

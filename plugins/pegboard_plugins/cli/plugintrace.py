@@ -1,4 +1,4 @@
-"""`pegboard plugins trace`: the lines of each plugin, and the time of each hook, in one turn."""
+"""`pegboard plugins trace`: what each plugin changes in one turn, and how long each hook takes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -28,9 +28,9 @@ _OWN = "embedded:Scripted:"
 def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text", "json"]) -> None:
     """Send PROMPT through all plugins and show what each one does.
 
-    No model is asked. A script answers in the place of a model. Shown are the lines of the system
-    prompt with the plugins that wrote them, each hook that changed something, and the time of each.
-    A second prompt shows which plugin changes the beginning of a request, which a provider caches.
+    A script answers instead of a model. The output has the lines of the system prompt with the
+    plugins that wrote them, each hook that changed something, and the time of each. A second prompt
+    shows which plugin changes the beginning of a request, which a provider caches.
     """
     found = run_async(_trace(directory, prompt, agent))
     if style == "json":
@@ -93,7 +93,7 @@ async def _trace(directory: Path, prompt: str, agent: str | None) -> dict[str, A
 
 
 def _list_authors(system: str, steps: "Sequence[Any]") -> "Iterator[dict[str, str]]":
-    """Yield the lines of the system prompt, each with its last author; "" for the agent."""
+    """Yield the lines of the system prompt, each with its plugin, or "" for the agent's own."""
     writers: dict[str, str] = {}
     for step in steps:
         if step.hook == SYSTEM:
@@ -110,7 +110,7 @@ def _changes(steps: "Sequence[Any]") -> "Iterator[dict[str, Any]]":
 
 
 def _timings(app: "App") -> list[dict[str, Any]]:
-    """Return the time of each hook of each plugin but the script, the longest first."""
+    """Return the times of each plugin's hooks, without the script's, the longest first."""
     timed = (each for each in app.hooks.timings() if not each.plugin.startswith(_OWN))
     found = sorted(timed, key=lambda each: each.total_ms, reverse=True)
     return [

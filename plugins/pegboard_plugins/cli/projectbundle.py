@@ -1,4 +1,4 @@
-"""The bundles of this project for the commands about bundles: show, trust, remove."""
+"""The bundles of a project in the commands `info`, `trust` and `remove` about bundles."""
 
 import os
 import shlex
@@ -30,7 +30,7 @@ from pegboard_plugins.shared.frontend import (
 
 @dataclass(frozen=True)
 class FoundBundle:
-    """A bundle of the project, with the files that the user trusts; nothing of it runs here."""
+    """A bundle of the project, with the files that the user trusts; none of its code runs here."""
 
     own: ProjectBundle
     decision: Decision
@@ -38,19 +38,19 @@ class FoundBundle:
 
     @property
     def acts(self) -> bool:
-        """Whether the user trusts the bundle in its current state, and the project's other code."""
+        """Whether the bundle is active: its files and the project's other code are trusted."""
         decision = self.decision
         return self.own.is_trusted(decision.files if decision.trusted else {})
 
     def read(self) -> Bundle:
-        """Return the parts of the bundle.
+        """Parse the bundle.
 
-        :raises BundleError: when it cannot be used.
+        :raises BundleError: when the folder is not a usable bundle.
         """
         return self.own.read(self.places, self.decision.root)
 
     def show(self) -> None:
-        """Print the bundle's parts, and whether they act."""
+        """Print the bundle's parts, and whether the bundle is active."""
         show_bundle(self.read())
         click.echo(escape_controls(f"{self.own.place} of this project"))
         advice = f"`pegboard plugins bundle trust {shlex.quote(self.own.place)}`"
@@ -58,7 +58,7 @@ class FoundBundle:
         click.echo(escape_controls("trusted: its parts act" if self.acts else before))
 
     def trust(self, *, yes: bool) -> None:
-        """Show the bundle, ask, and trust its files as they were shown."""
+        """Print the bundle's parts, ask the user, and trust the files as printed."""
         decision, own = self.decision, self.own
         show_bundle(self.read())
         files = {path: decision.files[path] for path in own.files if path in decision.files}
@@ -84,7 +84,7 @@ class FoundBundle:
 
 
 def project_rows(directory: Path) -> Iterator[dict[str, object]]:
-    """Yield the bundles of the project for `list`."""
+    """Yield the bundles of the project as rows for `plugins bundle list`."""
     for each in _bundles(directory):
         try:
             bundle, problem = each.read(), ""
@@ -102,7 +102,7 @@ def project_rows(directory: Path) -> Iterator[dict[str, object]]:
 
 
 def find_bundle(directory: Path, name: str) -> FoundBundle | None:
-    """Return the bundle of the project at a place, or else the first with a name."""
+    """Return the project's bundle at this path, or else the first with this name, or None."""
     found = list(_bundles(directory))
     for each in found:
         if each.own.place == name.rstrip("/"):
@@ -119,7 +119,7 @@ def find_bundle(directory: Path, name: str) -> FoundBundle | None:
 def add_to_project(directory: Path, source: str, *, market: str, yes: bool) -> None:
     """Copy a bundle into the project, and ask for trust.
 
-    :raises BundleError: when there is no bundle that can be used.
+    :raises BundleError: when the source has no usable bundle.
     """
     root = open_workspace(directory).worktree.resolve()
     target = root / BUNDLE_PLACES[1]

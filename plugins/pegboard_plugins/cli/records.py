@@ -1,4 +1,4 @@
-"""A turn as JSON lines, one record per line, for programs."""
+"""The output of a turn as JSON lines for programs, one record per line."""
 
 import io
 import os
@@ -43,7 +43,7 @@ _MS_PER_S = 1000
 
 
 class Records:
-    """Writes `{type, timestamp, sessionID, …}` records; `timestamp` is in milliseconds."""
+    """A writer of records `{type, timestamp, sessionID, …}`; `timestamp` is in milliseconds."""
 
     def __init__(self, out: TextIO, tally: Tally) -> None:
         self._out = out
@@ -51,7 +51,7 @@ class Records:
         self._written: set[str] = set()
 
     def show(self, event: Event) -> None:
-        """Write the record of the event, if it has one; of subagents warnings and waits have."""
+        """Write the records of an event; of a subagent's events, only warnings and retries."""
         depth = self._tally.depth(event.session_id)
         warning = isinstance(event.properties, SessionWarned | SessionStatusChanged)
         warned = warning and depth is not None
@@ -61,7 +61,7 @@ class Records:
                     self.write(kind, facts)
 
     def _is_new(self, event: Event) -> bool:
-        """Return whether it is the first record of its part: a snapshot may change one later."""
+        """Return whether the event's part has no record yet; a snapshot may change a part later."""
         if not isinstance(event.properties, PartUpdated):
             return True
         part_id = event.properties.part.id
@@ -70,7 +70,7 @@ class Records:
         return not known
 
     def write(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Write one record and let it out at once."""
+        """Write one record, and flush the stream."""
         envelope = {
             "type": kind,
             "timestamp": int(time() * _MS_PER_S),
@@ -81,7 +81,7 @@ class Records:
 
 
 class JsonView:
-    """The view for a program: a record per event, and one `result` at the end."""
+    """The view for programs: one record per event, and a `result` record at the end."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -89,29 +89,29 @@ class JsonView:
         self._records = Records(out, self._tally)
 
     def begin(self, tally: Tally, directory: Path) -> None:  # noqa: ARG002 - the protocol's
-        """Write records of this session from here on."""
+        """Begin to write records of this session."""
         self._tally = tally
         self._records = Records(self._out, tally)
 
     @property
     def width(self) -> int:
-        """No width: a program reads the answers of calls."""
+        """The width 0, because programs do not read blocks of calls."""
         return 0
 
     @property
     def is_live(self) -> bool:
-        """No: a record cannot be taken back."""
+        """False, because a written record cannot be changed."""
         return False
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Ignore the block: a program does not read it."""
+        """Ignore the block, because programs do not read blocks."""
 
     def show(self, event: Event) -> None:
-        """Write the event's record, if it has one."""
+        """Write the event's records."""
         self._records.show(event)
 
     def show_quiet(self) -> None:
-        """Show no spinner to a program."""
+        """Do nothing, because programs need no spinner."""
 
     def warn(self, text: str) -> None:
         """Write a `warning` record."""
@@ -122,7 +122,7 @@ class JsonView:
         self._records.write("note", {"message": line.plain().strip()})
 
     def has_shown(self, error: str) -> bool:  # noqa: ARG002 - the protocol's
-        """No: records are for a program."""
+        """Return False, because a program reads errors in the `result` record."""
         return False
 
     def end(self, result: RunResult) -> None:
@@ -131,39 +131,39 @@ class JsonView:
 
 
 class ValueView(TextView):
-    """For an answer by a schema: the value on `out`, all else on stderr."""
+    """The view for an answer by a schema: the value on `out`, everything else on stderr."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__(open_screen(io.StringIO(), sys.stderr, os.environ))
         self._out = out
 
     def end(self, result: RunResult) -> None:
-        """Write the value, if the answer fits."""
+        """Write the value, if the answer matches the schema."""
         super().end(result)
         if result.structured is not UNSET:
             self._out.write(f"{as_json(result.structured)}\n")
 
 
 class ResultView(TextView):
-    """For the `result` record alone on `out`, all else on stderr."""
+    """The view that writes only the `result` record on `out`, and everything else on stderr."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__(open_screen(io.StringIO(), sys.stderr, os.environ))
         self._records = JsonView(out)
 
     def begin(self, tally: Tally, directory: Path) -> None:
-        """Show and count from here on."""
+        """Begin to show events and to count usage."""
         super().begin(tally, directory)
         self._records.begin(tally, directory)
 
     def end(self, result: RunResult) -> None:
-        """Write the record, however the run ended."""
+        """Write the `result` record, however the run ended."""
         super().end(result)
         self._records.end(result)
 
 
 def result_facts(result: RunResult, tally: Tally) -> Mapping[str, Any]:
-    """Return the facts of a `result` record; `error` is among them when something failed."""
+    """Return the fields of a `result` record; `error` is included if something failed."""
     facts: dict[str, Any] = {
         "outcome": result.exit.outcome,
         "exit_code": int(result.exit),
@@ -185,7 +185,7 @@ def result_facts(result: RunResult, tally: Tally) -> Mapping[str, Any]:
 
 
 def record_of(event: Event, tally: Tally) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Return the type and the facts of an event's record; empty when it has none."""
+    """Return the type and the fields of an event's records; empty if it has none."""
     kind, facts = "", dict[str, Any]()
     match event.properties:
         case PartUpdated(part=part) if _is_complete(part, tally):
@@ -209,7 +209,7 @@ def record_of(event: Event, tally: Tally) -> tuple[tuple[str, dict[str, Any]], .
 
 
 def part_type(part: Part) -> str:
-    """Return the record's type for a part: `tool_use`, `step_start`, `text` and so on."""
+    """Return the record type of a part, such as `tool_use`, `step_start` or `text`."""
     match part:
         case ToolPart():
             return "tool_use"

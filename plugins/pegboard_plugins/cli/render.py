@@ -1,7 +1,4 @@
-"""The protocol's values of a turn as lines of text, on a screen.
-
-A screen is a terminal, or plain streams.
-"""
+"""The output of a turn as lines of text, on a terminal or plain streams."""
 
 import shutil
 from collections.abc import Iterable, Mapping
@@ -49,7 +46,7 @@ FAILURE_WIDTH = 500
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """One line for the screen: `head` stands out before `text`, or `spans` have all of it."""
+    """A line of output: `head` is emphasised before `text`, or `spans` is the whole line."""
 
     text: str = ""
     head: str = ""
@@ -58,25 +55,25 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...] = ()
 
     def plain(self) -> str:
-        """Return the line without any colour."""
+        """Return the line without colours."""
         text = pegboard.display.plain_line(self.spans) if self.spans else self.text
         return ("  " * self.indent + (f"{self.head} {text}" if self.head else text)).rstrip(" ")
 
 
 def one_line(text: str, width: int = LABEL_WIDTH) -> str:
-    """Return the first line, cut at `width` characters, with an ellipsis where there is more."""
+    """Return the first line of a text, cut at `width` letters; an ellipsis marks omitted text."""
     return escape_controls(pegboard.unstable.one_line(text, width))
 
 
 def tool_head(part: ToolPart, directory: Path, *, indent: int = 0) -> Line:
-    """Return the first line of a call: the tool and its subject."""
+    """Return the heading of a tool call: the tool and its subject."""
     return Line(
         head=escape_controls(part.tool), text=_subject(part, directory), style="tool", indent=indent
     )
 
 
 def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) -> tuple[Line, ...]:
-    """Return the outcome of a call, by its block, when that adds to its head."""
+    """Return the lines of an ended call's block, without what the heading already says."""
     if not isinstance(part.state, Completed | Failed):
         return ()
     drawn = block or pegboard.display.default_block(part)
@@ -87,7 +84,7 @@ def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) 
 
 
 def _addition(title: str, subject: str, indent: int) -> tuple[Line, ...]:
-    """Return the part of a block's title that the head does not have yet."""
+    """Return the part of a block's title that the heading does not have, as a line."""
     more = title.removeprefix(subject).lstrip(" ·") if title.startswith(subject) else ""
     return (Line(text=escape_controls(more), style="dim", indent=indent),) if more else ()
 
@@ -102,7 +99,7 @@ def _body(block: Block, indent: int) -> tuple[Line, ...]:
 def tail(
     text: str, *, limit: int, style: Style = "dim", indent: int = 0, from_end: bool = True
 ) -> tuple[Line, ...]:
-    """Return the last lines of a text, or the first, and the number of those left out."""
+    """Return the last or first `limit` lines of a text, and a line with the number of others."""
     lines = escape_controls(text).strip("\n").split("\n") if text.strip() else []
     left_out = len(lines) - limit
     shown = (lines[-limit:] if from_end else lines[:limit]) if left_out > 0 else lines
@@ -118,7 +115,7 @@ def tail(
 
 
 def diff_lines(diff: str, *, limit: int = DIFF_LINES, indent: int = 0) -> tuple[Line, ...]:
-    """Return a unified diff with line numbers, and marks at the words that changed."""
+    """Return a unified diff with line numbers and marked changes, in at most `limit` lines."""
     return _body(Block(diff=diff, fold=max(limit, 1)), indent)
 
 
@@ -129,14 +126,14 @@ def whole_diff(diff: str, *, indent: int = 0) -> tuple[Line, ...]:
 
 
 def failure_text(failure: Failure) -> str:
-    """Return the failure of a turn on one line; the session has all of a long text."""
+    """Return the failure of a turn on one line, cut if it is long."""
     message = failure.data.message or type(failure).__name__
     text = " ".join(escape_controls(message).split())
     return text if len(text) <= FAILURE_WIDTH else f"{text[: FAILURE_WIDTH - 1]}…"
 
 
 def retry_line(status: Retry, *, now_ms: int, indent: int = 0) -> Line:
-    """Return the line with the time of the next attempt, and the reason for it."""
+    """Return a line with the time of the next attempt, and the reason for it."""
     wait_s = max(0, round((status.next - now_ms) / 1000))
     text = f"in {wait_s} s (attempt {status.attempt + 1}): {one_line(status.message)}"
     return Line(head="Retrying", text=text, style="warning", indent=indent)
@@ -145,9 +142,9 @@ def retry_line(status: Retry, *, now_ms: int, indent: int = 0) -> Line:
 def usage_line(
     cost: float | None, tokens: Tokens, known_cost: float = 0.0, *, steps: int, seconds: float
 ) -> Line:
-    """Return what a turn used; cached tokens count as read, and zeros are left out.
+    """Return a line about a turn's usage; cached tokens count as input, and zeros are left out.
 
-    A `cost` of None is not known; `known_cost` is what the requests of known cost have cost.
+    A `cost` of None is unknown; `known_cost` is the cost of the requests with a known cost.
     """
     read = tokens.input + tokens.cache.read + tokens.cache.write
     written = tokens.output + tokens.reasoning
@@ -165,52 +162,52 @@ def _subject(part: ToolPart, directory: Path) -> str:
 
 
 class OutputScreen(Protocol):
-    """The answer goes to standard output, everything else to standard error."""
+    """The output of a run: the answer on standard output, everything else on standard error."""
 
     is_terminal: bool
     """Whether a user sees each line when it is written."""
 
     def stream(self, text: str) -> None:
-        """Show a piece of the answer that is still being written."""
+        """Print a chunk of the answer while the model writes it."""
         ...
 
     def answer(self, text: str, *, streamed: str) -> None:
-        """Show a complete block of the answer; `streamed` is what was shown of it before."""
+        """Print a complete block of the answer; `streamed` is the part that was printed before."""
         ...
 
     def line(self, line: Line) -> None:
-        """Show one line about the work."""
+        """Print one line about the work."""
         ...
 
     def question(self, text: str) -> None:
-        """Show a question, with the cursor behind it."""
+        """Print a question, with the cursor after it."""
         ...
 
     def wait(self, text: str) -> None:
-        """Show that something is going on, until something else is shown."""
+        """Print that work is in progress, until something else is printed."""
         ...
 
     def close(self) -> None:
-        """Leave the screen in order."""
+        """Finish unfinished output, and remove the spinner."""
         ...
 
 
 def open_screen(out: TextIO, err: TextIO, env: Mapping[str, str]) -> OutputScreen:
-    """Return the screen for these streams: a terminal only where both are one."""
+    """Return the screen for these streams: a terminal only if both are terminals."""
     if out.isatty() and err.isatty() and env.get("TERM") != "dumb":
         return TerminalScreen(out, err, colours=wants_colours(env))
     return PlainScreen(out, err)
 
 
 def wants_colours(env: Mapping[str, str]) -> bool:
-    """Return whether a terminal gets colours: none with a `NO_COLOR` that is not empty."""
+    """Return whether a terminal gets colours: not if `NO_COLOR` is set and not empty."""
     return not env.get("NO_COLOR")
 
 
 class PlainScreen:
-    """Streams that may be files or pipes: whole blocks, no colour, the answer as it is.
+    """A screen for files and pipes, which prints whole blocks without colours.
 
-    A block is written when it is complete, so that it is the text that the filters left.
+    A block is printed when it is complete, so that it is the text after all filters.
     """
 
     is_terminal = False
@@ -220,32 +217,32 @@ class PlainScreen:
         self._err = err
 
     def stream(self, text: str) -> None:
-        """Write nothing yet: the block is written when it is complete."""
+        """Do nothing, because a block is printed when it is complete."""
 
     def answer(self, text: str, *, streamed: str) -> None:  # noqa: ARG002 - the protocol's
-        """Write the block, ended by a line break."""
+        """Print the block with a line break at its end."""
         self._out.write(text if text.endswith("\n") else text + "\n")
         self._out.flush()
 
     def line(self, line: Line) -> None:
-        """Write the line."""
+        """Print the line without colours."""
         self._err.write(line.plain() + "\n")
         self._err.flush()
 
     def question(self, text: str) -> None:
-        """Write the question."""
+        """Print the question."""
         self._err.write(text)
         self._err.flush()
 
     def wait(self, text: str) -> None:
-        """Write nothing: a file needs no spinner."""
+        """Do nothing, because a file needs no spinner."""
 
     def close(self) -> None:
-        """Do nothing: a stream has nothing to restore."""
+        """Do nothing, because a stream has nothing to restore."""
 
 
 class TerminalScreen:
-    """A terminal: Markdown as it is finished, colours, and a spinner while nothing else moves."""
+    """A screen for a terminal: finished Markdown blocks, colours, and a spinner."""
 
     is_terminal = True
 
@@ -262,12 +259,12 @@ class TerminalScreen:
         self._is_answer: bool | None = None
 
     def stream(self, text: str) -> None:
-        """Write the paragraphs, lists and pieces of code that are finished with it."""
+        """Print the Markdown blocks that this chunk completes."""
         self._turn_to(is_answer=True)
         self._write_blocks(self._markdown.feed(text))
 
     def answer(self, text: str, *, streamed: str) -> None:
-        """Write what is missing of the block, or all of it when a filter has changed it."""
+        """Print the missing part of the block, or the whole block if a filter changed it."""
         self._turn_to(is_answer=True)
         seen = streamed.rstrip()
         if text.startswith(seen):
@@ -282,7 +279,7 @@ class TerminalScreen:
         self._blocks = 0
 
     def line(self, line: Line) -> None:
-        """Write the line in its style."""
+        """Print the line in its style."""
         self._turn_to(is_answer=False)
         self._end_line()
         from rich.text import Text
@@ -300,14 +297,14 @@ class TerminalScreen:
         self._open_console().print(text, soft_wrap=True)
 
     def question(self, text: str) -> None:
-        """Write the question; the user's line break ends its line."""
+        """Print the question; the user's line break ends its line."""
         self._stop_spinner()
         self._end_line()
         self._err.write(text)
         self._err.flush()
 
     def wait(self, text: str) -> None:
-        """Turn the spinner on, but never over an unfinished line."""
+        """Show the spinner, except on an unfinished line."""
         if not self._at_line_start:
             return
         if self._status is None:
@@ -318,7 +315,7 @@ class TerminalScreen:
             self._status.update(escape_controls(text))
 
     def close(self) -> None:
-        """Take the spinner away and end what was begun."""
+        """Remove the spinner, and print unfinished output."""
         self._stop_spinner()
         self._write_blocks(self._markdown.flush())
         self._end_line()
@@ -327,7 +324,7 @@ class TerminalScreen:
         return style if self._colours else ""
 
     def _turn_to(self, *, is_answer: bool) -> None:
-        """Set the answer and the work apart by an empty line."""
+        """Switch between the answer and the work, with an empty line between them."""
         self._stop_spinner()
         if not is_answer:
             self._write_blocks(self._markdown.flush())
@@ -346,7 +343,7 @@ class TerminalScreen:
             self._blocks += 1
 
     def _open_pen(self) -> "Pen":
-        """Rich's Markdown, loaded with the first block that is finished."""
+        """Return the Markdown renderer, loaded for the first finished block."""
         if self._pen is None:
             from pegboard_plugins.shared.terminal import Pen
 
@@ -369,7 +366,7 @@ class TerminalScreen:
             self._status = None
 
     def _open_console(self) -> "Console":
-        """Load Rich for the first line: the request is on its way by then."""
+        """Return rich's console, loaded for the first line, after the request was sent."""
         if self._console is None:
             from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""`pegboard run`: one prompt, then the end."""
+"""`pegboard run`: one prompt without a chat."""
 
 import asyncio
 import os
@@ -62,9 +62,9 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **said: Any) -> int:  # n
 
 @contextmanager
 def answer_stream() -> Iterator[TextIO]:
-    """Yield standard output for the answer, and send the output of plugins to standard error.
+    """Yield standard output for the answer, and redirect other output to standard error.
 
-    What plugins print meanwhile goes to standard error, with their names.
+    The output of plugins gets the plugins' names.
     """
     sys.stdout.flush()
     kept = os.dup(sys.stdout.fileno())
@@ -84,7 +84,7 @@ def answer_stream() -> Iterator[TextIO]:
 
 
 async def _report(options: Options, out: TextIO) -> Exit:
-    """Run the prompt and report its end in any case."""
+    """Run the prompt and report its end, even after an error."""
     screen = open_screen(out, sys.stderr, os.environ)
     view = _view(options, screen, out)
     try:
@@ -121,7 +121,7 @@ def _view(options: Options, screen: OutputScreen, out: TextIO) -> View:
 
 
 async def _prompted(options: Options, view: View, screen: OutputScreen) -> RunResult:
-    """Return how the prompt ended; report also what plugins fail at before and after it."""
+    """Run the prompt, and report the plugins' failures before and after it as well."""
     parts: tuple[PartInput, ...] = ()
     if not options.resumes:
         text = options.message.whole if options.command else options.message.text
@@ -148,14 +148,14 @@ async def _prompted(options: Options, view: View, screen: OutputScreen) -> RunRe
 
 
 def _without_terminal(feed: "Feed", options: Options, view: View) -> Ask:
-    """Return the responder where no terminal is: another client of the server, or a refusal."""
+    """Return the responder for runs without a terminal: it refuses, or waits for another client."""
     wait_s = options.wait_s if options.attach else 0
     return Refuser(feed, wait_s=wait_s, tell=view.warn).refuse
 
 
 @asynccontextmanager
 async def _placed(options: Options, view: View) -> AsyncIterator[Options]:
-    """Yield the options with the directory to work in, a new worktree if that is an option."""
+    """Yield the options with the working directory: with `--worktree`, a new worktree."""
     if not options.worktree:
         yield options
         return
@@ -240,7 +240,7 @@ async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
 
 @asynccontextmanager
 async def _opened(options: Options, *, asks: bool) -> AsyncIterator["Feed"]:
-    """Open the server to attach to, or an App of this process; `asks`: a user can answer."""
+    """Open the feed of a server or of an App in this process; `asks` means a user can answer."""
     if options.attach is not None:
         try:
             from pegboard_plugins.shared.frontend import attach
@@ -285,7 +285,7 @@ def _environment(options: Options, leaving: ExitStack) -> Mapping[str, str] | No
 
 
 def _plugins(options: Options) -> Iterator[object]:
-    """Yield the plugins of this run alone."""
+    """Yield the plugins that only this run has."""
     if options.tools:
         from pegboard_plugins.cli.chosentools import ChosenTools
 
@@ -297,7 +297,7 @@ def _plugins(options: Options) -> Iterator[object]:
 
 
 def _check(app: "pegboard.App", options: Options) -> None:
-    """Check that a recording is used, and that each rule is about something that is asked for."""
+    """Check that the recording plugin is on, and that a tool requests each rule's permission."""
     on = {info.name for info in app.plugins.infos if not info.blocked}
     if options.tape and "cassette" not in on:
         raise InvalidInputError("--record and --replay need the plugin cassette, which is off")
@@ -308,9 +308,9 @@ def _check(app: "pegboard.App", options: Options) -> None:
 
 
 async def _warnings(facts: "Facts", options: Options) -> Sequence[str]:
-    """Return the warnings: for a program all, for a user those that are new today.
+    """Return the warnings to print: all for programs, and only those new today for users.
 
-    Code and documents that do not count are named at every run, the code on one line.
+    Warnings about untrusted code and unaccepted documents are printed at every run.
     """
     others = [each for each in facts.warnings if each not in facts.left_out]
     if options.style == "json" or not facts.warnings:
@@ -329,9 +329,9 @@ async def _warnings(facts: "Facts", options: Options) -> Sequence[str]:
 
 
 async def _request(feed: "Feed", options: Options, parts: Sequence[PartInput]) -> PromptRequest:
-    """Return the message as a prompt, or as the slash command that it is.
+    """Return the message as a prompt or as a slash command.
 
-    :raises NotFoundError: for a command or a tool that is none.
+    :raises NotFoundError: for an unknown command or tool.
     """
     if options.resumes:
         return PromptRequest(prompt=Prompt(), limit_s=options.limit_s, resumes=True)
@@ -390,7 +390,7 @@ async def _switches(feed: "Feed", options: Options, command: str | None) -> Mapp
 async def _session(
     feed: "Feed", options: Options, request: PromptRequest, found: Session | None
 ) -> Session:
-    """Return the session to continue, its copy, or a new one; check the prompt first."""
+    """Return the session to continue, its copy, or a new one; check the variant first."""
     if options.variant is not None:
         from pegboard_plugins.cli.modelchoice import check_variant  # most runs name none
 

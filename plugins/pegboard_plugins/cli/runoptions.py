@@ -1,4 +1,4 @@
-"""The options of `pegboard run`, and which of them exclude each other."""
+"""The options of `pegboard run`, and the checks of their combinations."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's options on the command line."""
+    """The options of `pegboard run` on the command line."""
 
     directory: Path
     message: Message
@@ -84,7 +84,7 @@ ATTACHED_ONLY = frozenset({"password_file", "wait_s"})
 
 
 def _live(kind: "Kind") -> "Completer":
-    """Return the completer of a kind of values, which a prompt's run does not load."""
+    """Return a completer of values, which a run itself does not load."""
 
     def complete(
         ctx: click.Context, parameter: click.Parameter, incomplete: str
@@ -262,7 +262,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def config_of(options: Options) -> Mapping[str, object]:
-    """Return the settings of the command line."""
+    """Return the configuration that the command line sets."""
     limits = {"usd": options.budget_usd, "steps": options.max_steps}
     limits = {name: limit for name, limit in limits.items() if limit is not None}
     said: dict[str, object] = {"budget": {"run": limits}} if limits else {}
@@ -290,10 +290,10 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
     schema: str | None,
     **said: Any,  # noqa: ANN401 - click's own types
 ) -> Options:
-    """Read the options and check that they fit each other.
+    """Convert the command line's options, and check their combinations.
 
     :raises click.UsageError: for options that exclude each other.
-    :raises InvalidInputError: for a file or a value of an option that cannot be used.
+    :raises InvalidInputError: for an unusable file or value of an option.
     """
     _check(ctx, message, said)
     for option in filter(said.get, ("trust", "auto", "allow", "bare", "settings")):
@@ -314,7 +314,7 @@ def read_options(  # noqa: PLR0913 - click gives every option by keyword
 
 
 def _schema(given: str) -> Mapping[str, Any]:
-    """Read the JSON Schema of a file, or of a text that begins with a brace."""
+    """Parse the JSON Schema in a file, or in a text that begins with a brace."""
     is_text = given.lstrip().startswith("{")
     try:
         found = msgspec.json.decode(given if is_text else Path(given).read_bytes())
@@ -352,7 +352,7 @@ def _check(ctx: click.Context, message: Message, said: Mapping[str, Any]) -> Non
 
 
 def _check_resumed(ctx: click.Context, message: Message) -> None:
-    """Refuse what would change the prompt that is already there."""
+    """Reject a message or options that would change the stored prompt."""
     if message.whole:
         raise click.UsageError("--resume takes no MESSAGE; to send one, go on with -c or -s ID")
     for option in filter(lambda each: _is_said(ctx, each.name or ""), ctx.command.params):
@@ -385,7 +385,7 @@ def _is_said(ctx: click.Context, name: str) -> bool:
 
 
 def _tape(**files: Path | None) -> Mapping[str, str]:
-    """Return the options of the plugin that records and replays, by the mode that has a file."""
+    """Return the options of the plugin that records and replays: a file and its mode."""
     tapes = [{"file": str(file.absolute()), "mode": mode} for mode, file in files.items() if file]
     if len(tapes) > 1:
         raise click.UsageError("--record and --replay exclude each other")

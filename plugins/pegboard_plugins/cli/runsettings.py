@@ -1,4 +1,4 @@
-"""The settings and files that few runs name: `--set`, `--bare`, `--append-system`, `--output`."""
+"""The values of `--set`, `--bare`, `--append-system` and `--output`, which few runs use."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ BARE = ("commandhooks", "foreignfiles", "instructions", "skill")
 
 
 def laid_over(others: Mapping[str, Any], given: Sequence[str], *, bare: bool) -> Mapping[str, Any]:
-    """Return the settings of `--bare`, over them those of `--set`, and over both the `others`."""
+    """Return the settings of `--bare`, overridden by those of `--set`, and these by `others`."""
     config: dict[str, Any] = {}
     if bare:
         _lay(config, {"plugins": {name: {"enabled": False} for name in BARE}})
@@ -28,9 +28,9 @@ def laid_over(others: Mapping[str, Any], given: Sequence[str], *, bare: bool) ->
 
 
 def settings_of(given: Sequence[str]) -> Mapping[str, Any]:
-    """Read `KEY=VALUE` settings, as `pegboard config set` reads a key and a value.
+    """Parse `KEY=VALUE` settings in the syntax of `pegboard config set`.
 
-    :raises InvalidInputError: for a text without `=`, and for a key that is none.
+    :raises InvalidInputError: for a text without `=`, or an invalid key.
     """
     config: dict[str, Any] = {}
     for each in given:
@@ -46,9 +46,9 @@ def settings_of(given: Sequence[str]) -> Mapping[str, Any]:
 
 
 def system_text(given: str) -> str:
-    """Return the text, or what the file behind an `@` has.
+    """Return the text, or the content of the file that follows an `@`.
 
-    :raises InvalidInputError: for a file that cannot be read.
+    :raises InvalidInputError: when the file cannot be read.
     """
     if not given.startswith("@"):
         return given
@@ -61,9 +61,9 @@ def system_text(given: str) -> str:
 
 
 def empty_file(file: Path) -> None:
-    """Make the file of the last answer, empty, before a model is asked.
+    """Create or empty the file for the last answer, before a model is asked.
 
-    :raises InvalidInputError: when it cannot be written.
+    :raises InvalidInputError: when the file cannot be written.
     """
     try:
         file.write_bytes(b"")
@@ -73,7 +73,7 @@ def empty_file(file: Path) -> None:
 
 
 def write_answer(file: Path, result: "RunResult") -> None:
-    """Write the last answer, or its value if it has a schema."""
+    """Write the last answer to the file, or its JSON value if it has a schema."""
     value = result.structured
     text = result.text if value is UNSET else as_json(value)
     if text:
@@ -81,7 +81,7 @@ def write_answer(file: Path, result: "RunResult") -> None:
 
 
 def _split(setting: str) -> tuple[str, str, str]:
-    """Split at the first `=` that is not within quotes."""
+    """Split a setting at the first `=` outside of quotes."""
     quote = ""
     for place, sign in enumerate(setting):
         if sign == "=" and not quote:
@@ -92,7 +92,7 @@ def _split(setting: str) -> tuple[str, str, str]:
 
 
 def _lay(config: dict[str, Any], over: Mapping[str, Any]) -> None:
-    """Lay settings over others; tables are merged."""
+    """Merge the settings of `over` into `config`; tables are merged recursively."""
     for name, value in over.items():
         if isinstance(value, Mapping):
             inner = config.setdefault(name, {})

@@ -1,4 +1,4 @@
-"""`pegboard session`: the conversations of a project, and their messages."""
+"""`pegboard session`: the sessions of a project, and their messages."""
 
 import sys
 from pathlib import Path
@@ -104,7 +104,7 @@ def list_sessions(
 def show(directory: Path, session_id: str | None, style: Literal["text", "json"]) -> None:
     """Show a session.
 
-    As JSON it is `{info, messages}`, with all that is stored.
+    As JSON it is `{info, messages}`, with everything that is stored.
     """
     info, turns = run_async(_conversation(directory, session_id))
     if style == "json":
@@ -123,7 +123,7 @@ def show(directory: Path, session_id: str | None, style: Literal["text", "json"]
 async def _sessions(
     directory: Path, *, everything: bool, all_projects: bool
 ) -> "tuple[Sequence[Session], str]":
-    """Return the sessions to list, and where there is none a note on those of gone folders."""
+    """Return the sessions to list; if there are none, a note about sessions of missing folders."""
     from pegboard.display import escape_controls
 
     async with open_app(directory) as app:
@@ -141,7 +141,7 @@ async def _sessions(
 
 
 async def _is_answered(app: "App", session: "Session") -> bool:
-    """Return whether a model has answered in it; a failed prompt names its own session."""
+    """Return whether a model has answered in the session."""
     from pegboard.schema.session import Tokens
 
     if session.tokens not in (None, Tokens()):
@@ -150,7 +150,7 @@ async def _is_answered(app: "App", session: "Session") -> bool:
 
 
 def _is_answer(turn: "Turn") -> bool:
-    """Return whether the turn is a model's, also one that was stopped after its beginning."""
+    """Return whether the turn is a model's answer, including one that was stopped in progress."""
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import TextPart, ToolPart
 

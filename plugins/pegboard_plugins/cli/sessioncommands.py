@@ -1,4 +1,4 @@
-"""`pegboard session ...`: what can be done with whole conversations."""
+"""`pegboard session ...`: the commands that change or search whole sessions."""
 
 import sys
 from pathlib import Path
@@ -44,7 +44,7 @@ async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -
 
 
 def _line(session: "Session") -> str:
-    """Return the id and the title, in letters that no terminal obeys."""
+    """Return a session's id and title on one line, with control characters escaped."""
     from pegboard.display import escape_controls
 
     return escape_controls(f"{session.id}  {' '.join(session.title.split())}")

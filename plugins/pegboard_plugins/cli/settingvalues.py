@@ -1,4 +1,4 @@
-"""The values of settings by their dotted keys: where they come from, with secrets masked."""
+"""The values of settings by dotted key, with their sources and with secrets masked."""
 
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -16,7 +16,7 @@ _NOT_SECRET = frozenset({"tokens", "max_tokens", "keyring"})
 
 
 async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
-    """Return the dotted keys with values and sources, and apart the rules that no file has."""
+    """Return the keys, values and sources of all settings; built-in rules come first."""
     async with open_app(directory) as app:
         values = to_json(app.config)
         defaults = _defaults(values, to_json(app.config_sources.config))
@@ -35,7 +35,7 @@ async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
 def _defaults(
     values: dict[str, Any], loaded: Mapping[str, Any]
 ) -> dict[tuple[str, str], list[Any]]:
-    """Take the rules that no file has out of `values`, and return them by key and owner."""
+    """Remove the rules that no file sets from `values`, and return them by key and source."""
     found: dict[tuple[str, str], list[Any]] = {}
     for key in sorted(RULES & values.keys()):
         written = loaded.get(key) or []
@@ -57,7 +57,7 @@ def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def source_of(key: str, sources: Mapping[str, str]) -> str:
-    """Return the file that set the key, or the nearest table around it, or a key in it."""
+    """Return the file that sets the key, a table around it, or keys in it."""
     parts = key.split(".")
     for end in range(len(parts), 0, -1):
         if found := sources.get(".".join(parts[:end])):
@@ -67,7 +67,7 @@ def source_of(key: str, sources: Mapping[str, str]) -> str:
 
 
 def masked(key: str, value: object, secret_keys: Collection[str] = ()) -> object:
-    """Mask a value whose key names a secret; `secret_keys` are further ones."""
+    """Mask a value if its key names a secret; `secret_keys` are further secret keys."""
     if value and any(f"{key}.".startswith(f"{each}.") for each in secret_keys):
         return MASK
     name = key.rpartition(".")[2].lower()

@@ -1,4 +1,4 @@
-"""The Python files in a project's `tool/` folders that are no files of tools."""
+"""The Python files in a project's `tool/` folders that are not loaded as tools."""
 
 import ast
 from collections.abc import Collection
@@ -11,7 +11,7 @@ MOST_NAMED = 5
 
 
 def skipped_tool_files(folders: Collection[Path]) -> tuple[str, ...]:
-    """Return a warning for each file of `tool/` in the folders that does not import Pegboard."""
+    """Return a warning for each file in a `tool/` folder that does not import Pegboard."""
     files = dict.fromkeys(file for each in folders for file in sorted((each / FOLDER).glob("*.py")))
     skipped = [file for file in files if file.is_file() and not _imports_pegboard(file)]
     return tuple(

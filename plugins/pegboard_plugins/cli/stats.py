@@ -1,4 +1,4 @@
-"""`pegboard stats`: what the sessions of some days have used, by model, agent and tool."""
+"""`pegboard stats`: the usage of sessions, by model, agent and tool."""
 
 import time
 from collections import Counter
@@ -22,7 +22,7 @@ _DAY_MS = 24 * 3600 * _MS
 
 
 class CacheLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """The cost of a plugin for the providers' caches, by changes at the beginning of requests."""
+    """The tokens that a plugin cost in providers' caches, by changing the beginning of requests."""
 
     plugin: str
     hook: str
@@ -32,7 +32,7 @@ class CacheLoss(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UsageCount(msgspec.Struct, frozen=True, kw_only=True):
-    """The usage; `cost` is in US dollars, as far as prices are known."""
+    """The usage of several sessions; `cost` is in US dollars and leaves out unknown prices."""
 
     sessions: int
     prompts: int
@@ -101,7 +101,7 @@ async def _usage(directory: Path, days: int | None, *, everywhere: bool) -> Usag
 
 
 def usage_of(turns: "list[Turn]", sessions: int) -> UsageCount:
-    """Count the usage of these messages."""
+    """Count the usage of these turns; `sessions` is their number of sessions."""
     from pegboard.schema.message import AssistantMessage
     from pegboard.schema.part import ToolPart
     from pegboard_plugins.cli.tally import sum_tokens
@@ -124,7 +124,7 @@ def usage_of(turns: "list[Turn]", sessions: int) -> UsageCount:
 
 
 def _cache_losses(answers: "list[AssistantMessage]") -> tuple[CacheLoss, ...]:
-    """Sum the losses by plugin and hook, each with its first line, the largest first."""
+    """Sum the cache losses by plugin and hook, the largest first, each with its first line."""
     found: dict[tuple[str, str], CacheLoss] = {}
     for loss in ((each.metadata or {}).get("prefixLoss") for each in answers):
         if loss is None:

@@ -1,4 +1,4 @@
-"""Tables and dates as text."""
+"""The formatting of tables and times as text."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -14,9 +14,9 @@ _MS_PER_S = 1000
 def table(
     headers: Sequence[str], rows: Sequence[Sequence[str]], *, width: int = LABEL_WIDTH
 ) -> str:
-    """Return the columns, each as wide as its widest cell, one row a line; "" without rows.
+    """Return a table with one row per line and aligned columns, or "" without rows.
 
-    A cell is cut at `width` characters.
+    Each cell is cut at `width` characters.
     """
     if not rows:
         return ""
@@ -40,7 +40,7 @@ def show_table(
 
 
 def moment(at_ms: int) -> str:
-    """Format an instant in the user's time zone, to the minute."""
+    """Format a time in the user's time zone, to the minute."""
     local = datetime.fromtimestamp(at_ms / _MS_PER_S, UTC).astimezone()
     return local.strftime("%Y-%m-%d %H:%M")
 

@@ -1,4 +1,4 @@
-"""The memory of a viewer during a turn: authors of messages, parents of sessions, costs."""
+"""The tally of a turn: its answers, subagents, tokens, costs and denied calls."""
 
 from collections.abc import Iterable
 
@@ -20,9 +20,10 @@ from pegboard_plugins.shared.terminal import denial_of, sum_costs
 
 
 class Tally:
-    """The messages of a session and its subagents, from the events as they come.
+    """The tally of a session and its subagents, from their events.
 
-    Failures of plugins go to the list `plugins_failed`. `is_saved`: the session outlives the turn.
+    Failures of plugins are appended to `plugins_failed`. `is_saved` means that the session is
+    stored after the run.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Tally:
         self._plugins_failed = [] if plugins_failed is None else plugins_failed
 
     def note(self, event: Event) -> None:
-        """Take in what an event says about sessions and messages."""
+        """Update the tally with an event."""
         match event.properties:
             case SessionCreated(info=info) | SessionUpdated(info=info):
                 if info.parent_id in self._depths:
@@ -62,17 +63,17 @@ class Tally:
                 pass
 
     def depth(self, session_id: str | None) -> int | None:
-        """Return the number of subagents between this session and ours, None if unrelated."""
+        """Return the depth of a subagent's session; 0 for the own session, None if unrelated."""
         return None if session_id is None else self._depths.get(session_id)
 
     def is_answer(self, message_id: str) -> bool:
-        """Return whether the message is the model's, and not a summary of the history."""
+        """Return whether the message is an answer of the model that is not a summary."""
         answer = self._answers.get(message_id)
         return answer is not None and not answer.summary
 
     @property
     def denial(self) -> str:
-        """The reason for which a call of the last answer with calls was denied, "" without one.
+        """The reason why the last calls include a denied one, or "".
 
         A subagent's call counts as the call that started it.
         """
@@ -86,7 +87,7 @@ class Tally:
 
     @property
     def is_answered(self) -> bool:
-        """Whether a model has answered or counted anything, subagents included."""
+        """Whether a model has answered or used tokens, subagents included."""
         return any(each.error is None or each.tokens != Tokens() for each in self._ours())
 
     @property
@@ -96,17 +97,17 @@ class Tally:
 
     @property
     def cost(self) -> float | None:
-        """US dollars, subagents included; None when the cost of an answer is not known."""
+        """The cost in US dollars, subagents included; None if the cost of an answer is unknown."""
         return sum_costs(answer.cost for answer in self._ours())
 
     @property
     def known_cost(self) -> float:
-        """US dollars of the answers of known cost, subagents included."""
+        """The cost in US dollars of the answers with a known cost, subagents included."""
         return sum(answer.cost or 0.0 for answer in self._ours())
 
     @property
     def tokens(self) -> Tokens:
-        """Tokens, subagents included."""
+        """The tokens of all answers, subagents included."""
         return sum_tokens(answer.tokens for answer in self._ours())
 
     def _note_call(self, part: ToolPart) -> None:
@@ -123,7 +124,7 @@ class Tally:
 
 
 def _child(part: ToolPart) -> str:
-    """Return the id of the session that the call started, empty for calls without one."""
+    """Return the id of the subagent's session that the call started, or ""."""
     match part.state:
         case Completed(metadata=metadata) | Failed(metadata=metadata):
             return str((metadata or {}).get("sessionId") or "")
@@ -132,12 +133,12 @@ def _child(part: ToolPart) -> str:
 
 
 def _is_refused(answer: AssistantMessage) -> bool:
-    """Return whether a budget prevented the step's request."""
+    """Return whether a budget prevented the request of the answer."""
     return isinstance(answer.error, BudgetFailure) and answer.tokens == Tokens()
 
 
 def sum_tokens(all_tokens: Iterable[Tokens]) -> Tokens:
-    """Return the sum of all counts."""
+    """Return the sum of the token counts."""
     total = Tokens()
     for tokens in all_tokens:
         total = msgspec.structs.replace(

@@ -13,7 +13,7 @@ _ROOM_BYTES = 1 << 16
 
 
 def with_database(leaving: ExitStack) -> Mapping[str, str] | None:
-    """Return an environment with a temporary database, if the user's one cannot be written."""
+    """Return an environment with a temporary database if the user's database is not writable."""
     database = UserFolders.of(os.environ).database
     if "PEGBOARD_DATABASE" in os.environ or _is_writable(database):
         return None

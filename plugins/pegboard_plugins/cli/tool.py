@@ -1,4 +1,4 @@
-"""`pegboard tool`: the tools of this project, and one call of one, without a model."""
+"""`pegboard tool`: the tools of this project, and calls of them without a model."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ def list_tools(directory: Path, style: Literal["text", "json"]) -> None:
 def schema(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     """Show the description and the arguments of the tool NAME.
 
-    It is what a model reads of it, after the changes of all plugins, if the tool is offered.
+    The output is what a model reads if the tool is offered, after the changes of all plugins.
     """
     found = run_async(_schema(directory, name))
     if style == "json":
@@ -87,8 +87,8 @@ def call(  # noqa: PLR0913, PLR0917 - a command's options
 ) -> None:
     """Call the tool NAME with JSON arguments, as a model would.
 
-    No model is asked. The call asks for permission and runs in the sandbox as in a run. Its result
-    is printed as JSON, or with --format text as a model reads it.
+    No model is asked. As in a run, the call needs permission and runs in the sandbox. Its result is
+    printed as JSON, or with --format text as a model reads it.
     """
     args = _object(arguments)
     ordered = _Call(directory, name, args, agent, keep=keep)
@@ -128,7 +128,7 @@ async def _list_tools(directory: Path) -> list[dict[str, str]]:
 
 
 def _exposure(app: "App", tool: "Tool") -> str:
-    """Return how the model of the first agent reaches a tool, with the setting that decides it."""
+    """Return how the default agent's model reaches a tool, with the setting that decides this."""
     from pegboard.unstable import exposure_of
 
     word, key = exposure_of(tool, app.config, app.default_agent().name)
@@ -152,7 +152,7 @@ async def _schema(directory: Path, name: str) -> dict[str, Any]:
 def _find_tool(app: "App", name: str) -> "Tool":
     """Return the tool of this name.
 
-    :raises click.UsageError: with the nearest names, when there is none.
+    :raises click.UsageError: when there is no such tool, with the nearest names.
     """
     from pegboard.display import escape_controls
     from pegboard.plugins import nearest_names
@@ -169,7 +169,7 @@ def _find_tool(app: "App", name: str) -> "Tool":
 
 
 class _Call:
-    """A call that the user orders; a script plays the model that makes it."""
+    """A tool call that the user makes; a script acts as the model."""
 
     def __init__(
         self, directory: Path, name: str, args: dict[str, Any], agent: str | None, *, keep: bool
@@ -178,7 +178,7 @@ class _Call:
         self._keep = keep
 
     async def explain(self) -> tuple[dict[str, Any], Exit]:
-        """Return the questions of the call, with the verdict for a run without a user."""
+        """Return the call's permission requests, and the exit code of a run without a user."""
         from pegboard_plugins.cli.explain import facts
         from pegboard_plugins.shared.frontend import explain
 
@@ -189,7 +189,7 @@ class _Call:
             return told, Exit.DENIED if found.headless.action == "deny" else Exit.DONE
 
     async def make_call(self) -> tuple[dict[str, Any], Exit]:
-        """Make the call, and return its result."""
+        """Run the call, and return its result and the exit code."""
         from pegboard_plugins.shared.frontend import explain
 
         async with self._opened() as app:
@@ -207,9 +207,9 @@ class _Call:
         return _call_result(part, session.id if self._keep else None)
 
     def _own_arguments(self, app: "App") -> dict[str, Any]:
-        """Return the arguments under the tool's own names, once they fit it.
+        """Return the arguments with the tool's own names, after validation.
 
-        :raises click.UsageError: when they do not.
+        :raises click.UsageError: when the tool rejects the arguments.
         """
         from pegboard import ToolError
 
@@ -241,7 +241,7 @@ class _Call:
 
     @asynccontextmanager
     async def _opened(self) -> "AsyncIterator[App]":
-        """Open the App of this project with the script; a user at a terminal is asked."""
+        """Open the project with the script; a user at a terminal is asked for permission."""
         from pegboard import AppOptions
         from pegboard.testing import ScriptedModel
 
@@ -253,7 +253,7 @@ class _Call:
 
 
 class Scripted:
-    """The plugin that brings the script."""
+    """A plugin that provides the script as a model."""
 
     def __init__(self, script: "Provider") -> None:
         from pegboard import hookimpl
@@ -262,7 +262,7 @@ class Scripted:
 
 
 async def _ask_user(app: "App") -> None:
-    """Ask the user at the terminal; without a terminal, do not ask."""
+    """Ask the user each permission request and question at the terminal."""
     from os import environ
 
     from pegboard.schema.event import PermissionAsked, QuestionAsked
@@ -279,7 +279,7 @@ async def _ask_user(app: "App") -> None:
 
 
 def _call_result(part: "ToolPart", session_id: str | None) -> tuple[dict[str, Any], Exit]:
-    """Return the call's result for people and programs, and its exit code."""
+    """Return the result of an ended call, and the exit code."""
     from pegboard.schema.part import Completed, Failed
     from pegboard.schema.wire import to_json
 

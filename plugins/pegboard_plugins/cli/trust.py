@@ -1,4 +1,4 @@
-"""`pegboard trust`: say which projects may run the code that they bring."""
+"""`pegboard trust`: the projects that may run their own code."""
 
 import os
 import sys
@@ -33,9 +33,9 @@ def trust() -> None:
 def allow(directory: Path, *, yes: bool) -> None:
     """Trust this project's code and command hooks as they are now.
 
-    A file that changes asks again. What each file imports and does is shown first, then what has
-    changed since it was trusted. A formatter or language server that is installed in the project
-    takes `trust program` as well.
+    A changed file must be trusted again. The command first shows the imports and actions of each
+    file, then the changes since it was trusted. A formatter or language server that is installed in
+    the project also needs `trust program`.
     """
     from pegboard.unstable import refuse_within_tool
     from pegboard_plugins.commandhooks.command import trust_found_hooks
@@ -73,11 +73,10 @@ def _allow_code(directory: Path, *, yes: bool) -> None:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
-    """Trust PROGRAMS of this project as they are now.
+    """Trust PROGRAMS of this project, such as .venv/bin/ruff, as they are now.
 
-    Such a program is .venv/bin/ruff. Formatters and language servers of the project run only when
-    they are trusted. One that changes is not run until it is trusted again. What a program loads is
-    not looked at.
+    Formatters and language servers of the project run only if they are trusted. A changed program
+    must be trusted again. The files that a program loads are not checked.
     """
     from pegboard.display import escape_controls
     from pegboard.unstable import TrustStore, refuse_within_tool
@@ -104,8 +103,8 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
 def documents(directory: Path, *, yes: bool) -> None:
     """Review the instructions and skills that an agent wrote.
 
-    Such a file of the project is material until you have seen it here. One that an agent changes
-    again asks again.
+    Until you accept such a file here, it does not count as instructions. A file that an agent
+    changes again must be accepted again.
     """
     from pegboard.display import escape_controls
     from pegboard.unstable import open_workspace, refuse_within_tool
@@ -166,9 +165,8 @@ def revoke(directory: Path) -> None:
 def lock(directory: Path, file: Path | None) -> None:
     """Write the digests of this project's code and hooks to FILE.
 
-    They are for runs without a terminal. A run trusts exactly these files when
-    PEGBOARD_TRUST_LOCK names the lock file. FILE is .pegboard/trust.lock in the project unless it
-    is given.
+    The file is for runs without a terminal: a run trusts exactly these files if PEGBOARD_TRUST_LOCK
+    names it. By default, FILE is .pegboard/trust.lock in the project.
     """
     from pegboard.display import escape_controls
     from pegboard.unstable import counted, open_workspace, refuse_within_tool
@@ -208,7 +206,7 @@ def _program_digests(
 
 
 def _note(places: "UserFolders", action: str, root: Path, **facts: object) -> None:
-    """Put what was decided about a project in the log of decisions."""
+    """Record a decision about a project in the log of decisions."""
     from pegboard_plugins.audit.trail import Audit
 
     async def note() -> None:
@@ -220,7 +218,7 @@ def _note(places: "UserFolders", action: str, root: Path, **facts: object) -> No
 
 
 async def project_decision(directory: Path, places: "UserFolders") -> "Decision":
-    """Return the project's code and whether the store knows it; nothing of it is run."""
+    """Return the decision about a project's code, without running the code."""
     from pegboard.unstable import TrustStore, files_to_trust, load_config, open_workspace
 
     workspace = open_workspace(directory)
@@ -259,7 +257,7 @@ def _show(decision: "Decision", difference: str) -> None:
 
 
 def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
-    """Return the redirections in a configuration file, none for an invalid one."""
+    """Return a warning for each redirection in a configuration file; none for an invalid file."""
     from pegboard.unstable import read_layer, redirections, shown_before
 
     if path.suffix == ".md":

@@ -1,4 +1,4 @@
-"""The digests of a project's code in a file, for runs without a user."""
+"""The lock file: the digests of a project's code, for runs without a user."""
 
 import json
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from pegboard.unstable import temporary_beside
 
 
 def write_lock(decision: Decision, path: Path, *, hooks: Mapping[str, str] | None = None) -> None:
-    """Write the digests of the decision's files, for runs without a user.
+    """Write the digests of the decision's files to a lock file, for runs without a user.
 
-    The file has those of the trusted programs, and of the `hooks` of the project, too.
+    The lock file also has the digests of the trusted programs, and of the project's `hooks`.
 
     :raises TrustError: when the file cannot be written.
     """

@@ -1,4 +1,4 @@
-"""One prompt from the command line: its course, the answers to its requests, its stop."""
+"""The run of one prompt from the command line: its events, its requests, and its stop."""
 
 import asyncio
 import os
@@ -59,7 +59,7 @@ Ask = Callable[[PermissionRequest | QuestionRequest], Coroutine[None, None, None
 
 
 class Stop:
-    """Ends a turn early, for one reason: the first that comes."""
+    """A function that stops a turn early; the first reason counts."""
 
     def __init__(self, feed: "Feed", session_id: str) -> None:
         self._feed = feed
@@ -79,7 +79,7 @@ class Stop:
         self._stopping = asyncio.create_task(self._abort())
 
     async def _abort(self) -> None:
-        """Stop the session, at a server several times: the first may come before its prompt."""
+        """Abort the turn; repeat this for a server, which may not have the prompt yet."""
         assert self.prompting is not None
         pauses = ABORT_AGAIN_AFTER_S if self._feed.facts.server else (None,)
         with suppress(ServerError, TimeLimitError):
@@ -97,7 +97,7 @@ class Stop:
 
 
 def _end_in_time(reason: Exit, limit_s: float = END_LIMIT_S) -> None:
-    """End the process after `limit_s`, although a thread or the event loop hangs."""
+    """End the process after `limit_s` seconds, even if a thread or the event loop hangs."""
 
     def leave(*_: object) -> NoReturn:
         complain(f"some work did not stop within {limit_s:g} s and is left running")
@@ -108,14 +108,14 @@ def _end_in_time(reason: Exit, limit_s: float = END_LIMIT_S) -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Handle a signal: the loop stops if it turns, and the second signal ends the process."""
+    """Start a timer that ends the process; a second signal ends it at once."""
     if signal.getitimer(signal.ITIMER_REAL)[0]:
         _leave_at_once()
     _end_in_time(Exit.INTERRUPTED, DEAF_LIMIT_S)
 
 
 def _overdue(stop: Stop) -> None:
-    """Leave at the time limit if the loop, which would stop the turn, does not turn."""
+    """End the process at the time limit if the event loop hangs, so that no stop has begun."""
     if stop.reason is None:
         complain("the time limit is over, and a plugin holds up everything")
         _leave_at_once(Exit.TIME_LIMIT)
@@ -132,9 +132,9 @@ def _leave_at_once(code: Exit = Exit.INTERRUPTED) -> NoReturn:
 async def take_turn(
     feed: "Feed", request: PromptRequest, view: View, tally: Tally, ask: Ask | None = None
 ) -> RunResult:
-    """Return how the prompt ended.
+    """Send the prompt, show its events, and return its result.
 
-    A signal or the time limit stops the turn and leaves the session whole.
+    A signal or the time limit stops the turn; the session stays consistent.
 
     :raises PegboardError: when the prompt could not be run at all.
     """
@@ -169,7 +169,7 @@ async def take_turn(
 
 
 async def _catching(feed: "Feed", session_id: str) -> "CatchUp | None":
-    """Return what fills gaps between events, which only those of a server have."""
+    """Return the recovery of events lost with a connection; None without a server."""
     if not feed.facts.server:
         return None
     from pegboard_plugins.cli.catchup import CatchUp
@@ -179,7 +179,7 @@ async def _catching(feed: "Feed", session_id: str) -> "CatchUp | None":
 
 
 class Replies:
-    """Requests to the user and their answers, also those that another client gives."""
+    """The answers to requests, including those from other clients."""
 
     def __init__(self) -> None:
         self._answered: set[str] = set()
@@ -189,13 +189,13 @@ class Replies:
         return request_id in self._answered
 
     async def hear(self, subscription: Subscription) -> None:
-        """Take the answers in, until the subscription is closed."""
+        """Collect the answers until the subscription is closed."""
         while events := await subscription.batch():
             for event in events:
                 self._note(event)
 
     async def until(self, request_id: str) -> None:
-        """Wait for the answer to a request, without a limit: a user thinks about it."""
+        """Wait for the answer to a request, without a time limit because a user gives it."""
         while request_id not in self._answered:
             self._more.clear()
             await self._more.wait()
@@ -214,9 +214,10 @@ class Replies:
 
 
 class Refuser:
-    """A refusal of each request where no user can answer; a local App then asks nothing.
+    """A responder that refuses each request, because no user is there to answer.
 
-    Other clients of a server have `wait_s` seconds to answer, until once none of them has.
+    Other clients of a server first have `wait_s` seconds to answer. After the first wait without an
+    answer, requests are refused at once.
     """
 
     def __init__(self, feed: "Feed", *, wait_s: float, tell: Callable[[str], None]) -> None:
@@ -225,7 +226,7 @@ class Refuser:
         self._tell = tell
 
     async def refuse(self, request: PermissionRequest | QuestionRequest) -> None:
-        """Wait for another client, then say no; who cancels it has heard of an answer."""
+        """Wait for another client's answer, then refuse; an answer elsewhere cancels this call."""
         if isinstance(request, QuestionRequest) and request.tool is None:
             return  # what a server asks by itself holds nobody up
         if self._wait_s:
@@ -248,7 +249,7 @@ def _waiting(request: PermissionRequest | QuestionRequest, wait_s: float) -> str
 
 
 class _Asking:
-    """A question to the user, for as long as the turn waits for the reply."""
+    """The question to a user about a request, asked while the turn waits."""
 
     def __init__(self, ask: Ask, prompting: asyncio.Task[Turn], replies: Replies) -> None:
         self._ask = ask
@@ -256,7 +257,7 @@ class _Asking:
         self._replies = replies
 
     async def about(self, request: PermissionRequest | QuestionRequest) -> None:
-        """Ask, until the turn ends or the request is answered elsewhere."""
+        """Ask until there is a reply, the turn ends, or another client answers."""
         if request.id in self._replies:
             return
         asking = asyncio.create_task(self._ask(request))
@@ -269,14 +270,14 @@ class _Asking:
 
 
 class _Drawing:
-    """Shows events, each call that has ended by its block."""
+    """The display of events, with the block of each ended call."""
 
     def __init__(self, feed: "Feed", view: View) -> None:
         self._feed = feed
         self.view = view
 
     async def show(self, event: Event) -> None:
-        """Show the event, behind the block that it needs."""
+        """Request the block of an ended call, if the view needs it, and show the event."""
         match event.properties:
             case PartUpdated(part=ToolPart(state=Completed() | Failed()) as part):
                 if self.view.width:
@@ -294,7 +295,7 @@ async def _watch(
     asking: _Asking | None,
     catching: "CatchUp | None",
 ) -> None:
-    """Show all events until the subscription is closed; the view hears of every silence."""
+    """Show all events until the subscription is closed; call `show_quiet` during pauses."""
     texts = SettledTexts()
     while True:
         try:
@@ -322,7 +323,7 @@ async def _watch(
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel the remaining tasks and wait for them; their failures are awaited elsewhere."""
+    """Cancel the tasks and wait for their end; their failures are ignored here."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -330,7 +331,7 @@ async def _end(*tasks: asyncio.Task[Any]) -> None:
 
 @contextmanager
 def _stop_on(stop: Stop, limit_s: float | None) -> Iterator[None]:
-    """Ctrl-C, SIGTERM, a closed terminal and the time limit stop the turn."""
+    """Stop the turn on Ctrl-C, SIGTERM, a closed terminal, or the time limit, during the block."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
     for number in signals:

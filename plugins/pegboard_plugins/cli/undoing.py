@@ -1,4 +1,4 @@
-"""`pegboard session revert` and `unrevert`: what was done to files, taken back and done again."""
+"""`pegboard session revert` and `unrevert`: undo prompts with their file changes, and redo them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -53,7 +53,7 @@ async def _revert(directory: Path, session_id: str | None, message_id: str | Non
 
 
 async def _here(app: "App", session_id: str | None) -> "Session":
-    """Return the session, if its folder is in this worktree, which the snapshots are of."""
+    """Return the session, which must belong to the worktree, because the snapshots do."""
     from pegboard_plugins.cli.foundsession import find_session
 
     session = await find_session(app, session_id)
@@ -63,7 +63,7 @@ async def _here(app: "App", session_id: str | None) -> "Session":
 
 
 async def _last_prompt(app: "App", session_id: str) -> str:
-    """Return the newest prompt that is not reverted yet."""
+    """Return the id of the newest prompt that is not reverted."""
     from pegboard.schema.message import UserMessage
 
     point = (await app.session(session_id)).revert

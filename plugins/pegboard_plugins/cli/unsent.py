@@ -1,4 +1,4 @@
-"""Prompts that are stored and were not sent."""
+"""The hint about a prompt that is stored although it could not be sent."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 async def kept_in(session_id: str, feed: "Feed", attach: str | None, error: PegboardError) -> str:
-    """Return where the prompt is, if it was stored before its model or agent was not found."""
+    """Return a hint how to send the stored prompt, or "" if the prompt was not stored."""
     if isinstance(error, ServerUnreachableError) or not await feed.turns(session_id, limit=1):
         return ""
     place = f"--attach {attach} " if attach else ""

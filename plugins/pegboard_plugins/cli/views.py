@@ -1,4 +1,4 @@
-"""Views of a prompt, and the one for users, made from the events alone."""
+"""The views of a prompt's events, and the view for users."""
 
 import shutil
 from collections.abc import Iterator
@@ -49,11 +49,10 @@ _MS_PER_S = 1000
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a prompt: `text` is the last answer, `error` the failure.
+    """The result of a prompt: `text` is the last answer, `error` the failure.
 
-    `sandbox` is how tightly the processes of tools were enclosed, as far as that is known, and
-    `hosts` what they reached of the network, where there is a list. `structured` is the value of an
-    answer by a schema.
+    `sandbox` is the sandbox level of the tools' processes, if known. `hosts` are the hosts that
+    they could reach, if the sandbox has a list. `structured` is the value of an answer by a schema.
     """
 
     exit: Exit
@@ -65,53 +64,53 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(Protocol):
-    """A view of a prompt's course and its end."""
+    """A view of a prompt: it shows the events and the result."""
 
     def begin(self, tally: Tally, directory: Path) -> None:
-        """Begin with the session; `tally` counts each event before the view gets it."""
+        """Begin to show the session; `tally` counts each event before the view gets it."""
         ...
 
     @property
     def width(self) -> int:
-        """The columns for the blocks of tool calls; 0 for a view without blocks."""
+        """The width of tool calls' blocks in columns; 0 for a view without blocks."""
         ...
 
     @property
     def is_live(self) -> bool:
-        """Whether the reader sees an answer while the model writes it, and its end."""
+        """Whether the view shows an answer while the model writes it."""
         ...
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Take the block of a call that has ended, before the event of its end."""
+        """Store the block of an ended call, before the event of its end."""
         ...
 
     def show(self, event: Event) -> None:
-        """Show an event of the App."""
+        """Show an event of the App, if the view displays such events."""
         ...
 
     def show_quiet(self) -> None:
-        """No event has come for a while."""
+        """Show that work is in progress, because no event has come for a while."""
         ...
 
     def warn(self, text: str) -> None:
-        """Something that the user should know."""
+        """Show a warning."""
         ...
 
     def note(self, line: Line) -> None:
-        """Show a line about the place of the work."""
+        """Show a line about where the prompt runs, such as a worktree."""
         ...
 
     def has_shown(self, error: str) -> bool:
-        """Return whether the reader has seen this error, as the outcome of the last call."""
+        """Return whether the view has shown this error as the result of the last call."""
         ...
 
     def end(self, result: RunResult) -> None:
-        """End, however the run ended; called exactly once."""
+        """Show the result and end the view, however the run ended; called exactly once."""
         ...
 
 
 class TextView:
-    """A view for users: the answer on stdout, the work, the costs and the errors on stderr."""
+    """A view for users: the answer on stdout; the work, the costs and the errors on stderr."""
 
     def __init__(self, screen: OutputScreen, *, thinking: bool = False) -> None:
         self.screen = screen
@@ -121,22 +120,22 @@ class TextView:
         self._viewer: Viewer | None = None
 
     def begin(self, tally: Tally, directory: Path) -> None:
-        """Show from here on."""
+        """Begin to show the session's events."""
         self._tally = tally
         self._viewer = Viewer(self.screen, tally, directory, thinking=self._thinking)
 
     @property
     def width(self) -> int:
-        """The terminal's columns."""
+        """The terminal's width in columns."""
         return shutil.get_terminal_size().columns
 
     @property
     def is_live(self) -> bool:
-        """On a terminal."""
+        """Whether the output is a terminal."""
         return self.screen.is_terminal
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Keep the block for the event."""
+        """Store the block for the next event."""
         if self._viewer:
             self._viewer.take_block(part_id, block)
 
@@ -148,7 +147,7 @@ class TextView:
             self.warn(event.properties.message)
 
     def show_quiet(self) -> None:
-        """Show a spinner."""
+        """Show a spinner with the running tools."""
         if self._viewer:
             self._viewer.show_quiet()
 
@@ -162,11 +161,11 @@ class TextView:
         self.screen.line(line)
 
     def has_shown(self, error: str) -> bool:
-        """Return whether the last call's line has this error."""
+        """Return whether the last call's result was this error."""
         return self._viewer is not None and self._viewer.last_detail == " ".join(error.split())
 
     def end(self, result: RunResult) -> None:  # noqa: ARG002 - the protocol's
-        """Show what the prompt cost, where something was sent."""
+        """Show the usage of the prompt, if a model has answered."""
         if self._tally and self._tally.is_answered:
             seconds, tally = monotonic() - self._started, self._tally
             used = tally.cost, tally.tokens, tally.known_cost
@@ -175,17 +174,17 @@ class TextView:
 
 
 class SettledTexts:
-    """Holds complete texts and thoughts back until the attempt that wrote them counts.
+    """A buffer that holds complete texts and reasoning until their attempt succeeds.
 
-    An attempt counts once a tool runs for it, or its step or its message has ended. The engine
-    removes the parts of one that failed before, and their events are dropped here.
+    An attempt succeeds when one of its tools runs, or when its step or message ends. The engine
+    removes the parts of a failed attempt, and their events are then dropped here.
     """
 
     def __init__(self) -> None:
         self._held: dict[str, Event] = {}
 
     def settle(self, event: Event) -> Iterator[Event]:
-        """Give the events that count now, in order."""
+        """Yield the events that may be shown now, in order."""
         match event.properties:
             case PartUpdated(part=TextPart() | ReasoningPart() as part):
                 if part.time is None or part.time.end is None:
@@ -206,7 +205,7 @@ class SettledTexts:
         yield event
 
     def rest(self) -> Iterator[Event]:
-        """Give what is held, when no event follows."""
+        """Yield all held events, because no event follows."""
         yield from self._held.values()
         self._held.clear()
 
@@ -218,12 +217,12 @@ class SettledTexts:
 
 
 class Viewer:
-    """A viewer, which turns the events of a session and its subagents into lines on a screen.
+    """A viewer that turns the events of a session and its subagents into lines on a screen.
 
-    A subagent's calls are indented, its text is left out: the answer of `task` has it. Of calls
-    that run together the next is named when the one before has ended, with its outcome if there
-    is one by then. `last_detail` is the result, on one line, of the last of them that has more
-    than its head. Thoughts are folded to a line on a terminal, whole with `thinking`.
+    Calls of subagents are indented; their texts are left out, because the result of `task` has the
+    answer. Of parallel calls, each is shown after the call before it has ended. `last_detail` is
+    the last call's output below its heading, on one line. On a terminal, reasoning is one line
+    unless `thinking`.
     """
 
     def __init__(
@@ -244,11 +243,11 @@ class Viewer:
         self.last_detail = ""
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Take the block of a call that has ended; its event comes next."""
+        """Store the block of an ended call, before the event of its end."""
         self._blocks[part_id] = block
 
     def show(self, event: Event) -> None:
-        """Show what the event says, if it is about this turn."""
+        """Show the event if it belongs to this turn."""
         if isinstance(event.properties, PluginFailed):
             self._show_plugin_failure(event.properties)
             return
@@ -272,7 +271,7 @@ class Viewer:
                 pass
 
     def show_quiet(self) -> None:
-        """Show what is going on, when no event has come for a while."""
+        """Show a spinner with the running tools, because no event has come for a while."""
         rows = (part for row in self._calls.values() for part in row)
         names = sorted({part.tool for part in rows if isinstance(part.state, Running)})
         self._screen.wait(", ".join(names) if names else "thinking")
@@ -317,13 +316,13 @@ class Viewer:
             self._screen.answer(part.text, streamed=streamed)
 
     def _stream_rest(self, part: TextPart, streamed: str) -> None:
-        """Text that a whole part has beyond its deltas, as after a lost event."""
+        """Print the text that a part has beyond its deltas, as after a lost event."""
         if part.text.startswith(streamed) and part.text != streamed:
             self._streamed[part.id] = part.text
             self._screen.stream(part.text[len(streamed) :])
 
     def _show_thought(self, part: ReasoningPart) -> None:
-        """Show the model's reasoning, once, when it is complete."""
+        """Show the model's complete reasoning, once."""
         text = part.text.strip()
         if part.time.end is None or part.id in self._thoughts or not text:
             return
@@ -338,7 +337,7 @@ class Viewer:
             self._screen.line(Line(head="thought", text=folded, style="dim"))
 
     def _show_call(self, part: ToolPart, depth: int) -> None:
-        """Show a call in the row of its session's calls: the first of them is on the screen."""
+        """Show a call in the order of its session's calls; the first one is on the screen."""
         row = self._calls.setdefault(part.session_id, [])
         if isinstance(part.state, Pending):
             return
@@ -356,7 +355,7 @@ class Viewer:
                 self._show_head(row[0], depth)
 
     def _name_caller(self, session_id: str, depth: int) -> None:
-        """Name the call whose subagent this session is, before the first of its calls."""
+        """Show the heading of the call that runs this subagent, before the subagent's calls."""
         for part in [part for row in self._calls.values() for part in row]:
             match part.state:
                 case Running(metadata={"sessionId": child}) if child == session_id:
@@ -381,7 +380,7 @@ class Viewer:
             self.last_detail = " ".join(word for line in detail for word in line.plain().split())
 
     def _forget_call(self, part_id: str) -> None:
-        """Leave out a call that has never been: its answer broke off."""
+        """Remove a call that never ran, because its answer broke off."""
         for row in self._calls.values():
             row[:] = [each for each in row if each.id != part_id]
 

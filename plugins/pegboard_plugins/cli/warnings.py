@@ -1,6 +1,6 @@
-"""Warnings that the user has not read today: the same warning appears once a day.
+"""The warnings that the user has not read today: each appears at most once a day.
 
-A run prints two lines at most: the gravest one, and where the others are.
+A run prints at most two lines: the most serious warning, and where the others are.
 """
 
 import hashlib
@@ -23,16 +23,16 @@ LINES = 2
 
 
 class _Day(msgspec.Struct):
-    """The warnings of one project that a day's runs have printed, by their digests."""
+    """The digests of the warnings that runs in one project have printed on one day."""
 
     day: str
     shown: list[str] = []
 
 
 def unread(texts: Iterable[str], *, project_id: str, state: Path, today: date) -> list[str]:
-    """Return the warnings that no run has printed today, and note them; it blocks.
+    """Return the warnings that no run has printed today, and record them; blocks.
 
-    If the folder for state cannot be written, each run prints all.
+    If the record cannot be written, all warnings are returned each time.
     """
     file = state / FILE
     known = _read(file)
@@ -51,7 +51,7 @@ def unread(texts: Iterable[str], *, project_id: str, state: Path, today: date) -
 
 
 def shortened(texts: Sequence[str], *, lines: int = LINES) -> Sequence[str]:
-    """Return at most so many lines; the last one then says where to find all of them."""
+    """Return at most `lines` warnings; the last line then says where to find the others."""
     if len(texts) <= lines:
         return texts
     more = len(texts) - lines + 1
@@ -59,7 +59,7 @@ def shortened(texts: Sequence[str], *, lines: int = LINES) -> Sequence[str]:
 
 
 def _read(file: Path) -> dict[str, _Day]:
-    """Read the notes, none where the file is missing or damaged."""
+    """Return the recorded days by project; empty if the file is missing or damaged."""
     try:
         with file.open("rb") as opened:
             return msgspec.json.decode(opened.read(LIMIT_BYTES), type=dict[str, _Day])

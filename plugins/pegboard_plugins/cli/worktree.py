@@ -1,4 +1,4 @@
-"""A git worktree for one run, so that the user's files stay as they are."""
+"""A git worktree for one run, so that the user's files stay unchanged."""
 
 import os
 import secrets
@@ -20,7 +20,7 @@ BRANCH = "pegboard"
 
 
 class Worktree:
-    """A worktree on a new branch, which begins at the commit that is checked out.
+    """A git worktree on a new branch, which starts at the checked-out commit.
 
     An unchanged worktree is removed at the end.
     """
@@ -35,9 +35,9 @@ class Worktree:
 
     @classmethod
     def make(cls, directory: Path) -> "Worktree":
-        """Create a worktree of the repository around the directory; it takes the disk's time.
+        """Create a worktree of the repository around the directory; blocks.
 
-        :raises InvalidInputError: when there is no repository, no commit, or git fails.
+        :raises InvalidInputError: when there is no repository or no commit, or git fails.
         """
         workspace = open_workspace(directory)
         root = workspace.worktree
@@ -62,7 +62,7 @@ class Worktree:
         return cls(git, root, folder, branch, inside)
 
     def begin_lines(self) -> tuple[Line, ...]:
-        """Return the lines with its path, and with the user's files that it lacks."""
+        """Return lines with the worktree's path, and a note if it lacks uncommitted changes."""
         place = Line(head="worktree", text=f"{self._folder} on {self._branch}", style="tool")
         if not self._git(self._root, "status", "--porcelain", may_fail=True):
             return (place,)
@@ -73,7 +73,7 @@ class Worktree:
         return self._git(self._folder, "rev-parse", "HEAD", may_fail=True)
 
     def end_lines(self) -> tuple[Line, ...]:
-        """Remove an unchanged worktree, and return lines about a changed one and the ways on."""
+        """Remove an unchanged worktree; for a changed one, return lines about its further use."""
         changed = self._git(self._folder, "status", "--porcelain", may_fail=True)
         if not changed and self._head() == self._start:
             self._git(self._root, "worktree", "remove", str(self._folder), may_fail=True)
@@ -90,7 +90,7 @@ class Worktree:
         )
 
     def _ways(self, *, changed: bool) -> Mapping[str, str]:
-        """Return the ways to take over or drop the changes, as lines for a shell in any folder."""
+        """Return the shell commands that show, apply or drop the changes, from any folder."""
         here, there = (shlex.quote(str(each)) for each in (self._root, self._folder))
         drop = (
             f"git -C {here} worktree remove --force {there} && "
@@ -108,9 +108,9 @@ class Worktree:
 
 
 class _Git:
-    """The user's git, for a repository with nothing that would run unasked when files come.
+    """A runner of git that prevents the repository's settings from running programs.
 
-    :raises InvalidInputError: when there is none, or the repository's settings name filters.
+    :raises InvalidInputError: when git is missing, or the repository's settings name filters.
     """
 
     def __init__(self, root: Path, git_dirs: Iterable[Path]) -> None:
@@ -126,11 +126,11 @@ class _Git:
         self._program = program
 
     def __call__(self, folder: Path, *words: str, may_fail: bool = False) -> str:
-        """Run git and return its output without blanks around it; empty where it fails and may.
+        """Run git and return its output without surrounding blanks, or "" after an allowed failure.
 
-        It gets no keys, and ends with all that it starts.
+        Git gets no API keys, and its child processes end with it.
 
-        :raises InvalidInputError: when it fails.
+        :raises InvalidInputError: when git fails and `may_fail` is False.
         """
         # No hook of the repository runs: nobody was asked about its code.
         safe = ("-c", f"core.hooksPath={os.devnull}", "-c", "core.fsmonitor=false")

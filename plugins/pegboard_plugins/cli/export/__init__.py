@@ -1,1 +1,1 @@
-"""Sessions as files: a page, a Markdown text, and JSON lines that can be imported again."""
+"""Exports of sessions as HTML, Markdown, or JSON lines that can be imported again."""

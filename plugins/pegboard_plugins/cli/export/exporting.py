@@ -1,4 +1,4 @@
-"""The export of a session: read, redacted, and written in one of four forms."""
+"""The export of a session: read, redacted, and written in one of four formats."""
 
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,7 @@ _AS_IT_IS = "not redacted: it may hold secrets"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The user's choices for an export; `last` is the number of prompts, None for all."""
+    """The user's options of an export; `last` is the number of prompts, or None for all."""
 
     form: Form = "jsonl"
     redacted: bool = True
@@ -30,17 +30,17 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """The content of the file, and a line about the redactions."""
+    """The content of an exported file, and a line about the redactions."""
 
     content: bytes
     report: str
 
 
 async def export_session(app: App, session_id: str, wanted: Wanted) -> Exported:
-    """Return a session in the chosen form; equal sessions give equal bytes.
+    """Return a session in the chosen format; equal sessions give equal bytes.
 
-    :raises NotFoundError: when there is no such session.
-    :raises InvalidInputError: when it has no message, for the form `atif`.
+    :raises NotFoundError: when the session does not exist.
+    :raises InvalidInputError: when the session has no message, for the format `atif`.
     """
     found = await read_conversations(app, session_id, last=wanted.last)
     conversations = [each if wanted.with_reasoning else _without_reasoning(each) for each in found]
@@ -70,9 +70,9 @@ def _without_reasoning(conversation: Conversation) -> Conversation:
 
 
 def write_export(file: Path, content: bytes) -> None:
-    """Write the file atomically, readable only by its owner; follows a symlink. Blocks.
+    """Write the file atomically, readable only by its owner; a symlink is followed. Blocks.
 
-    :raises InvalidInputError: when it cannot be written.
+    :raises InvalidInputError: when the file cannot be written.
     """
     target = file.resolve()
     if target.exists() and not target.is_file():

@@ -1,4 +1,4 @@
-"""The Markdown text of a session, for an issue or a review."""
+"""The export of a session as Markdown, for an issue or a review."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _OBEYED = re.compile(r"([\\`*_\[\]<>&!#|~])")
 
 
 def session_markdown(transcript: Transcript, report: str) -> str:
-    """Return the text; `report` at its end says what was redacted."""
+    """Return the session as Markdown, with the `report` about redactions at the end."""
     return "\n\n".join((*_session(transcript, 1), "---", _plain(report))) + "\n"
 
 
@@ -63,5 +63,5 @@ def _entry(entry: Entry, level: int) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return the text on one line, with Markdown's special letters escaped."""
+    """Return the text on one line, with Markdown's special characters escaped."""
     return _OBEYED.sub(r"\\\1", " ".join(escape_controls(text).split()))

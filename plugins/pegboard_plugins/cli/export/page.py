@@ -1,4 +1,4 @@
-"""The HTML page of a session: one file that loads nothing from elsewhere."""
+"""The export of a session as an HTML page that loads no other file."""
 
 from base64 import b64encode
 from hashlib import sha256
@@ -19,7 +19,7 @@ _TOOLS = (
 
 
 def session_page(transcript: Transcript, report: str) -> str:
-    """Return the page; `report` at its end says what was redacted.
+    """Return the session as an HTML page, with the `report` about redactions at the end.
 
     Its Content-Security-Policy allows only its own style and script, and embedded images.
     """

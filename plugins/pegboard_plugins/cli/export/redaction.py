@@ -1,4 +1,4 @@
-"""Redaction of a session: known keys, texts that look like secrets, and the home folder."""
+"""The redaction of a session: known keys, strings that look like secrets, and the home folder."""
 
 import re
 from base64 import b64decode, b64encode
@@ -25,10 +25,10 @@ _Value = TypeVar("_Value", bound=msgspec.Struct)
 
 
 class Redaction:
-    """Hides secrets and the home folder in values, and counts them by kind.
+    """A redactor that replaces secrets and the home folder in values, and counts them by kind.
 
-    `values` are the known secrets. Ids and words of the format stay, so that what is redacted
-    can be read as before. The names in `input` and `metadata` of a call are redacted, too.
+    `values` are the known secrets. Ids and words of the format stay, so that the result is still a
+    valid session. Keys of `input` and `metadata` of a call are redacted, too.
     """
 
     def __init__(self, values: Iterable[str], home: Path) -> None:
@@ -41,12 +41,12 @@ class Redaction:
         )
 
     def apply(self, value: _Value) -> _Value:
-        """Return the value without secrets."""
+        """Return a copy of the struct with all free text redacted."""
         changes = {name: self._redact(getattr(value, name)) for name in _free_fields(type(value))}
         return replace(value, **changes)
 
     def text(self, text: str) -> str:
-        """Return the string without secrets."""
+        """Return the string with secrets and the home folder redacted."""
         if found := _DATA_URL.fullmatch(text):
             return self._data_url(found[1], found[2])
         if text not in self._done:  # calls store their output twice
@@ -82,14 +82,14 @@ class Redaction:
                 return value
 
     def _redact_at(self, name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """Return a value of a table; the string of `password` is always hidden."""
+        """Return a redacted value of a table; a string with a key such as `password` is hidden."""
         if isinstance(value, str) and secret_values({name: value}):
             self._count(FORMED, 1)
             return HIDDEN
         return self._redact(value)
 
     def _data_url(self, head: str, body: str) -> str:
-        """Return the URL of a file; a text is decoded and redacted, for base64 hides secrets."""
+        """Return the URL redacted; text in it is decoded first, because base64 hides secrets."""
         try:
             is_base64 = head.endswith(";base64")
             content = (b64decode(body) if is_base64 else unquote_to_bytes(body)).decode()
@@ -115,7 +115,7 @@ class Redaction:
 
 @cache
 def _free_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the fields of a struct with free text, that is, no ids and no words of the format."""
+    """Return the names of a struct's fields with free text, without ids and words of the format."""
     return tuple(
         each.name
         for each in fields(kind)

@@ -1,8 +1,8 @@
-"""Conversations as JSON lines, for storage and for imports elsewhere.
+"""Sessions as JSON lines, which `session import` reads.
 
-One line each, in this order: `session`, its `message`s with their parts, its `todos`; then the
-same for every subagent's session; at last `end` with the number of lines before it, which
-shows whether a file is complete.
+A session has one line of type `session`, one `message` line per message with its parts, and
+possibly one `todos` line. The sessions of subagents follow in the same form. The last line is `end`
+with the number of lines before it, so that a reader detects an incomplete file.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,21 +26,21 @@ LINE_LIMIT_BYTES = 256 << 20
 
 
 class SessionLine(Rest, frozen=True, tag_field="type", tag="session"):
-    """A session begins."""
+    """The first line of a session."""
 
     format: int
     info: Session
 
 
 class MessageLine(Rest, frozen=True, tag_field="type", tag="message"):
-    """A message of the session."""
+    """The line of a message with its parts."""
 
     info: Message
     parts: tuple[Part, ...]
 
 
 class TodosLine(Rest, frozen=True, tag_field="type", tag="todos"):
-    """The session's todo list, if there is one."""
+    """The line of the session's todo list."""
 
     todos: tuple[Todo, ...]
 
@@ -59,10 +59,10 @@ async def read_conversations(
 ) -> tuple[Conversation, ...]:
     """Return a session and the sessions of its subagents, each after its parent.
 
-    With `last` only its last prompts are there, with their answers and the subagents that these
-    name.
+    `last` limits the session to its last prompts, with their answers and the subagents that these
+    mention.
 
-    :raises NotFoundError: when there is no such session.
+    :raises NotFoundError: when the session does not exist.
     """
     found: list[Conversation] = []
     waiting = [await app.storage.session(session_id)]
@@ -86,7 +86,7 @@ def _last(turns: tuple[Turn, ...], prompts: int) -> tuple[Turn, ...]:
 
 
 def exported_lines(conversations: Iterable[Conversation]) -> Iterator[bytes]:
-    """Yield the lines of the sessions, each with its line break."""
+    """Yield the JSON lines of the sessions, each with its line break."""
     lines = 0
     for each in conversations:
         for line in _lines_of(each):
@@ -109,7 +109,7 @@ def _encode(line: Line) -> bytes:
 
 @dataclass(slots=True)
 class _StoredSession:
-    """One session of a file."""
+    """A session that was read from a file so far."""
 
     info: Session
     turns: list[Turn] = field(default_factory=list)
@@ -121,10 +121,10 @@ class _StoredSession:
 
 
 async def store_session(app: App, lines: Iterable[bytes]) -> Session:
-    """Store the session of the lines in this project under new ids, and return it.
+    """Store the session in the lines in this project under new ids, and return it.
 
-    :raises InvalidInputError: with the number of the line, when anything in them is not as
-        `exported_lines` writes it; then nothing is stored.
+    :raises InvalidInputError: with the line number, when a line is not in the form of
+        `exported_lines`; nothing is stored then.
     """
     return await adopted(app, [kept.conversation for kept in _read(lines)])
 
@@ -132,7 +132,7 @@ async def store_session(app: App, lines: Iterable[bytes]) -> Session:
 def _read(lines: Iterable[bytes]) -> list[_StoredSession]:
     """Return the sessions of a file; the first is the root of all others.
 
-    :raises InvalidInputError: with the number of the line.
+    :raises InvalidInputError: with the line number, when a line is invalid.
     """
     decode = msgspec.json.Decoder(Line).decode
     reading = _Reading()
@@ -152,7 +152,7 @@ def _read(lines: Iterable[bytes]) -> list[_StoredSession]:
 
 
 class _Reading:
-    """The state of a reader: the lines so far, and the kinds that may come next."""
+    """The state of the reader: the sessions so far, and the ids that are taken."""
 
     def __init__(self) -> None:
         self.sessions: list[_StoredSession] = []
@@ -160,9 +160,9 @@ class _Reading:
         self._ids: set[str] = set()
 
     def take(self, line: Line, number: int) -> None:
-        """Take a line in.
+        """Add a line to the sessions.
 
-        :raises InvalidInputError: when it does not fit what came before.
+        :raises InvalidInputError: when the line may not follow the lines before it.
         """
         if self.ended:
             raise InvalidInputError("nothing may follow the line `end`")

@@ -1,7 +1,7 @@
-"""Trajectories: sessions in the Agent Trajectory Interchange Format, version 1.7.
+"""The export of a session in the Agent Trajectory Interchange Format (ATIF), version 1.7.
 
-The format is that of RFC 0001 of the Harbor framework, "Agent Trajectory Interchange Format
-(ATIF) Specification". Readers of version 1.7 and later take it.
+The format is defined in RFC 0001 of the Harbor framework, "Agent Trajectory Interchange Format
+(ATIF) Specification".
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ class _Atif(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TrajectoryAgent(_Atif, frozen=True, kw_only=True):
-    """The program that worked; `model_name` is that of the last request."""
+    """The program that ran the agent; `model_name` is the model of the last request."""
 
     name: str
     version: str
@@ -80,7 +80,7 @@ class StepObservation(_Atif, frozen=True, kw_only=True):
 
 
 class StepMetrics(_Atif, frozen=True, kw_only=True):
-    """The usage of one request; `prompt_tokens` includes cached ones."""
+    """The usage of one request; `prompt_tokens` includes cached tokens."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -90,7 +90,7 @@ class StepMetrics(_Atif, frozen=True, kw_only=True):
 
 
 class TrajectoryStep(_Atif, frozen=True, kw_only=True):
-    """A message; `llm_call_count` is 0 for a call of the user's own."""
+    """One message as a step; `llm_call_count` is 0 for a user's own shell command."""
 
     step_id: int = 0
     timestamp: str
@@ -107,7 +107,7 @@ class TrajectoryStep(_Atif, frozen=True, kw_only=True):
 
 
 class TrajectoryMetrics(_Atif, frozen=True, kw_only=True):
-    """The sums of a trajectory; the cost includes its subagents."""
+    """The totals of a trajectory; the cost includes subagents."""
 
     total_prompt_tokens: int
     total_completion_tokens: int
@@ -117,7 +117,7 @@ class TrajectoryMetrics(_Atif, frozen=True, kw_only=True):
 
 
 class Trajectory(_Atif, frozen=True, kw_only=True):
-    """The trajectory of a session, which contains those of its subagents."""
+    """The trajectory of a session, which contains the trajectories of its subagents."""
 
     schema_version: str
     session_id: str
@@ -130,9 +130,9 @@ class Trajectory(_Atif, frozen=True, kw_only=True):
 
 
 def session_trajectory(conversations: Sequence[Conversation], *, last: int | None = None) -> bytes:
-    """Return the first session as a JSON document; the others are its subagents'.
+    """Return the first session as a JSON document that contains the others, its subagents.
 
-    `last` is the number of prompts that were read; the cost is left out then.
+    `last` is the number of prompts if the session was limited; the cost is then left out.
 
     :raises InvalidInputError: when the session has no message.
     """
@@ -198,7 +198,7 @@ def _steps(turn: Turn, waiting: set[str]) -> Iterator[TrajectoryStep]:
 
 
 def _own_texts(parts: Iterable[Part]) -> Iterator[str]:
-    """Yield the user's own texts in a prompt, and the names of its attachments."""
+    """Yield the user's own texts in a prompt, and the names of attachments and agents."""
     for part in parts:
         match part:
             case TextPart(synthetic=False, ignored=False, text=text):
@@ -214,7 +214,7 @@ def _own_texts(parts: Iterable[Part]) -> Iterator[str]:
 
 
 def _added_texts(info: UserMessage, parts: Iterable[Part]) -> Iterator[str]:
-    """Yield the texts that the program adds to a prompt."""
+    """Yield the texts that Pegboard added to a prompt."""
     yield from filter(None, info.orders)
     for part in parts:
         match part:
@@ -262,7 +262,7 @@ def _call(part: ToolPart) -> TrajectoryCall:
 
 
 def _observations(calls: Iterable[ToolPart], waiting: set[str]) -> Iterator[CallObservation]:
-    """Yield the results of calls; a subagent is referred to by the first call that names it."""
+    """Yield the results of calls; the first call that mentions a subagent refers to it."""
     for part in calls:
         match part.state:
             case Completed(output=output, attachments=attachments):
@@ -312,7 +312,7 @@ def _extra(info: AssistantMessage, parts: Iterable[Part]) -> Iterator[tuple[str,
 
 
 def _file(part: FilePart) -> str:
-    """Return the line for a file, whose content is not in the document."""
+    """Return a line for a file, because the document does not contain its content."""
     return f"[file: {part.filename or 'without a name'} ({part.mime})]"
 
 

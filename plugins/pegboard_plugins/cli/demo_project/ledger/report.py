@@ -1,4 +1,4 @@
-"""What each person owes, as lines of text."""
+"""The amounts that people owe, as lines of text."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,6 +12,6 @@ def owed(expenses: Mapping[str, int], people: Sequence[str]) -> dict[str, int]:
 
 
 def report(expenses: Mapping[str, int], people: Sequence[str]) -> str:
-    """One line for each person, with the amount at the end."""
+    """Return one line for each person, with the amount at the end."""
     lines = [f"{name}: {display(cents)}" for name, cents in owed(expenses, people).items()]
     return "\n".join(lines)
