@@ -1,7 +1,8 @@
-"""Command hooks of other agents: hook files of Claude Code, Codex and Gemini CLI run as they are.
+"""Command hooks of other agents: Pegboard runs hook files of Claude Code, Codex and Gemini CLI.
 
-Those of the user run. Those of a project run after `pegboard trust allow`, by the digests of the
-file and of the scripts that it names. A hook can tighten and never loosen: its allow has no effect.
+The user's hooks always run. A project's hooks run after `pegboard trust allow`, which stores the
+digests of the file and of the scripts that it names. A hook can tighten rules but never loosen
+them, so an `allow` has no effect.
 """
 
 import os
@@ -43,7 +44,7 @@ _RUNNERS: "WeakKeyDictionary[Plugin, HookRunner]" = WeakKeyDictionary()
 
 
 class HookOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of the plugin; `failure` says whether a failing hook blocks its call."""
+    """The options of the plugin; `failure` decides whether a failing hook blocks its call."""
 
     failure: Literal["continue", "block"] = "continue"
 
@@ -52,7 +53,7 @@ options = HookOptions
 
 
 def _runner(plugin: Plugin, session: SessionView) -> "HookRunner | None":
-    """Return the runner of the App, None without hook files."""
+    """Return the runner of the App's hooks, or None without hook files."""
     if not _has_files(session):
         return None
     from pegboard_plugins.commandhooks.runner import HookRunner  # where there are hooks
@@ -74,7 +75,7 @@ def _has_files(session: SessionView) -> bool:
 
 @lru_cache(maxsize=64)
 def _paths(home: Path, worktree: Path, directory: Path, state: Path | None) -> tuple[str, ...]:
-    """Return where the hook files of a session may be, and the bundles that have more."""
+    """Return the paths that may be hook files of a session, or may contain bundles with hooks."""
     folders = dict.fromkeys((home, worktree, directory))
     paths = [folder / name for folder in folders for _, name in FILES]
     paths += [worktree / name for name in BUNDLE_PLACES]
@@ -83,7 +84,7 @@ def _paths(home: Path, worktree: Path, directory: Path, state: Path | None) -> t
 
 @hookimpl
 async def startup(app: Host, plugin: Plugin) -> None:
-    """Take the App that hooks run for."""
+    """Store the App that hooks run for."""
     _APPS[plugin] = app
     if plugin in _RUNNERS:
         _RUNNERS[plugin].open(app)
@@ -93,7 +94,7 @@ async def startup(app: Host, plugin: Plugin) -> None:
 async def tool_execute_before(
     session: SessionView, call: PendingCall, plugin: Plugin
 ) -> PendingCall | None:
-    """Run PreToolUse and BeforeTool, which can stop or change a call, or have it asked about."""
+    """Run PreToolUse and BeforeTool, which can reject or change a call, or have the user asked."""
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.calls import before_call
@@ -105,7 +106,7 @@ async def tool_execute_before(
 async def permission_ask(
     session: SessionView, request: PermissionRequest, plugin: Plugin
 ) -> Verdict | None:
-    """Ask where PreToolUse says so, and run PermissionRequest where the user would be asked."""
+    """Ask if a PreToolUse hook requested it, and run PermissionRequest hooks before a question."""
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.calls import before_asking
@@ -121,7 +122,7 @@ async def tool_execute_after(
     context: ToolContext,
     plugin: Plugin,
 ) -> ToolResult | None:
-    """Run PostToolUse and AfterTool, whose text follows or replaces the result."""
+    """Run PostToolUse and AfterTool hooks, which can extend or replace the result."""
     del context
     if (runner := _runner(plugin, session)) is None:
         return None
@@ -134,7 +135,7 @@ async def tool_execute_after(
 async def tool_execute_failed(
     session: SessionView, call: PendingCall, error: str, plugin: Plugin
 ) -> str | None:
-    """Run PostToolUseFailure, whose text follows the error."""
+    """Run PostToolUseFailure hooks, which can extend the error."""
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.calls import after_failure
@@ -146,7 +147,7 @@ async def tool_execute_failed(
 async def chat_messages_transform(
     session: SessionView, messages: tuple[Turn, ...], plugin: Plugin
 ) -> tuple[Turn, ...] | None:
-    """Run PostToolBatch before the request that follows the calls of a step."""
+    """Run PostToolBatch hooks before the request that follows the calls of a step."""
     if session.purpose != "turn" or (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.calls import after_calls
@@ -156,7 +157,7 @@ async def chat_messages_transform(
 
 @hookimpl(timeout_s=HOOK_S)
 async def chat_message(session: SessionView, message: Turn, plugin: Plugin) -> Turn | None:
-    """Run SessionStart or SubagentStart, then UserPromptSubmit, which can refuse the prompt."""
+    """Run SessionStart or SubagentStart, then UserPromptSubmit, which can reject the prompt."""
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.prompts import before_prompt
@@ -168,7 +169,7 @@ async def chat_message(session: SessionView, message: Turn, plugin: Plugin) -> T
 async def command_execute_before(
     session: SessionView, command: Command, parts: tuple[Part, ...], plugin: Plugin
 ) -> tuple[Part, ...] | None:
-    """Run UserPromptExpansion, which can add to a slash command and refuse it."""
+    """Run UserPromptExpansion hooks, which can extend or reject a slash command."""
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.prompts import before_command
@@ -178,7 +179,7 @@ async def command_execute_before(
 
 @hookimpl(timeout_s=HOOK_S)
 async def turn_end(session: SessionView, answer: Turn, plugin: Plugin) -> str | None:
-    """Run Stop, SubagentStop and AfterAgent, which can have the turn go on."""
+    """Run Stop, SubagentStop and AfterAgent hooks, which can make the turn continue."""
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.prompts import at_end
@@ -188,7 +189,7 @@ async def turn_end(session: SessionView, answer: Turn, plugin: Plugin) -> str | 
 
 @hookimpl(timeout_s=HOOK_S)
 async def session_compacting(session: SessionView, prompt: str, plugin: Plugin) -> str | None:
-    """Run PreCompact and PreCompress, whose text is further instructions."""
+    """Run PreCompact and PreCompress hooks, which can add instructions for the summary."""
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.prompts import before_summary
@@ -198,7 +199,7 @@ async def session_compacting(session: SessionView, prompt: str, plugin: Plugin) 
 
 @hookimpl(optionalhook=True)
 async def register_slash(plugin: Plugin) -> "tuple[SlashCommand, ...]":
-    """Return `/hooks`."""
+    """Return the slash command /hooks, or () before the App has started."""
     if plugin not in _APPS:
         return ()
     from pegboard_plugins.commandhooks.chatlist import hooks_command  # in a chat
@@ -211,7 +212,7 @@ async def register_slash(plugin: Plugin) -> "tuple[SlashCommand, ...]":
 
 @hookimpl(optionalhook=True)
 async def status_items(plugin: Plugin) -> "tuple[StatusItem, ...]":
-    """Return a piece of the status line where hooks of the project do not run."""
+    """Return a status item if hooks of the project do not run."""
     runner = _RUNNERS.get(plugin)
     if runner is None or not runner.is_refusing:
         return ()
@@ -224,14 +225,14 @@ async def status_items(plugin: Plugin) -> "tuple[StatusItem, ...]":
 async def shell_env(
     session: SessionView, env: Mapping[str, str], plugin: Plugin
 ) -> Mapping[str, str] | None:
-    """Add the variables that SessionStart hooks have exported."""
+    """Add the environment variables that SessionStart hooks have exported."""
     runner = _RUNNERS.get(plugin)
     return None if runner is None else await runner.with_exported(session, env)
 
 
 @hookimpl(timeout_s=HOOK_S)
 async def shutdown(app: Host, plugin: Plugin) -> None:
-    """Run SessionEnd, and end background hooks."""
+    """Run SessionEnd hooks, and end background hooks."""
     del app
     _APPS.pop(plugin, None)
     if (runner := _RUNNERS.pop(plugin, None)) is None:

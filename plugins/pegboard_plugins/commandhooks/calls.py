@@ -1,4 +1,4 @@
-"""Hooks around tool calls: before a call, before a question, after a call, after a step."""
+"""The hooks of tool calls: before a call, before a question, after a call, and after a step."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,9 +15,9 @@ from pegboard_plugins.commandhooks.toolnames import to_ours
 async def before_call(
     runner: HookRunner, session: SessionView, call: PendingCall
 ) -> PendingCall | None:
-    """Run PreToolUse; return the call with changed arguments.
+    """Run PreToolUse hooks; return the call with changed arguments, or None without a change.
 
-    :raises ToolError: when a hook stops the call.
+    :raises ToolError: when a hook rejects the call.
     """
     found = await runner.run("PreToolUse", session, body={}, call=call)
     if found.stops:
@@ -42,7 +42,7 @@ async def before_call(
 async def before_asking(
     runner: HookRunner, session: SessionView, request: PermissionRequest
 ) -> Verdict | None:
-    """Run PermissionRequest before the user would be asked; return a stricter verdict, if any."""
+    """Run PermissionRequest hooks before a question; return a stricter verdict or None."""
     pending = runner.pending(session.id, request.tool.call_id) if request.tool else None
     asks = pending.asks if pending else None
     rules = judge_rules(session.rulesets, request.permission, request.patterns, home=session.home)
@@ -61,7 +61,7 @@ async def before_asking(
 async def after_call(
     runner: HookRunner, session: SessionView, call: PendingCall, result: ToolResult
 ) -> ToolResult | None:
-    """Run PostToolUse; return the result with the hooks' additions, or their replacement."""
+    """Run PostToolUse hooks; return the result with their texts or replacement, or None."""
     pending = runner.pending(session.id, call.id)
     before = pending.context if pending else ()
     body = {"tool_response": _response(call, result)}
@@ -81,7 +81,7 @@ async def after_call(
 async def after_failure(
     runner: HookRunner, session: SessionView, call: PendingCall, error: str
 ) -> str | None:
-    """Run PostToolUseFailure, not for a call that a hook has stopped; return the longer error."""
+    """Run PostToolUseFailure hooks unless a hook rejected the call; return the extended error."""
     if (pending := runner.pending(session.id, call.id)) is None:
         return None
     body = {"error": error, "is_interrupt": False}
@@ -94,7 +94,7 @@ async def after_failure(
 async def after_calls(
     runner: HookRunner, session: SessionView, messages: tuple[Turn, ...]
 ) -> tuple[Turn, ...] | None:
-    """Run PostToolBatch for the newest step; return the turns with the hooks' texts."""
+    """Run PostToolBatch hooks for the newest step; return the turns with the hooks' texts."""
     last = messages[-1] if messages else None
     parts = _calls_of(last) if last is not None else ()
     if last is not None and parts and last.info.id not in runner.batches:
@@ -114,7 +114,7 @@ async def after_calls(
 
 
 def _calls_of(turn: Turn) -> tuple[ToolPart, ...]:
-    """Return the ended calls of an answer."""
+    """Return the ended tool calls of an answer."""
     if not isinstance(turn.info, AssistantMessage):
         return ()
     parts = (part for part in turn.parts if isinstance(part, ToolPart))
@@ -122,7 +122,7 @@ def _calls_of(turn: Turn) -> tuple[ToolPart, ...]:
 
 
 def _with_texts(turn: Turn, texts: tuple[str, ...]) -> Turn:
-    """Return a turn with texts after the result of its last call."""
+    """Return a turn with the texts appended to the result of its last call."""
     if not texts:
         return turn
     last = _calls_of(turn)[-1]
@@ -137,13 +137,13 @@ def _with_texts(turn: Turn, texts: tuple[str, ...]) -> Turn:
 
 
 def _outcome(part: ToolPart) -> str:
-    """Return the text of an ended call for the model."""
+    """Return the output or the error of an ended call."""
     assert isinstance(part.state, Completed | Failed)
     return part.state.output if isinstance(part.state, Completed) else part.state.error
 
 
 def _response(call: PendingCall, result: ToolResult) -> Mapping[str, Any]:
-    """Return a result in Claude Code's form, with Gemini CLI's fields beside it."""
+    """Return a result in Claude Code's form, together with Gemini CLI's fields."""
     gemini = {"llmContent": result.output, "returnDisplay": result.title}
     if call.tool == "bash":
         printed = result.metadata.get("output")

@@ -1,4 +1,4 @@
-"""The chat's command `/hooks`: the hooks found, and their runs in this process."""
+"""The chat's slash command /hooks, which lists the hooks and their runs in this process."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +19,7 @@ HELP = "show the command hooks of other agents"
 def hooks_command(
     app: Host, files: ForeignFiles, runs: Callable[[], Mapping[str, "HookRuns"]]
 ) -> SlashCommand:
-    """Return the command."""
+    """Return the slash command /hooks."""
 
     async def show(context: ChatContext, argument: str) -> None:
         del argument

@@ -1,4 +1,4 @@
-"""`pegboard hooks`: other agents' command hooks that are found here, and their trust."""
+"""`pegboard hooks`: commands that list and trust command hooks of other agents."""
 
 import json
 import sys
@@ -44,7 +44,7 @@ def hooks() -> None:
 def list_hooks(directory: Path, *, style: Literal["text", "json"]) -> None:
     """List the hooks that are found, with the runs that each has had.
 
-    What of their files is not honoured stands below them.
+    Ignored parts of the hook files are listed below the hooks.
     """
     run_async(_list(directory, style))
 
@@ -55,15 +55,15 @@ def list_hooks(directory: Path, *, style: Literal["text", "json"]) -> None:
 def trust(directory: Path, *, yes: bool) -> None:
     """Trust the hooks of this project as they are now.
 
-    They are the hook files, and the files of the project that their commands name. One that changes
-    does not run until it is trusted again. What a script loads is not looked at.
+    This covers the hook files, and the files of the project that their commands name. A changed
+    file must be trusted again before its hooks run. The files that a script loads are not checked.
     """
     refuse_within_tool("pegboard hooks trust")
     run_async(_trust(directory, yes=yes))
 
 
 async def trust_found_hooks(directory: Path, *, yes: bool) -> None:
-    """Show the project's hooks that wait for trust, and trust them."""
+    """Print the project's hooks that wait for trust, ask the user, and trust them."""
     place = open_workspace(directory)
     found = places(FILES, Path.home(), place)
     own = any(is_project and path.exists() for _, path, is_project in found)
@@ -129,7 +129,7 @@ def _trust_hooks(app: App, *, yes: bool) -> None:
 
 
 def _row(app: App, file: HookFile, runs: Mapping[str, HookRuns]) -> dict[str, object]:
-    """Return a hook file for programs."""
+    """Return a hook file with its hooks as JSON."""
     hooks = [
         {
             "event": hook.name,
@@ -153,7 +153,7 @@ def _row(app: App, file: HookFile, runs: Mapping[str, HookRuns]) -> dict[str, ob
 
 
 def waiting_files(app: App) -> list[Path]:
-    """Return the project's hook files whose hooks wait for trust."""
+    """Return the project's hook files with hooks that wait for trust."""
     return [file.path for file in found_files(app, FILES) if file.hooks and is_waiting(app, file)]
 
 

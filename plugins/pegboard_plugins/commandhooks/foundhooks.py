@@ -1,4 +1,4 @@
-"""The hook files that an App has, and those that wait for the user's trust."""
+"""The hook files of an App, and those that wait for the user's trust."""
 
 import os
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from pegboard_plugins.commandhooks.hookfiles import (
 
 
 def found_files(app: App, files: ForeignFiles, home: Path | None = None) -> list[HookFile]:
-    """Return the hook files of the user, of the project and of bundles; blocks."""
+    """Return the hook files of the user, project and bundles without disabled hooks; blocks."""
     return without_disabled([*files_of(app, files, home)], home or Path.home())
 
 
@@ -34,14 +34,14 @@ def files_of(app: App, files: ForeignFiles, home: Path | None = None) -> Iterato
 
 
 def is_of_project(app: App, file: HookFile) -> bool:
-    """Return whether a hook file is the project's."""
+    """Return whether a hook file belongs to the project."""
     return file.path.is_relative_to(app.workspace.worktree)
 
 
 def project_digests(
     names: ForeignFiles, workspace: Workspace, folders: UserFolders, trust: Decision
 ) -> dict[str, str]:
-    """Return the digests of all hooks of a project, trusted or not; runs nothing."""
+    """Return the digests of all hooks of a project, trusted or not, without running them."""
     whole = replace(trust, trusted=True)
     own = [
         read_hooks(product, path, is_project=True)
@@ -57,7 +57,7 @@ def project_digests(
 
 
 def digests_of(workspace: Workspace, file: HookFile) -> dict[str, str]:
-    """Return the digests of a file, and of the files of the project that its commands name."""
+    """Return the digests of a hook file, and of the project's files that its commands name."""
     root, directory = workspace.worktree.resolve(), workspace.directory
     search = ProgramSearch(root=root, directory=directory, trusted_by_user=True, env=os.environ)
     found = {os.path.relpath(file.path, root): file.digest}

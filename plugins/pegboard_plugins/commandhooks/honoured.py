@@ -1,6 +1,6 @@
-"""The events of other agents' hooks that are honoured, and the share of their output.
+"""The hook events and output fields of other agents that Pegboard supports, computed from a table.
 
-The page of the docs repeats the table.
+A page of the documentation repeats the table.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from pegboard_plugins.commandhooks.hookevents import COMMON, ROWS
 
 
 class Share(NamedTuple):
-    """The number of cells of the table, and of those that are honoured."""
+    """The number of cells of the table, and of those that are supported."""
 
     honoured: int
     cells: int
@@ -37,12 +37,12 @@ HONOURED = {
 
 
 def never_reason(name: str) -> str:
-    """Return why an event with this name never fires."""
+    """Return why an event of this name never fires."""
     return _NOTES.get(name) or "Pegboard has no such event"
 
 
 def share(product: str = "") -> Share:
-    """Return the share of the cells that are honoured: of events and of fields of their output."""
+    """Return the number of supported cells, which are events and fields of their output."""
     rows = [row for row in ROWS if not product or getattr(row, product)]
     cells = [
         *(bool(row.runs) for row in rows if row is not COMMON),
@@ -52,7 +52,7 @@ def share(product: str = "") -> Share:
 
 
 def page() -> str:
-    """Return the documentation's table as Markdown, below the share of its cells."""
+    """Return the documentation's table as Markdown, below the numbers of supported cells."""
     names = {"": "all", "claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
     shares = "; ".join(
         f"{name}: {share(product).honoured} of {share(product).cells}"

@@ -1,4 +1,4 @@
-"""A command in another agent's hook file, with its calls and events."""
+"""A command of another agent's hook file, with its matchers for calls and events."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -27,12 +27,12 @@ _ASSIGNMENTS = re.compile(r"\s*(?:\w+=\S*\s+)*")
 
 
 class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
-    """One command of a hook file, for one event; `event` is Claude Code's name of it.
+    """One command of a hook file for one event; `event` is Claude Code's name of the event.
 
-    `args` make it a program and its arguments; without them it is a line for `sh`. `is_project`:
-    the file is the project's, so that it runs only by digest. `sequential` hooks run in order, the
-    text of one that `wakes` goes with the next prompt. `root` and `storage` are the folders of the
-    bundle that it is of.
+    With `args` the command is a program; without them it is a line for `sh`. `is_project` means
+    that the project has the file, so that the hook runs only by digest. `sequential` hooks run in
+    order. The text of a hook with `wakes` is added to the next prompt. `root` and `storage` are the
+    folders of the hook's bundle.
     """
 
     product: Product
@@ -54,18 +54,18 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """Return the name for messages."""
+        """The name of the hook in messages."""
         return f"{self.name} hook {self.origin}"
 
     @property
     def origin(self) -> str:
-        """Return the command and its file."""
+        """The command with its file."""
         return f"`{self.command}` of {self.file}"
 
     def fits(self, names: Sequence[str]) -> bool:
-        """Return whether the matcher matches one of these names of a tool, or of an event's source.
+        """Return whether the matcher matches one of the names, of a tool or of an event's source.
 
-        An expression that cannot be used fits everything, so that no guard is lost.
+        An invalid regular expression matches everything, so that no guard is lost.
         """
         if self.matcher in {"", "*"}:
             return True
@@ -81,9 +81,9 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
             return True
 
     def applies(self, names: Sequence[str], subject: str, root: Path) -> bool:
-        """Return whether the `if` rule matches a call; `subject` is its command or its path.
+        """Return whether the `if` rule matches a call; `subject` is the call's command or path.
 
-        A shell line whose commands cannot be told apart fits.
+        A shell line that cannot be split into commands matches.
         """
         if not self.rule:
             return True

@@ -1,4 +1,4 @@
-"""The events of other agents' hooks and the fields of their output; each names its test."""
+"""The table of other agents' hook events and their output fields; each entry names its test."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ _NEVER = "test_an_event_that_never_fires_is_named"
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """A field of a hook's output, by its JSON `keys`, with its effect or the lack of one."""
+    """A field of a hook's output, with its JSON `keys`, and whether it has an effect."""
 
     name: str
     keys: tuple[str, ...] = ()
@@ -17,7 +17,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """An event by its names, empty where a product lacks it; without `runs` it never fires."""
+    """An event with its name in each product, or ""; without `runs` it never fires."""
 
     claude: str = ""
     codex: str = ""
@@ -29,7 +29,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The event's name within Pegboard."""
+        """The event's name in Pegboard."""
         return self.claude or self.codex or self.gemini
 
 

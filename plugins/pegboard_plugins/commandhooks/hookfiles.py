@@ -1,4 +1,4 @@
-"""The hook files of Claude Code, Codex and Gemini CLI: found, read, and never run here."""
+"""The parser of hook files of Claude Code, Codex and Gemini CLI; it runs no hook."""
 
 import hashlib
 import os
@@ -46,9 +46,10 @@ _LOOKED_AT_BYTES = 64 * 1024
 
 
 class HookFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A hook file: its hooks, its ignored parts, and its digest.
+    """A hook file with its digest, its hooks, and lines about ignored parts.
 
-    `is_off`: its settings switch hooks off, and those of all files where it is the user's.
+    `is_off` means that its settings disable hooks; in the user's file, they disable those of all
+    files.
     """
 
     path: Path
@@ -59,7 +60,7 @@ class HookFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def without_disabled(files: list[HookFile], home: Path) -> list[HookFile]:
-    """Return the files without the hooks that the user's settings of Claude Code switch off."""
+    """Return the files without the hooks that the user's Claude Code settings disable."""
     if not any(each.is_off and each.path == home / ".claude" / "settings.json" for each in files):
         return files
     left = (tuple(hook for hook in each.hooks if hook.product != "claude") for each in files)
@@ -70,7 +71,7 @@ def without_disabled(files: list[HookFile], home: Path) -> list[HookFile]:
 def places(
     files: ForeignFiles, home: Path, place: Workspace | SessionView
 ) -> Iterator[tuple[Product, Path, bool]]:
-    """Yield the places of hook files, the user's first, and whether each is the project's."""
+    """Yield the possible paths of hook files, the user's first, and whether each is a project's."""
     for product, name in files:
         if not name.endswith(".local.json"):
             yield product, home / name, False
@@ -81,7 +82,7 @@ def places(
 
 
 def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | None:
-    """Return a hook file, None if there is none or it has no hooks. Blocks."""
+    """Parse a hook file; return None if it is missing or has no hooks. Blocks."""
     content, error = read_bounded(path)
     if error or not content:
         return None
@@ -105,7 +106,7 @@ def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | 
 
 
 def bundle_hooks(places: UserFolders, worktree: Path, trust: Decision) -> Iterator[HookFile]:
-    """Yield the hook files of trusted bundles."""
+    """Yield the hook files of the trusted bundles."""
     for bundle in read_bundles(places, worktree, trust.files if trust.trusted else {}).active:
         is_project = bundle.root.is_relative_to(worktree)
         for path in bundle.hooks:
@@ -116,7 +117,7 @@ def bundle_hooks(places: UserFolders, worktree: Path, trust: Decision) -> Iterat
 
 
 class _Reader:
-    """Turns the tables of one file into hooks; `notes` name the ignored parts."""
+    """A parser of one hook file; `notes` collects lines about ignored parts."""
 
     def __init__(
         self, product: Product, path: Path, *, is_project: bool, off: object = None
@@ -195,12 +196,12 @@ class _Reader:
 
 
 def named_files(hook: CommandHook, directory: Path, root: Path) -> tuple[str, ...]:
-    """Return the project's files that a hook's words name, however they are quoted.
+    """Return the project's files that a hook's command names, however they are quoted.
 
-    A word is looked at from the directory, the root and the folders of the hook file, and as what
-    stands behind a variable. A file that a redirection or `tee` writes, such as a log, is not
-    named. The files of the folder `hooks` next to the hook file belong to it, since scripts load
-    each other from there, but for logs; what they load from elsewhere is not looked at.
+    Each word is resolved from the directory, the root and the folders of the hook file, also
+    without a leading variable. A file that a redirection or `tee` writes, such as a log, is left
+    out. The files of the folder `hooks` next to the hook file are included except for logs, because
+    scripts load each other from there. Files that scripts load from elsewhere are not detected.
     """
     own = hook.file.parent
     found = dict.fromkeys(map(str, _code_below(own / "hooks", root, hook.command)))
@@ -222,7 +223,7 @@ def _without_target(match: re.Match[str]) -> str:
 
 
 def wanted_digests(hook: CommandHook, digest: str, search: ProgramSearch) -> dict[str, str]:
-    """Return the digests of all that a project's hook runs; `digest` is its file's.
+    """Return the digests of all files that a project's hook runs; `digest` is its hook file's.
 
     :raises OSError: when a file cannot be read.
     """
@@ -237,9 +238,9 @@ def wanted_digests(hook: CommandHook, digest: str, search: ProgramSearch) -> dic
 
 
 def _code_below(folder: Path, root: Path, line: str) -> list[Path]:
-    """Return the files of a folder of scripts, without logs.
+    """Return the files of a folder of scripts without logs.
 
-    Logs belong to it where the line or a script takes files as the folder has them.
+    Logs are included if the command or a script lists a folder's files.
     """
     files = _files_below(folder, root)
     code = [path for path in files if not _is_log(path)]
@@ -250,7 +251,7 @@ def _code_below(folder: Path, root: Path, line: str) -> list[Path]:
 
 
 def _is_log(path: Path) -> bool:
-    """Return whether a file's name is a log's, and it is neither a link nor a program."""
+    """Return whether a file has a log's name, and is neither a link nor a program."""
     if not _LOG.fullmatch(path.name):
         return False
     facts = path.lstat()

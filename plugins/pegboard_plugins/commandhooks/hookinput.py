@@ -1,4 +1,4 @@
-"""The input of a hook in each product's form, its environment, and the transcript."""
+"""The input of a hook in each product's form: its JSON, environment variables and transcript."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ _COMMON = ("session_id", "transcript_path", "cwd", "hook_event_name")
 def hook_input(
     hook: CommandHook, session: SessionView, body: Mapping[str, object], transcript: Path
 ) -> bytes:
-    """Return the input of a hook as a line of JSON."""
+    """Return the input of a hook as one line of JSON."""
     fields: dict[str, object] = {
         "session_id": session.id,
         "transcript_path": str(transcript),
@@ -75,7 +75,7 @@ def _mode(session: SessionView) -> str:
 
 
 def hook_env(hook: CommandHook, session: SessionView) -> dict[str, str]:
-    """Return the variables that a hook finds besides the user's own."""
+    """Return the environment variables that a hook gets in addition to the user's."""
     directory = str(session.directory)
     env = {
         "CLAUDE_PROJECT_DIR": str(session.worktree),
@@ -95,7 +95,7 @@ def hook_env(hook: CommandHook, session: SessionView) -> dict[str, str]:
 
 
 def write_transcript(path: Path, session: SessionView) -> None:
-    """Write the session's turns in Claude Code's form, a JSON object on each line."""
+    """Write the session's turns in Claude Code's form, one JSON object per line."""
     lines = (line for turn in session.turns for line in _lines(turn, session))
     text = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -104,7 +104,7 @@ def write_transcript(path: Path, session: SessionView) -> None:
 
 
 def _lines(turn: Turn, session: SessionView) -> Iterator[dict[str, Any]]:
-    """Yield the lines of a turn: its text and calls, then their results."""
+    """Yield the JSON objects of a turn: its text and calls, then their results."""
     role = "assistant" if isinstance(turn.info, AssistantMessage) else "user"
     content: list[dict[str, Any]] = []
     results: list[dict[str, Any]] = []

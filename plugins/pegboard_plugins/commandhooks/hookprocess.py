@@ -1,4 +1,4 @@
-"""The process of a hook: its command line, its end, and its use of the transcript."""
+"""The process of a hook: its command line, its result, and whether it reads the transcript."""
 
 import os
 import re
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[\w./@%+~${}-]+")
 async def hook_ended(
     app: Host, hook: CommandHook, directory: Path, env: Mapping[str, str], given: bytes
 ) -> Ended:
-    """Run a hook with its input until it ends, in the sandbox if the user wants one."""
+    """Run a hook with its input until it ends, in the sandbox if one is configured."""
     if hook.args is None:
         argv = ["/bin/sh", "-c", hook.command]  # not a program of the project's
     else:
@@ -55,7 +55,7 @@ def _filled(word: str, env: Mapping[str, str]) -> str:
 
 
 def mentions_transcript(hook: CommandHook, session: SessionView) -> bool:
-    """Return whether a hook's command, or a file that it names, reads the transcript; blocks."""
+    """Return whether a hook's command, or a file that it names, mentions the transcript; blocks."""
     text = " ".join((hook.command, *(hook.args or ())))
     if _TRANSCRIPT in text.encode():
         return True

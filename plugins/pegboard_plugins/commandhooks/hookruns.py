@@ -1,4 +1,4 @@
-"""The runs of hooks: their number, their times and their last ends, over all processes."""
+"""The statistics of hooks over all processes: the number, times and last results of their runs."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -14,7 +14,7 @@ _MOST = 1000
 
 
 class HookRuns(msgspec.Struct):
-    """The runs of a hook: their number, their seconds, and the last end."""
+    """The statistics of a hook: its number of runs, their total seconds, and the last result."""
 
     count: int = 0
     total_s: float = 0.0
@@ -28,7 +28,7 @@ class HookRuns(msgspec.Struct):
 
     @property
     def mean_ms(self) -> float | None:
-        """The mean time of a run, None where there is none."""
+        """The mean time of a run in milliseconds, or None without runs."""
         return round(self.total_s / self.count * 1000, 1) if self.count else None
 
     def __str__(self) -> str:
@@ -39,19 +39,19 @@ class HookRuns(msgspec.Struct):
 
 
 def runs_file(cache_dir: Path) -> Path:
-    """Return the file with the runs of all ended processes, in the plugin's cache."""
+    """Return the file with the statistics of ended processes, in the plugin's cache."""
     return cache_dir / "runs.json"
 
 
 def read_runs(file: Path) -> dict[str, HookRuns]:
-    """Return the runs by the hooks' labels; it blocks."""
+    """Return the statistics by the hooks' labels; blocks."""
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(file.read_bytes(), type=dict[str, HookRuns])
     return {}
 
 
 def add_runs(file: Path, runs: Mapping[str, HookRuns]) -> None:
-    """Add the runs of a process to the file, or lose them if it cannot be written; blocks."""
+    """Add a process's statistics to the file; if it cannot be written, they are lost. Blocks."""
     with suppress(OSError), lock_file(file):
         known = read_runs(file)
         for label, each in runs.items():

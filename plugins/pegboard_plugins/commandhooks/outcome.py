@@ -1,4 +1,4 @@
-"""The answer of a hook, from its exit code and output, and the joined answer of several."""
+"""The result of a hook, from its exit code and output, and the merged result of several hooks."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
@@ -32,7 +32,7 @@ _OF_REQUESTS = frozenset({"behavior", "message", "interrupt"})
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a hook's process; `failure` says why there is no exit code."""
+    """The end of a hook's process; `failure` is the reason if it has no exit code."""
 
     exit_code: int | None = None
     stdout: str = ""
@@ -41,11 +41,11 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HookOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of one hook, or of all of an event; an `allow` is no answer.
+    """The result of one hook, or the merged result of an event's hooks; an `allow` has no effect.
 
-    `context` is text for the model, `notes` are lines for the user. `output` takes the place of a
-    tool's result, `server_output` of one of an MCP server, `input` that of its arguments, `title`
-    that of the session. `stops` says why the turn is to end.
+    `context` is text for the model, and `notes` are lines for the user. `output` replaces a tool's
+    result, `server_output` that of an MCP server's tool, `input` the arguments, and `title` the
+    session's title. `stops` is the reason to end the turn, or "".
     """
 
     decision: Decision = ""
@@ -60,13 +60,13 @@ class HookOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The texts for the model: the reason of a deny, then the context."""
+        """The texts for the model: the reason of a denial, then the context."""
         reasons = (self.reason,) if self.decision == "deny" and self.reason else ()
         return (*reasons, *self.context)
 
 
 def outcome_of(hook: CommandHook, ended: Ended) -> HookOutcome:
-    """Return the answer of a hook, by the rules of its product."""
+    """Return the result of a hook, by the rules of its product."""
     if ended.failure:
         return _failed(hook, ended.failure)
     return _of_gemini(hook, ended) if hook.product == "gemini" else _of_claude(hook, ended)
@@ -88,7 +88,7 @@ def _of_claude(hook: CommandHook, ended: Ended) -> HookOutcome:
 
 
 def merged(outcomes: Iterable[HookOutcome]) -> HookOutcome:
-    """Return the answers together: the strictest decision, and the last change."""
+    """Merge the results: the strictest decision, the last changes, and all texts."""
     found = list(outcomes)
     decisions = {each.decision for each in found}
     decision: Decision = next((each for each in _STRICTNESS if each in decisions), "")
@@ -161,7 +161,7 @@ def _of_json(hook: CommandHook, text: str) -> HookOutcome:
 def _unhonoured(
     hook: CommandHook, answer: dict[str, Any], own: dict[str, Any], request: dict[str, Any]
 ) -> Iterator[str]:
-    """Yield a line for each field of an answer that has no effect."""
+    """Yield a line for each field of a hook's output that has no effect or is special to Codex."""
     known = HONOURED[hook.event]
     found = [key for key in (*answer, *own) if key not in known]
     if answer.get("continue") is not False and "continue" in found:
@@ -185,7 +185,7 @@ def _unhonoured(
 def _decision(
     answer: dict[str, Any], own: dict[str, Any], request: dict[str, Any]
 ) -> tuple[Decision, str]:
-    """Return the strictest decision in the places for it, with its reason."""
+    """Return the strictest decision in the output, with its reason."""
     words = (
         (own.get("permissionDecision"), own.get("permissionDecisionReason")),
         (answer.get("decision"), answer.get("reason")),
@@ -202,7 +202,7 @@ def _blocked(hook: CommandHook, text: str) -> HookOutcome:
 
 
 def _failed(hook: CommandHook, why: str) -> HookOutcome:
-    """Return a failure, which blocks only where the hook's file says so."""
+    """Return the result of a failed hook, which blocks only if its file says so."""
     text = f"{hook.label} failed: {why}"
     can_block = not hook.is_async and hook.event not in _NEVER_FAIL_BLOCKING
     if hook.blocks_on_failure and can_block:

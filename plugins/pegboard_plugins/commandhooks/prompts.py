@@ -1,4 +1,4 @@
-"""Hooks around prompts: at the start of a session, before a prompt, at a turn's end."""
+"""The hooks of prompts: at the start of a session, before a prompt, and at the end of a turn."""
 
 from pegboard import SessionView
 from pegboard.errors import PromptRefusedError
@@ -11,9 +11,9 @@ from pegboard_plugins.commandhooks.watching import listen
 
 
 async def before_prompt(runner: HookRunner, session: SessionView, message: Turn) -> Turn | None:
-    """Run SessionStart or SubagentStart, then UserPromptSubmit; return the message with their text.
+    """Run SessionStart or SubagentStart, then UserPromptSubmit; add their text to the message.
 
-    :raises PromptRefusedError: when a hook refuses the prompt.
+    :raises PromptRefusedError: when a hook rejects the prompt.
     """
     is_child = session.info.parent_id is not None
     texts = runner.take_later(session.id)
@@ -35,7 +35,7 @@ async def before_prompt(runner: HookRunner, session: SessionView, message: Turn)
 
 
 async def _started(runner: HookRunner, session: SessionView) -> list[str]:
-    """Return the text of SessionStart, which runs for a session's first prompt here."""
+    """Return the text of SessionStart, which runs for a session's first prompt in this process."""
     if session.id in runner.compacted:
         source = "compact"
     elif session.id in runner.sessions:
@@ -60,9 +60,9 @@ async def _started_child(runner: HookRunner, session: SessionView) -> list[str]:
 async def before_command(
     runner: HookRunner, session: SessionView, command: Command, parts: tuple[Part, ...]
 ) -> tuple[Part, ...] | None:
-    """Run UserPromptExpansion; return the parts with its text.
+    """Run UserPromptExpansion; return the parts with its text, or None without one.
 
-    :raises PromptRefusedError: when a hook refuses the command.
+    :raises PromptRefusedError: when a hook rejects the command.
     """
     body = {
         "expansion_type": "mcp_prompt" if command.source == "mcp" else "slash_command",
@@ -81,7 +81,7 @@ async def before_command(
 
 
 async def at_end(runner: HookRunner, session: SessionView, answer: Turn) -> str | None:
-    """Run Stop or SubagentStop; return the text with which the turn goes on."""
+    """Run Stop or SubagentStop; return the text with which the turn continues, or None."""
     body = {
         "stop_hook_active": session.id in runner.continuing,
         "last_assistant_message": answer.text,
@@ -105,7 +105,7 @@ async def at_end(runner: HookRunner, session: SessionView, answer: Turn) -> str 
 
 
 async def before_summary(runner: HookRunner, session: SessionView, prompt: str) -> str | None:
-    """Run PreCompact; return the longer order to summarize."""
+    """Run PreCompact; return the prompt for the summary with added instructions, or None."""
     stored = reversed(await runner.turns(session.id))  # a view has no requests for summaries
     parts = (part for turn in stored for part in turn.parts)
     asked = next((part for part in parts if isinstance(part, CompactionPart)), None)
@@ -124,7 +124,7 @@ def _refused(found: HookOutcome) -> PromptRefusedError:
 
 
 def _reminder(last: Part, texts: list[str]) -> TextPart:
-    """Return a part for the model, after the last one of the message."""
+    """Return a part with text for the model, to follow the message's last part."""
     text = "\n".join(texts)
     return TextPart(
         id=f"{last.id}0",

@@ -1,4 +1,4 @@
-"""The hooks of one open project: which run, with what, and their answers together."""
+"""The runner of command hooks in one open project."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ _Job = tuple[CommandHook, Mapping[str, object]]
 
 
 class PendingHooks(msgspec.Struct, frozen=True):
-    """The answer of PreToolUse to a call that has not ended yet; with `asks` the user is asked."""
+    """The results of PreToolUse for a running call; `asks` is a reason to ask the user, or None."""
 
     call: PendingCall
     asks: str | None = None
@@ -57,12 +57,12 @@ class PendingHooks(msgspec.Struct, frozen=True):
 
 
 class HookRunner:
-    """The runner of one App's command hooks, with what they leave for later.
+    """The runner of one App's command hooks, with the state between hooks.
 
-    `busy` is held while hooks run for an event. `later`: by session, text for the next prompt.
-    `continuing`: the sessions that a Stop hook keeps going. `compacted`: the sessions with a new
-    summary. `triggers`: by session, what caused the summary. `batches`: by message id, the texts of
-    PostToolBatch.
+    `busy` is held while an event's hooks run. `later` has text for each session's next prompt.
+    `continuing` are the sessions that a Stop hook continues. `compacted` are the sessions with a
+    new summary, and `triggers` has the cause of each summary. `batches` has the texts of
+    PostToolBatch by message id.
     """
 
     def __init__(self, plugin: Plugin, foreign: ForeignFiles) -> None:
@@ -87,12 +87,12 @@ class HookRunner:
         self._pending: dict[tuple[str, str], PendingHooks] = {}
 
     def open(self, app: Host) -> None:
-        """Take the App that hooks run for."""
+        """Set the App that hooks run for."""
         if not self._app.done():
             self._app.set_result(app)
 
     async def close(self) -> None:
-        """End what runs in the background, and keep the numbers of runs."""
+        """End background hooks, and store the statistics of runs."""
         ending = [*self._background, *([self._listening] if self._listening else ())]
         for task in ending:
             task.cancel()
@@ -101,7 +101,7 @@ class HookRunner:
             await asyncio.to_thread(add_runs, runs_file(self._plugin.cache_dir), self.runs)
 
     async def watch(self, session: SessionView, listen: Listener) -> None:
-        """Have `listen` take the App's events from here on, if a hook is for one of them."""
+        """Start `listen` with the App's events, if a hook is for one of them."""
         if self._listening is None and await self._has_watching(session):
             self._listening = asyncio.create_task(listen(self, await self._opened()))
 
@@ -110,13 +110,13 @@ class HookRunner:
         return any(each.event in WATCHING for file in found for each in file.hooks)
 
     def stop(self, session_id: str, reason: str) -> None:
-        """Stop a turn from within it."""
+        """Stop the session's turn, which is running this hook."""
         task = asyncio.create_task(self._app.result().abort(session_id, reason=reason))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     def source_of(self, tool: str) -> str:
-        """Return the MCP server of a tool, empty for all others."""
+        """Return the MCP server of a tool, or "" for other tools."""
         found = self._app.result().tools.get(tool) if self._app.done() else None
         return (found.source or "") if found is not None else ""
 
@@ -126,26 +126,26 @@ class HookRunner:
         return found.parameters.get("properties", {}) if found is not None else ()
 
     def take_later(self, session_id: str) -> list[str]:
-        """Return the text that waits for the next prompt, and forget it."""
+        """Return and remove the text for the session's next prompt."""
         return self.later.pop(session_id, [])
 
     async def name(self, session_id: str, title: str) -> None:
-        """Give a session the title that a hook wants, if it wants one."""
+        """Set the session's title, unless `title` is empty."""
         if title:
             await (await self._opened()).update_session(session_id, title=title)
 
     async def turns(self, session_id: str) -> tuple[Turn, ...]:
-        """Return the turns of a session as they are stored."""
+        """Return the stored turns of a session."""
         return await (await self._opened()).list_turns(session_id)
 
     def transcript(self, session_id: str) -> Path:
-        """Return where the session's transcript is, if a hook reads it."""
+        """Return the path for the session's transcript, which exists only if a hook reads it."""
         return self._plugin.cache_dir / "transcripts" / f"{session_id}.jsonl"
 
     async def with_exported(
         self, session: SessionView, env: Mapping[str, str]
     ) -> Mapping[str, str] | None:
-        """Return the environment with what SessionStart hooks have exported."""
+        """Return the environment with the variables of SessionStart hooks, or None without any."""
         path = self._env_file(session.id)
         found = await asyncio.to_thread(exported, path, env, session.worktree)
         return {**env, **found} if found else None
@@ -154,17 +154,17 @@ class HookRunner:
         return self._plugin.cache_dir / "env" / session_id
 
     def begin(self, session_id: str, pending: PendingHooks) -> None:
-        """Remember what hooks answered to a call; calls that fail are forgotten after others."""
+        """Store the results of PreToolUse for a call; drop the oldest if there are too many."""
         self._pending[session_id, pending.call.id] = pending
         while len(self._pending) > MOST_PENDING:
             del self._pending[next(iter(self._pending))]
 
     def pending(self, session_id: str, call_id: str) -> PendingHooks | None:
-        """Return what hooks answered to a call."""
+        """Return the results of PreToolUse for a call, or None."""
         return self._pending.get((session_id, call_id))
 
     async def warn(self, session: SessionView) -> None:
-        """Warn the user of each hook of the project that does not run."""
+        """Warn the user about each hook of the project that does not run."""
         app = await self._opened()
         for file in await asyncio.to_thread(self._read, session):
             for hook in file.hooks:
@@ -174,18 +174,18 @@ class HookRunner:
                     await self.tell(session, refusal)
 
     def asks_nothing(self, tool: str) -> bool:
-        """Return whether a tool requests no permission, so that no user can be asked."""
+        """Return whether a tool requests no permission, so that a question is not possible."""
         found = self._app.result().tools.get(tool) if self._app.done() else None
         return found is not None and found.requires is False
 
     def call_of(self, part: ToolPart) -> PendingCall:
-        """Return a stored call as the hooks of calls see it."""
+        """Return a stored call in the form for hooks."""
         return PendingCall(
             id=part.call_id, tool=part.tool, input=part.state.input, message_id=part.message_id
         )
 
     async def find(self, event: str, session: SessionView) -> tuple[CommandHook, ...]:
-        """Return the hooks of an event, those of the user's files first."""
+        """Return the hooks of an event, those in the user's files first."""
         found = await asyncio.to_thread(self._read, session)
         for file in found:
             for note in file.notes:
@@ -201,7 +201,9 @@ class HookRunner:
         names: Sequence[str] = (),
         call: PendingCall | None = None,
     ) -> HookOutcome:
-        """Run the hooks that fit, all at once; `names` are what a matcher is about without a call.
+        """Run the matching hooks concurrently, and return their merged result.
+
+        Without a call, matchers are applied to `names`.
 
         :raises ToolError: when the App is not open yet.
         """
@@ -235,7 +237,7 @@ class HookRunner:
         return together
 
     async def tell(self, session: SessionView, text: str) -> None:
-        """Warn the user once of this text, unless it is empty."""
+        """Warn the user of the session once with this text, unless it is empty."""
         if not text or text in self._told:
             return
         self._told.add(text)
@@ -245,7 +247,7 @@ class HookRunner:
             await (await self._opened()).warn(session.id, text)
 
     def as_claude(self, session: SessionView, call: PendingCall) -> tuple[ForeignCall, ...]:
-        """Return a call as Claude Code's hooks see it."""
+        """Return a call in the form for Claude Code's hooks."""
         source = self.source_of(call.tool)
         return tuple(foreign_calls("claude", call.tool, source, call.input, session.directory))
 
@@ -261,7 +263,7 @@ class HookRunner:
         ]
 
     def _read(self, session: SessionView) -> list[HookFile]:
-        """Return the hook files as they are now; one that has not changed is not read again."""
+        """Return the current hook files; an unchanged file is not parsed again."""
         home = session.home or Path.home()
         found = []
         for product, path, is_project in places(self._foreign, home, session):
@@ -286,7 +288,7 @@ class HookRunner:
     def _start(
         self, session: SessionView, work: Coroutine[Any, Any, HookOutcome], *, wakes: bool
     ) -> None:
-        """Run a hook in the background; with `wakes` its text goes with the next prompt."""
+        """Run a hook in the background; with `wakes`, add its denial to the next prompt."""
 
         async def limited() -> None:
             async with self._slots:
@@ -331,10 +333,10 @@ class HookRunner:
         return path
 
     def _refusal(self, app: Host, hook: CommandHook, session: SessionView) -> str:
-        """Return why a hook of the project does not run, empty where the user trusts it.
+        """Return why a hook of the project does not run, or "" if the user trusts it.
 
-        The bytes that were parsed are those that the digest is of. Files that its words name are
-        looked at each time: the agent may have changed them since.
+        The digest is that of the parsed bytes. Files that the command names are checked each time,
+        because the agent may have changed them.
         """
         decision = app.trust
         if decision.reason == THIS_TIME:

@@ -1,4 +1,4 @@
-"""The variables that a SessionStart hook exports for the tools of its session."""
+"""The environment variables that a SessionStart hook exports for the session's tools."""
 
 import re
 import shlex
@@ -11,10 +11,10 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def exported(path: Path, env: Mapping[str, str], project: Path) -> dict[str, str]:
-    """Return the variables of the `export NAME=VALUE` lines of a file; it blocks.
+    """Return the variables of the `export NAME=VALUE` lines of a file; blocks.
 
-    Variables in a value are those of `env` and of the lines before. Of `PATH`, entries that are
-    relative or within the project are left out.
+    Variables in a value are expanded from `env` and from earlier lines. Entries of `PATH` that are
+    relative or inside the project are removed.
     """
     try:
         with path.open("rb") as file:
@@ -34,7 +34,7 @@ def exported(path: Path, env: Mapping[str, str], project: Path) -> dict[str, str
 
 
 def _value(text: str, env: Mapping[str, str]) -> str:
-    """Return a value without its quotes, and with its variables unless it is in single ones."""
+    """Return a value unquoted, with its variables expanded unless it is in single quotes."""
     is_literal = text.startswith("'")
     try:
         plain = "".join(shlex.split(text)[:1])
@@ -46,7 +46,7 @@ def _value(text: str, env: Mapping[str, str]) -> str:
 
 
 def path_outside(path: str, project: Path) -> str:
-    """Return a `PATH` without the entries that are relative or within the project."""
+    """Return a `PATH` without entries that are relative or inside the project."""
     return ":".join(each for each in path.split(":") if _is_outside(each, project))
 
 

@@ -1,4 +1,4 @@
-"""Names and arguments of tools, as Claude Code, Codex and Gemini CLI have them, both ways."""
+"""The translation of tools' names and arguments to and from Claude Code, Codex and Gemini CLI."""
 
 import os
 import re
@@ -21,7 +21,7 @@ _GREP = {"glob": "include", "-A": "after", "-B": "before", "-C": "context"}
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """The names of a tool elsewhere, the current one first, and of its arguments."""
+    """The names of a tool in other products, the current one first, and of its arguments."""
 
     claude: tuple[str, ...]
     gemini: str
@@ -52,7 +52,7 @@ _SECTION = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
 class ForeignCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call as hooks of one product see it; `names` are all that a matcher may fit."""
+    """A call in the form of one product; a matcher may match any of `names`."""
 
     name: str
     names: tuple[str, ...]
@@ -60,12 +60,12 @@ class ForeignCall(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def called(self) -> dict[str, Any]:
-        """The fields of a hook's input that tell of the call."""
+        """The fields of a hook's input that describe the call."""
         return {"tool_name": self.name, "tool_input": self.input}
 
     @property
     def subject(self) -> str:
-        """The command or the path that an `if` rule is about."""
+        """The command or path that an `if` rule applies to."""
         for name in ("command", *_PATHS, "url", "query", "pattern"):
             if isinstance(value := self.input.get(name), str):
                 return value
@@ -75,9 +75,9 @@ class ForeignCall(msgspec.Struct, frozen=True, kw_only=True):
 def foreign_calls(
     product: Product, tool: str, source: str, given: Mapping[str, Any], directory: Path
 ) -> Iterator[ForeignCall]:
-    """Yield a call as a product's hooks see it; a patch is one call for each of its files.
+    """Yield a call in the form of a product; Claude Code gets one call for each file of a patch.
 
-    `source` is the MCP server that a tool comes from, empty for all others.
+    `source` is the MCP server of the tool, or "" for other tools.
     """
     patch = given.get("patchText")
     if tool == "apply_patch" and product == "claude" and isinstance(patch, str):
@@ -126,7 +126,7 @@ def _to_foreign(tool: str, given: Mapping[str, Any], directory: Path) -> dict[st
 
 
 def _plain(value: Any, back: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON
-    """Return JSON with plain lists and tables, those of `edits` with the names of elsewhere."""
+    """Return JSON with plain lists and dicts, and with the keys translated by `back`."""
     if isinstance(value, Mapping):
         return {back.get(name, name): _plain(each, back) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -135,7 +135,7 @@ def _plain(value: Any, back: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON
 
 
 def to_ours(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return changed arguments under Pegboard's names."""
+    """Return changed arguments with Pegboard's names."""
     known = _TOOLS.get(tool)
     names = known.arguments if known else {}
     return {names.get(name, name): _plain(value, names) for name, value in given.items()}

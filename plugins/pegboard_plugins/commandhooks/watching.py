@@ -1,4 +1,4 @@
-"""The hooks that only watch: they run by events, and what they decide has no effect."""
+"""The hooks that run after events of the App and whose decisions have no effect."""
 
 import asyncio
 from contextlib import suppress
@@ -21,7 +21,7 @@ END_WITHIN_S = 1.5
 
 
 async def listen(runner: HookRunner, app: Host) -> None:
-    """Run hooks by the events of the App until it is closed."""
+    """Run hooks for the App's events until the App is closed."""
     async with app.subscribe() as events:
         async for event in events:
             async with runner.busy:
@@ -29,7 +29,7 @@ async def listen(runner: HookRunner, app: Host) -> None:
 
 
 async def watch(runner: HookRunner, event: Event) -> None:
-    """Run the hooks that an event of a known session is for."""
+    """Run the hooks for an event of a known session."""
     session = runner.sessions.get(event.session_id or "")
     if session is None:
         return
@@ -62,7 +62,7 @@ async def watch(runner: HookRunner, event: Event) -> None:
 
 
 async def _summary(runner: HookRunner, session_id: str) -> str:
-    """Return the newest summary of a session."""
+    """Return the newest summary of a session, or ""."""
     for turn in reversed(await runner.turns(session_id)):
         if isinstance(turn.info, AssistantMessage) and turn.info.summary:
             return turn.text
@@ -70,9 +70,9 @@ async def _summary(runner: HookRunner, session_id: str) -> str:
 
 
 async def end(runner: HookRunner) -> None:
-    """Run the SessionEnd hooks of all sessions that had a prompt, within their time.
+    """Run the SessionEnd hooks of all sessions that had a prompt, with a time limit.
 
-    Hooks of events that run already get as long.
+    Hooks of events that are already running get the same time before.
     """
     runner.is_ending = True
     await asyncio.sleep(0)  # for the events that came last

@@ -1,7 +1,7 @@
 """Agents, slash commands and rules of Claude Code, in `.claude` folders and in bundles.
 
-Rules that deny or ask count at once, for they only tighten. Agents and commands of a project count
-once the user trusts their files.
+Rules that deny or ask count at once, because they only tighten permissions. Agents and commands of
+a project count after the user trusts their files.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _MOST_NOTES = 3
 
 
 class ForeignOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of the plugin; with `all` what the user allows in Claude Code is allowed here."""
+    """The options of the plugin; with `all`, the user's allow rules in Claude Code count too."""
 
     permissions: Literal["tighten", "all"] = "tighten"
 
@@ -79,7 +79,7 @@ async def config_load(  # noqa: PLR0913, PLR0917 - the arguments of the hook
     trusted: Mapping[Path, bytes],
     plugin: Plugin,
 ) -> Config | None:
-    """Read folders and bundles, and return the configuration with their rules and servers."""
+    """Read folders and bundles, and return the configuration with their rules and MCP servers."""
     _SETUPS.pop(plugin, None)
     changed = await _with_folders(config, workspace, home, trusted, plugin)
     if not has_bundles(places, workspace.worktree):
@@ -107,7 +107,7 @@ async def _with_folders(
     trusted: Mapping[Path, bytes],
     plugin: Plugin,
 ) -> Config | None:
-    """Read the folders, and return the configuration with their rules."""
+    """Read the `.claude` folders, and return the configuration with their rules, or None."""
     projects = [each for each in _project_folders(workspace) if each != home]
     if any((each / ".mcp.json").exists() for each in projects):
         _name_servers(plugin)
@@ -141,7 +141,7 @@ async def _with_folders(
 
 
 def _name_servers(plugin: Plugin) -> None:
-    """Warn of MCP servers that no installed plugin can start."""
+    """Warn that no installed plugin can start the project's MCP servers, if that is so."""
     from importlib.util import find_spec  # where a project has servers
 
     if find_spec("pegboard_mcp") is None:
@@ -149,7 +149,7 @@ def _name_servers(plugin: Plugin) -> None:
 
 
 def _before_the_users(config: Config, allowed: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return the rules with these behind the built-in ones and before those of `pegboard.toml`."""
+    """Return the rules with `allowed` after the built-in rules and before the user's own."""
     built_in = [each for each in config.permission if each.by == "built-in"]
     users = [each for each in config.permission if each.by != "built-in"]
     return (*built_in, *allowed, *users)
@@ -157,14 +157,14 @@ def _before_the_users(config: Config, allowed: tuple[Rule, ...]) -> tuple[Rule, 
 
 @hookimpl
 async def register_agents(plugin: Plugin) -> tuple[Agent, ...]:
-    """Return the agents, as subagents."""
+    """Return the agents of the folders and bundles, as subagents."""
     setup = _SETUPS.get(plugin)
     return setup.agents if setup else ()
 
 
 @hookimpl
 async def register_commands(plugin: Plugin) -> tuple[Command, ...]:
-    """Return the slash commands."""
+    """Return the slash commands of the folders and bundles."""
     setup = _SETUPS.get(plugin)
     return setup.commands if setup else ()
 
@@ -173,14 +173,14 @@ async def register_commands(plugin: Plugin) -> tuple[Command, ...]:
 async def chat_params(
     session: SessionView, request: ModelRequest, plugin: Plugin
 ) -> ModelRequest | None:
-    """Leave out the tools that the agent's file withholds."""
+    """Remove the tools that the agent's file withholds from the request."""
     names = _withheld(session, plugin)
     return request.without(*names) if names else None
 
 
 @hookimpl
 async def tool_execute_before(session: SessionView, call: PendingCall, plugin: Plugin) -> None:
-    """Refuse a call of a tool that the agent's file withholds.
+    """Reject a call of a tool that the agent's file withholds.
 
     :raises ToolError: for such a call.
     """

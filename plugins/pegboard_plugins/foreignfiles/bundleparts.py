@@ -1,4 +1,4 @@
-"""Agents, slash commands and MCP servers of the bundles that the user trusts."""
+"""The agents, slash commands and MCP servers of the trusted bundles."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -14,16 +14,16 @@ from pegboard_plugins.shared.frontend import Bundle, read_bundles
 
 
 class BundleParts(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of all bundles: what files define, and servers in the form of the configuration."""
+    """The parts of all bundles: agents and commands, and servers in the configuration's form."""
 
     setup: ClaudeSetup
     servers: Mapping[str, dict[str, Any]]
 
 
 def read_parts(places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes]) -> BundleParts:
-    """Return the parts of the bundles that are as the user trusts them; it blocks.
+    """Return the parts of the trusted bundles; blocks.
 
-    Of two servers with one name that of the earlier bundle counts.
+    Of two servers with the same name, that of the earlier bundle counts.
     """
     bundles = read_bundles(places, worktree, trusted)
     setups = [read_bundle_setup(bundle) for bundle in bundles.active]
@@ -40,7 +40,7 @@ def read_parts(places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes
 
 
 def read_bundle_setup(bundle: Bundle) -> ClaudeSetup:
-    """Return the agents and commands of a bundle, whose names begin with its own; it blocks."""
+    """Return the agents and commands of a bundle, with its name before theirs; blocks."""
     found = ClaudeSetup(notes=tuple(f"bundle {bundle.name}: {note}" for note in bundle.notes))
     for file in _definitions(bundle):
         content, why = read_bounded(file.path)
@@ -61,7 +61,7 @@ def read_bundle_setup(bundle: Bundle) -> ClaudeSetup:
 
 
 def _with_reason(part: str) -> str:
-    """Return a part of a definition that has no effect, with the reason."""
+    """Return a line about a setting without effect, with the reason."""
     is_model = part.startswith("model ")
     why = "the session's model answers" if is_model else "Pegboard has nothing like it"
     return f"{part} is not honoured: {why}"

@@ -1,4 +1,4 @@
-"""The folders `.claude` of the user and of a project: their agents, commands and rules."""
+"""The parser of the user's and a project's `.claude` folders: agents, commands and rules."""
 
 import os
 import re
@@ -59,7 +59,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """The places of folders: the user's home, and folders of the project."""
+    """The parents of `.claude` folders: the user's home, and folders of the project."""
 
     home: Path
     workspace: Workspace
@@ -67,10 +67,10 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaudeSetup(msgspec.Struct, kw_only=True):
-    """The parts of the folders for Pegboard; `notes` name those that do not count.
+    """The agents, commands and rules of `.claude` folders; `notes` are lines about ignored parts.
 
-    `plans`: the settings say that a session starts with a plan. `withheld` are the tools that an
-    agent does not have, by its name.
+    `plans` means that the settings start sessions in plan mode. `withheld` has the tools that an
+    agent must not use, by the agent's name.
     """
 
     agents: tuple[Agent, ...] = ()
@@ -82,20 +82,20 @@ class ClaudeSetup(msgspec.Struct, kw_only=True):
 
     @property
     def tightening(self) -> tuple[Ruleset, ...]:
-        """The rules that ask and deny as a source of its own, the strictest last."""
+        """The rules that ask or deny, as one source of rules with the strictest last."""
         found = [rule for each in self.rules if each.action != "allow" for rule in each.rules]
         found.sort(key=lambda rule: rule.action == "deny")
         return (Ruleset(source="Claude Code", rules=tuple(found)),) if found else ()
 
     @property
     def allowed(self) -> tuple[Rule, ...]:
-        """The rules by which the user allows; a project's allow nothing."""
+        """The user's rules that allow; those of a project are ignored."""
         found = [each for each in self.rules if each.action == "allow" and not each.is_project]
         return tuple(rule for each in found for rule in each.rules)
 
 
 def read_setup(places: Places, trusted: Mapping[Path, bytes]) -> ClaudeSetup:
-    """Return what counts: a project's rules, and the definitions in trusted files."""
+    """Read the settings of all folders, and the agents and commands in trusted files."""
     agents: dict[str, Agent] = {}
     commands: dict[str, Command] = {}
     withheld: dict[str, frozenset[str]] = {}
@@ -133,7 +133,7 @@ def read_setup(places: Places, trusted: Mapping[Path, bytes]) -> ClaudeSetup:
 
 
 def default_mode(path: Path) -> str:
-    """Return the mode that a file of settings starts sessions in, "" if it names none."""
+    """Return the permission mode in which a settings file starts sessions, or ""."""
     permissions = read_settings(path)[0].get("permissions") if path.is_file() else None
     mode = permissions.get("defaultMode") if isinstance(permissions, Mapping) else None
     return mode if isinstance(mode, str) else ""
@@ -142,9 +142,9 @@ def default_mode(path: Path) -> str:
 def settings_rules(
     path: Path, places: Places, *, is_project: bool
 ) -> tuple[tuple[ForeignRule, ...], tuple[str, ...]]:
-    """Return a settings file's rules, and messages about rules that cannot be fully enforced.
+    """Return the rules of a settings file, and messages about rules that count only partly.
 
-    A file that cannot be read gives a message too.
+    A file that cannot be read also gives a message.
     """
     if not path.is_file():
         return (), ()
@@ -163,7 +163,7 @@ def settings_rules(
 
 
 def read_settings(path: Path) -> tuple[Mapping[str, Any], str]:
-    """Return the table of a JSON file, and why it cannot be read, "" if it can."""
+    """Return the settings of a JSON file, and the reason if it cannot be read or else ""."""
     content, why = read_bounded(path)
     if why:
         return {}, why
@@ -177,7 +177,7 @@ def read_settings(path: Path) -> tuple[Mapping[str, Any], str]:
 def definition_files(folder: Path, *, within: Path | None) -> Iterator[Definition]:
     """Yield the agents and commands of a folder, sorted by path.
 
-    Below `within` no link is followed that leads out of it.
+    With `within`, symlinks that lead out of this folder are skipped.
     """
     for kind in DEFINITIONS:
         top = folder / kind
@@ -208,7 +208,7 @@ def _markdown_below(top: Path, within: Path | None) -> Iterator[Path]:
 
 
 def read_definition(file: Definition, content: bytes, why: str) -> ClaudeSetup:
-    """Return the agent or the command of a file."""
+    """Parse the agent or the command of a file; `why` is the reason if it could not be read."""
     if not why and len(content) > LIMIT_BYTES:
         why = f"longer than {LIMIT_BYTES >> 10} KiB"
     if not why and b"\0" in content:
@@ -255,7 +255,7 @@ def _agent(file: Definition, settings: Mapping[str, Any], body: str) -> ClaudeSe
 def _agent_rules(
     settings: Mapping[str, Any],
 ) -> tuple[tuple[Rule, ...], tuple[str, ...], frozenset[str]]:
-    """Return what an agent may do, its tools that do not exist here, and those withheld from it."""
+    """Return an agent's rules, the notes about its unknown tools, and its withheld tools."""
     tools, refused = listed(settings.get("tools")), listed(settings.get("disallowedTools"))
     rules: list[Rule] = []
     unknown: list[str] = []
@@ -303,13 +303,13 @@ def _command(file: Definition, settings: Mapping[str, Any], body: str) -> Claude
 
 
 def _full_model(settings: Mapping[str, Any]) -> str:
-    """Return the model as PROVIDER/MODEL, "" for a name that leaves the provider open."""
+    """Return the model as `provider/model`, or "" for a name without a provider."""
     model = settings.get("model")
     return model if isinstance(model, str) and re.fullmatch(r"[^/\s]+/\S+", model) else ""
 
 
 def _unused(settings: Mapping[str, Any], known: frozenset[str] | set[str]) -> Iterator[str]:
-    """Yield the settings of a file that have no effect here, those with a value with it."""
+    """Yield the settings of a file that have no effect, some with their value."""
     for key, value in settings.items():
         if key == "permissionMode" and value == "plan":
             continue

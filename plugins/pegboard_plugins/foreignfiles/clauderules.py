@@ -1,4 +1,4 @@
-"""The `permissions` of Claude Code's settings as Pegboard's rules."""
+"""The conversion of the `permissions` in Claude Code's settings into Pegboard's rules."""
 
 import os
 import re
@@ -42,7 +42,7 @@ _ASKED = "asked about whatever its arguments are"
 
 
 class Anchors(msgspec.Struct, frozen=True, kw_only=True):
-    """The folders that paths in rules are relative to; `settings` is where `/x` begins."""
+    """The folders that paths in rules are relative to; `/x` is relative to `settings`."""
 
     source: Path
     settings: Path
@@ -52,9 +52,10 @@ class Anchors(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForeignRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule as it was written, and those that it becomes.
+    """A rule of Claude Code as written, and Pegboard's rules for it.
 
-    `reason` says what is lost, and `is_weaker` that less is denied or asked than was written.
+    `reason` says which part is lost. `is_weaker` means that Pegboard denies or asks less than
+    written.
     """
 
     text: str
@@ -69,7 +70,7 @@ class ForeignRule(msgspec.Struct, frozen=True, kw_only=True):
 def read_rules(
     table: Mapping[str, Any], file: Path, anchors: Anchors, *, is_project: bool
 ) -> Iterator[ForeignRule]:
-    """Yield the rules of a table of settings, those that allow first and those that deny last."""
+    """Yield the rules of a settings table: first those that allow, last those that deny."""
     permissions = table.get("permissions")
     for action in ACTIONS:
         texts = permissions.get(action) if isinstance(permissions, Mapping) else None
@@ -96,7 +97,7 @@ _Pairs = tuple[tuple[str, str], ...]
 
 
 def _pairs(text: str, action: Action, anchors: Anchors) -> tuple[_Pairs, str]:
-    """Return permissions with patterns, and the part of the rule that is lost, or ""."""
+    """Return pairs of permission and pattern for a rule, and the reason if a part of it is lost."""
     match = _RULE.fullmatch(text)
     if match is None:
         return (), "not a rule"
@@ -127,7 +128,7 @@ def _of_tool(name: str, given: str | None, action: Action, anchors: Anchors) -> 
 
 
 def _whole(pairs: _Pairs, action: Action) -> tuple[_Pairs, str]:
-    """Return what a rule about an argument becomes: all calls of the tool are asked about."""
+    """Return the pairs for a rule about an argument, which asks about all calls of the tool."""
     return ((), "a rule about an argument allows nothing") if action == "allow" else (pairs, _ASKED)
 
 
@@ -140,7 +141,7 @@ def _names_parameter(name: str, given: str) -> bool:
 
 
 def _patterns(name: str, given: str) -> tuple[str, ...]:
-    """Return the patterns of a rule about what a tool is called with, () for any other rule."""
+    """Return the patterns of a rule about a command, a domain or a name; () for other rules."""
     match name:
         case "Bash":
             return (f"{given[:-2]} *" if given.endswith(":*") else given,)
@@ -155,10 +156,10 @@ def _patterns(name: str, given: str) -> tuple[str, ...]:
 
 
 def _paths(permission: str, given: str, anchors: Anchors) -> _Pairs:
-    """Return the patterns of a path that is written as in a `.gitignore`.
+    """Return the patterns for a path in the syntax of `.gitignore`.
 
-    Pegboard's `*` crosses slashes, so that a pattern can fit more files than in Claude Code.
-    `read` names files by their absolute paths, `edit` by their paths from the worktree.
+    Pegboard's `*` also matches slashes, so a pattern can match more files than in Claude Code.
+    Patterns for `read` are absolute paths, and those for `edit` are relative to the worktree.
     """
     base, rest = _anchored(given, anchors)
     plain = re.sub(r"\[[^\]]*\]", "?", rest)
@@ -178,7 +179,7 @@ def _paths(permission: str, given: str, anchors: Anchors) -> _Pairs:
 
 
 def _anchored(given: str, anchors: Anchors) -> tuple[Path, str]:
-    """Return the folder that a path begins at, and the rest of it."""
+    """Return the folder that a path is relative to, and the remaining path."""
     if given.startswith("//"):
         return Path("/"), given.lstrip("/")
     if given.startswith("/"):

@@ -1,4 +1,4 @@
-"""The parts of Claude Code's files, of the user and of a project."""
+"""The findings about Claude Code's files of the user and of a project."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -50,7 +50,7 @@ _TO_ALLOW = ((("plugins", "foreignfiles", "options", "permissions"), "all"),)
 
 
 def claude_findings(home: Home) -> Found:
-    """Return what is found, the user's first."""
+    """Return the findings about Claude Code's files, the user's first."""
     places = Places(home=home.home, workspace=home.workspace, projects=home.projects)
     found: Found = []
     for folder in (home.home, *home.projects):
@@ -82,7 +82,7 @@ def _documents(home: Home, folder: Path, names: tuple[str, ...]) -> Iterator[For
 
 
 def _imports_elsewhere(home: Home, path: Path) -> Iterator[ForeignFinding]:
-    """Yield the imports of a project's file that are not below the project."""
+    """Yield findings about imports in a project's file that lead out of the project."""
     root = home.workspace.worktree
     text = read_bounded(path)[0].decode("utf-8-sig", "replace")
     for name in dict.fromkeys(each.rstrip(".,;:!?") for each in imported_names(text)):

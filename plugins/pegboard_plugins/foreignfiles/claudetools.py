@@ -1,4 +1,4 @@
-"""Claude Code's names of tools as Pegboard's permissions."""
+"""The translation of Claude Code's tool names into Pegboard's permissions."""
 
 import re
 from collections.abc import Sequence, Set
@@ -38,9 +38,9 @@ _SPECIFIED = re.compile(r"([A-Za-z]\w*)\((.*)\)", re.DOTALL)
 
 
 def permissions_of(tool: str) -> tuple[tuple[str, str], ...]:
-    """Return the permissions and patterns of a tool in a list, () for an unknown one.
+    """Return the permissions and patterns for a tool in an agent's list; () for an unknown tool.
 
-    `Agent(x)` and `Task(x)` mean only the subagent x. A tool of a plugin has its own id.
+    `Agent(x)` and `Task(x)` mean only the subagent x. A plugin's tool is listed by its own id.
     """
     match = _SPECIFIED.fullmatch(tool)
     name = match[1] if match else tool
@@ -57,16 +57,16 @@ def permissions_of(tool: str) -> tuple[tuple[str, str], ...]:
 
 
 def server_tools(name: str) -> tuple[str, ...]:
-    """Return the spellings of `mcp__SERVER__TOOL` and `mcp__SERVER` in rules."""
+    """Return the spellings of `mcp__SERVER__TOOL` or `mcp__SERVER` in Pegboard's rules."""
     server, found, tool = name.removeprefix("mcp__").partition("__")
     return name if found else f"{name}__*", f"{server}_{tool if found else '*'}"
 
 
 def withheld_tools(tools: Sequence[str], refused: Sequence[str]) -> frozenset[str]:
-    """Return the tools for changes that an agent with these lists does not have.
+    """Return the editing tools that an agent with these lists must not use.
 
-    `tools` is empty for all of them. An agent that may neither write nor edit has no tool with the
-    permission `edit`, and needs no list.
+    An empty `tools` means all tools. An agent that may neither write nor edit is denied the
+    permission `edit` instead, so the result is empty.
     """
     lacking = {
         name
@@ -80,7 +80,7 @@ def withheld_tools(tools: Sequence[str], refused: Sequence[str]) -> frozenset[st
 
 
 def refused_section(patch: str, withheld: Set[str]) -> str:
-    """Return the first part of a patch that an agent without these tools may not make, or ""."""
+    """Return the first section of a patch that needs a withheld tool, or ""."""
     open_ = _AROUND.union(*(parts for name, parts in _SECTIONS.items() if name not in withheld))
     names = (match[1] for match in _SECTION.finditer(patch))
     return next((name for name in names if name.casefold() not in open_), "")

@@ -1,4 +1,4 @@
-"""The parts of another agent's files, and what each becomes here."""
+"""The findings about another agent's files: their parts, and what each becomes in Pegboard."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,10 +18,10 @@ Setting = tuple[tuple[str, ...], Any]
 
 
 class ForeignFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One part of a file: what an import makes of it, and why not more.
+    """One part of a file, what it becomes in Pegboard, and the reason for losses.
 
-    `settings` and `documents`, texts by their paths in the settings folder, are what an import
-    writes.
+    An import writes the `settings`, and the `documents`, which are texts by their paths in the
+    settings folder.
     """
 
     found: str
@@ -35,12 +35,12 @@ class ForeignFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def is_lost(self) -> bool:
-        """Whether something of it cannot be honoured."""
+        """Whether the part has no effect in Pegboard."""
         return self.state == "cannot"
 
 
 class BrokenFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that cannot be read, and why."""
+    """A file that cannot be read, and the reason."""
 
     file: str
     reason: str
@@ -51,7 +51,7 @@ Found = list[ForeignFinding | BrokenFile]
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):
-    """The places of one user and one project; `has_mcp` says whether servers can be used."""
+    """The folders of the user and the project; `has_mcp` means that MCP servers can be used."""
 
     home: Path
     workspace: Workspace
@@ -59,12 +59,12 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def projects(self) -> tuple[Path, ...]:
-        """The folders of the project that can have settings."""
+        """The folders of the project that can have settings of other agents."""
         folders = (self.workspace.worktree, self.workspace.directory)
         return tuple(each for each in dict.fromkeys(folders) if each != self.home)
 
     def short(self, path: Path) -> str:
-        """Return a path as a user writes it."""
+        """Return a path relative to the project, with `~` for the home folder, or unchanged."""
         for root, sign in ((self.workspace.worktree, ""), (self.home, "~/")):
             if path.is_relative_to(root):
                 return f"{sign}{path.relative_to(root)}"
@@ -89,7 +89,7 @@ def keys_of(
     reasons: Mapping[str, str],
     known: frozenset[str],
 ) -> Found:
-    """Return a finding for each key that does not count; `known` are those that others cover."""
+    """Return a finding for each key without effect; `known` are keys with other findings."""
     is_project = not file.is_relative_to(home.home) or file.is_relative_to(home.workspace.worktree)
     return [
         ForeignFinding(
@@ -106,7 +106,7 @@ def keys_of(
 
 
 def hooks_of(home: Home, product: Product, file: Path, *, is_project: bool) -> list[ForeignFinding]:
-    """Return a finding for each event with hooks, and for what of the hooks is not honoured."""
+    """Return a finding for each event with hooks, and for each ignored part of the hooks."""
     read = read_hooks(product, file, is_project=is_project)
     if read is None:
         return []
@@ -118,9 +118,9 @@ def hooks_of(home: Home, product: Product, file: Path, *, is_project: bool) -> l
 
 
 def servers_of(home: Home, file: Path, table: object, *, is_project: bool) -> list[ForeignFinding]:
-    """Return a finding for each MCP server of a table, which an import writes.
+    """Return a finding for each MCP server of a table.
 
-    Values of variables and headers are left out: they may be secrets.
+    Values of variables and headers are left out, because they may be secrets.
     """
     found: list[ForeignFinding] = []
     for name, entry in table.items() if isinstance(table, Mapping) else ():
@@ -148,7 +148,7 @@ def servers_of(home: Home, file: Path, table: object, *, is_project: bool) -> li
 
 
 def _server(entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return a server in Pegboard's form, and the names of what may be secret in it."""
+    """Return a server in Pegboard's form, and the names of its values that may be secret."""
     server: dict[str, Any] = {}
     url = entry.get("httpUrl") or entry.get("url")
     if isinstance(entry.get("command"), str):

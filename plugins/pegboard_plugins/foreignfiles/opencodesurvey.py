@@ -1,4 +1,4 @@
-"""The parts of OpenCode's files, of the user and of a project: a project's act in place."""
+"""The findings about OpenCode's files of the user and of a project."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ _UNREAD = {
 
 
 def opencode_findings(home: Home) -> Found:
-    """Return what is found of OpenCode, the user's first: most of it acts where it is."""
+    """Return the findings about OpenCode's files, the user's first; Pegboard reads most of them."""
     found: Found = []
     top = home.home / ".config" / "opencode"
     for folder, is_project in ((top, False), *((each, True) for each in home.projects)):
@@ -65,7 +65,7 @@ def opencode_findings(home: Home) -> Found:
 
 
 def _documents(home: Home, folder: Path, inner: Path) -> Iterator[ForeignFinding]:
-    """Yield the instructions and the skills, which act where they are."""
+    """Yield findings about instructions and skills, which Pegboard reads in place."""
     if (folder / "AGENTS.md").is_file():
         yield home.row("instructions", folder / "AGENTS.md", "instructions")
     for kind in ("skill", "skills"):
@@ -74,7 +74,7 @@ def _documents(home: Home, folder: Path, inner: Path) -> Iterator[ForeignFinding
 
 
 def _code(home: Home, inner: Path) -> Iterator[ForeignFinding]:
-    """Yield the files that nothing here can run or read."""
+    """Yield findings about code files that Pegboard cannot run."""
     for kind, reason in _UNREAD.items():
         for folder in (inner / kind, inner / f"{kind}s"):
             for path in sorted(folder.glob("*")):
@@ -83,7 +83,7 @@ def _code(home: Home, inner: Path) -> Iterator[ForeignFinding]:
 
 
 def _agent(home: Home, path: Path, name: str) -> ForeignFinding | BrokenFile:
-    """Return an agent, which an import writes if Pegboard knows all of its settings."""
+    """Return the finding about an agent, which an import writes if all its settings are known."""
     text, why = text_of(path)
     if why:
         return BrokenFile(file=home.short(path), reason=why)
@@ -133,7 +133,7 @@ def _opencode_settings(
 
 
 def _server(home: Home, path: Path, name: str) -> ForeignFinding:
-    """Return a server of a project, which acts after trust where servers can be used."""
+    """Return the finding about a project's MCP server, which needs trust."""
     what = f"MCP server {name}"
     if home.has_mcp:
         return home.row(what, path, f"mcp.{name}", "trust")
@@ -141,7 +141,7 @@ def _server(home: Home, path: Path, name: str) -> ForeignFinding:
 
 
 def _opencode_servers(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the servers with their command as a program and its arguments."""
+    """Return the servers with the command split into a program and its arguments."""
     found = {}
     for name, entry in table.items():
         command = entry.get("command") if isinstance(entry, Mapping) else None

@@ -1,4 +1,4 @@
-"""The parts of the files of Codex and Gemini CLI, of the user and of a project."""
+"""The findings about files of Codex and Gemini CLI, of the user and of a project."""
 
 import json
 import tomllib
@@ -47,7 +47,7 @@ _GEMINI_KNOWN = frozenset({"mcpServers", "hooks", "hooksConfig", "model", "conte
 
 
 def codex_findings(home: Home) -> Found:
-    """Return what is found of Codex, the user's first."""
+    """Return the findings about files of Codex, the user's first."""
     found: Found = []
     for folder in (home.home, *home.projects):
         is_project = folder != home.home
@@ -120,7 +120,7 @@ def _codex_model(  # noqa: PLR0913 - the finding's parts
     key: tuple[str, ...] = ("model",),
     is_project: bool = False,
 ) -> ForeignFinding:
-    """Return what a model becomes; one of a provider that Codex alone knows becomes nothing."""
+    """Return the finding about a model; a provider that only Codex knows cannot be imported."""
     if provider == _CODEX_PROVIDER:
         return _model(home, path, "openai", model, found=found, key=key, is_project=is_project)
     reason = (
@@ -138,7 +138,7 @@ def _codex_prompts(
 
 
 def gemini_findings(home: Home) -> Found:
-    """Return what is found of Gemini CLI, the user's first."""
+    """Return the findings about files of Gemini CLI, the user's first."""
     found: Found = []
     for folder in (home.home, *home.projects):
         is_project = folder != home.home
@@ -187,7 +187,7 @@ def _gemini_settings(
 
 
 def _instructions(home: Home, path: Path) -> Iterator[ForeignFinding]:
-    """Yield the user's instruction file, which an import names in the settings."""
+    """Yield the finding about the user's instruction file, which an import adds to the settings."""
     if path.is_file():
         yield ForeignFinding(
             found="instructions",
@@ -222,7 +222,7 @@ def _model(  # noqa: PLR0913 - the finding's parts
 def command_of(
     home: Home, path: Path, name: str, *, is_project: bool
 ) -> ForeignFinding | BrokenFile:
-    """Return the slash command of a file, which an import writes with its description."""
+    """Return the finding about a slash command's file, or a broken file."""
     text, why = text_of(path)
     description: object = None
     if not why and path.suffix == ".toml":
@@ -244,7 +244,7 @@ def command_of(
 
 
 def _from_gemini(text: str) -> tuple[str, object, str]:
-    """Return the text and the description of a command of Gemini CLI, and why it is none."""
+    """Return the text and description of a Gemini CLI command, and the reason if it is invalid."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -264,7 +264,7 @@ def _from_gemini(text: str) -> tuple[str, object, str]:
 
 
 def text_of(path: Path) -> tuple[str, str]:
-    """Return the text of a file, and why it cannot be read, "" if it can."""
+    """Return the text of a file, and the reason if it cannot be read or else ""."""
     content, why = read_bounded(path)
     if why or b"\0" in content:
         return "", why or "is not text"
@@ -272,7 +272,7 @@ def text_of(path: Path) -> tuple[str, str]:
 
 
 def table_of(home: Home, path: Path, found: Found) -> Mapping[str, Any]:
-    """Return the table of a file, {} without a file; add a broken one to `found`."""
+    """Return the table of a file, or {} without one; add a broken file to `found`."""
     if not path.is_file():
         return {}
     text, why = text_of(path)

@@ -1,7 +1,7 @@
-"""Instruction files: `AGENTS.md` and its like, and what the configuration names.
+"""Instruction files: `AGENTS.md` and similar files, and files that the configuration names.
 
-A file that an agent has written is material until the user accepts it. The session goes by the
-text that it had before; what it changed itself counts from the next session on.
+A file that an agent wrote does not count as instructions until the user accepts it; the session
+uses its earlier text. A file that the session itself changed counts from the next session on.
 """
 
 import asyncio
@@ -37,10 +37,10 @@ _WILDCARDS = frozenset("*?[")
 async def chat_system_transform(
     session: SessionView, system: tuple[str, ...], plugin: Plugin
 ) -> tuple[str, ...] | None:
-    """Add one piece for each instruction file to the system prompt of a turn.
+    """Add the text of each instruction file to the system prompt of a turn.
 
-    The files are read once per prompt: a turn has the same pieces in all its steps, so that the
-    provider's cache holds and a step waits for no disk.
+    The files are read once per prompt. So all steps of a turn have the same system prompt, which
+    the provider's cache needs, and no step waits for the disk.
     """
     if session.purpose != "turn":
         return None
@@ -60,7 +60,7 @@ async def chat_system_transform(
 
 @lru_cache(maxsize=128)
 def _pieces_of_prompt(session_id: str, prompt_id: str) -> list[tuple[str, ...]]:  # noqa: ARG001 - the key
-    """Return the pieces for the requests of one prompt, filled at its first step."""
+    """Return the cached texts for the requests of one prompt, filled at its first step."""
     return []
 
 
@@ -68,10 +68,10 @@ def _pieces_of_prompt(session_id: str, prompt_id: str) -> list[tuple[str, ...]]:
 async def tool_execute_after(
     session: SessionView, call: PendingCall, result: ToolResult
 ) -> ToolResult | None:
-    """Add to the result of `read` the instructions of the folders that the file is in.
+    """Add the instructions of the folders that contain the file to the result of `read`.
 
-    Folders above the session's directory do not count, nor do files that the model already has.
-    `loaded` in the metadata names the new ones.
+    Folders above the session's directory and files that the model already has are skipped. `loaded`
+    in the metadata names the added files.
     """
     path = call.input.get("filePath")
     if call.tool != "read" or not isinstance(path, str):
@@ -105,12 +105,12 @@ def _with_nested(
 
 @lru_cache(maxsize=128)
 def _claimed_files(message_id: str) -> set[Path]:  # noqa: ARG001 - each message has its own
-    """Return the files from one message's reads: they run at once and cannot see each other."""
+    """Return the set of files that one message's reads, which run concurrently, have added."""
     return set()
 
 
 def _nested_files(session: SessionView, path: Path) -> Iterator[Path]:
-    """Yield the instruction files of each folder from the directory down to the file's.
+    """Yield the instruction files of each folder below the directory, down to the file's folder.
 
     Rules for certain files count from the worktree's root down.
     """
@@ -125,7 +125,7 @@ def _nested_files(session: SessionView, path: Path) -> Iterator[Path]:
 
 
 def _rules_for(session: SessionView, folder: Path, path: Path) -> Iterator[Path]:
-    """Yield the rules in a folder that are for this file and not for all."""
+    """Yield the rule files in a folder with patterns that match the path."""
     for name in (RULES, OTHER_RULES):
         if (folder / name).is_dir():
             from pegboard_plugins.instructions.rulefiles import fits, rule_files, rule_patterns
@@ -151,10 +151,10 @@ def _loaded_files(session: SessionView) -> Iterator[Path]:
 def instruction_files(session: SessionView) -> tuple[Path, ...]:
     """Return the session's instruction files, resolved, each once.
 
-    First those of each folder from the worktree's root down to the directory: those of `NAMES`
-    that it has, its rules, and `LOCAL`. If there are none, the first of `OTHERS` counts. Then come
-    the entries of the configuration in their order, and the user's rules. A relative entry is
-    looked for in each of these folders, and never counts if it leads out of the worktree.
+    The first are those of each folder from the worktree's root down to the directory: its files of
+    `NAMES`, its rules, and `LOCAL`. If there are none, the first of `OTHERS` counts. Then come the
+    entries of the configuration in order, and the user's rules. A relative entry is searched in
+    each of these folders, and is ignored if it leads out of the worktree.
     """
     folders = _folders(session)
     found = [file for folder in folders for file in _of_folder(folder, session.worktree)]
@@ -174,7 +174,7 @@ def instruction_files(session: SessionView) -> tuple[Path, ...]:
 
 
 def _of_folder(folder: Path, worktree: Path) -> Iterator[Path]:
-    """Yield the instruction files of one folder, those for certain files left out."""
+    """Yield the instruction files of one folder, without rules for certain files."""
     named = list(_inside((folder / name for name in NAMES), worktree))
     yield from _distinct(named) if named[1:] else named or _inside((folder / OLDER,), worktree)
     yield from _inside(_rules_for_all(folder / RULES), worktree)
@@ -189,7 +189,7 @@ def _distinct(files: list[Path]) -> list[Path]:
 
 
 def _import_of(file: Path, other: Path) -> str:
-    """Return the words by which a file imports another, "" if it does not."""
+    """Return the text with which a file imports another, or "" if it does not."""
     text = _whole(file)
     if "@" not in text or file == other:
         return ""
@@ -200,7 +200,7 @@ def _import_of(file: Path, other: Path) -> str:
 
 
 def _of_others(folders: tuple[Path, ...], worktree: Path) -> Iterator[Path]:
-    """Yield the instruction files that another product's name has, the first that there are."""
+    """Yield the first instruction file of another product, or else its rules."""
     named = (folder / name for name in OTHERS for folder in folders)
     found = list(islice(_inside(named, worktree), 1))
     rules = (file for folder in folders for file in _rules_for_all(folder / OTHER_RULES))
@@ -208,7 +208,7 @@ def _of_others(folders: tuple[Path, ...], worktree: Path) -> Iterator[Path]:
 
 
 def _fallback(session: SessionView) -> str:
-    """Return the file of another product that was sent for lack of others, "" if none was."""
+    """Return the other product's file that was sent because no own file exists, or ""."""
     names = {os.path.basename(name) for name in OTHERS}  # noqa: PTH119 - a name
     sent = [each for each in _sent_files(session) if each.name in names or ".cursor" in each.parts]
     folders = _folders(session)
@@ -219,7 +219,7 @@ def _fallback(session: SessionView) -> str:
 
 
 def _rules_for_all(folder: Path) -> Iterator[Path]:
-    """Yield the rules of a folder that count for each file."""
+    """Yield the rule files of a folder that apply to all files."""
     if folder.is_dir():
         from pegboard_plugins.instructions.rulefiles import rule_files, rule_patterns
 
@@ -240,18 +240,18 @@ def _matching_files(session_id: str, folder: Path, pattern: str) -> tuple[Path, 
 
 @lru_cache(maxsize=256)
 def _glob(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:  # noqa: ARG001
-    """Find a pattern's files, once per session, since looking through a tree takes long."""
+    """Return the files that match a pattern; cached per session, because the search is slow."""
     return tuple(sorted(folder.glob(pattern)))
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the paths that are files, resolved, without files of secrets."""
+    """Yield the resolved paths of existing files, without files of secrets."""
     found = ((path, path.resolve()) for path in paths if path.is_file())
     return (real for path, real in found if not any(map(pegboard.files.secret_path, (path, real))))
 
 
 def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
-    """Yield the files in the worktree, but no link to another kind (`AGENTS.md` to `.env`)."""
+    """Yield the files in the worktree, but no symlink to another suffix (`AGENTS.md` to `.env`)."""
     root = worktree.resolve()
     there = (path for path in paths if path.is_file())  # most are not, and resolving looks again
     honest = (path for path in there if path.resolve().suffix == path.suffix)
@@ -259,7 +259,7 @@ def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
 
 
 def _pieces(session: SessionView, left_out: dict[Path, list[str]]) -> tuple[str, ...]:
-    """Return the files that have a text, each text once, with their imports."""
+    """Return the tagged texts of the instruction files and their imports, each text once."""
     texts = _Texts(session, _texts_of(session.id))
     files = _expand_imports(session, instruction_files(session), texts, left_out)
     first = {text: file for file in reversed(files) if (text := texts(file))}
@@ -272,7 +272,7 @@ def _pieces(session: SessionView, left_out: dict[Path, list[str]]) -> tuple[str,
 
 
 def left_out_imports(session: SessionView) -> dict[Path, list[str]]:
-    """Return the names of imports for which there is no room, by the file that imports them."""
+    """Return the names of imports that exceed the limit, by the file that imports them."""
     left_out: dict[Path, list[str]] = {}
     _expand_imports(session, instruction_files(session), _Texts(session, {}), left_out)
     return left_out
@@ -284,7 +284,7 @@ def _expand_imports(
     texts: "_Texts",
     left_out: dict[Path, list[str]],
 ) -> tuple[Path, ...]:
-    """Return the files, and behind each what it imports."""
+    """Return the files, each followed by the files that it imports."""
     if not any("@" in texts(file) for file in files):
         return tuple(files)
     from pegboard_plugins.instructions.imports import with_imports  # few texts have imports
@@ -294,20 +294,20 @@ def _expand_imports(
 
 @lru_cache(maxsize=128)
 def _files_of(session_id: str) -> set[Path]:  # noqa: ARG001 - the key
-    """Return the files in the system prompts of a session."""
+    """Return the cached set of files in the system prompts of a session."""
     return set()
 
 
 def _sent_files(session: SessionView) -> set[Path]:
-    """Return the files whose texts the session's system prompt has."""
+    """Return the files with texts in the session's system prompt."""
     return _files_of(session.id) or set(instruction_files(session))
 
 
 class _Texts:
-    """The texts of files that count in a session.
+    """The texts of instruction files that count in a session.
 
-    A file that the session or an agent has changed counts as it was `before`, which has the texts
-    as the session found them.
+    For a file that the session or an agent has changed, the text in `before` counts, which the
+    session found first.
     """
 
     def __init__(self, session: SessionView, before: dict[Path, str]) -> None:
@@ -325,7 +325,7 @@ class _Texts:
 
 
 def _unseen(session: SessionView, files: Iterable[Path]) -> frozenset[Path]:
-    """Return the files that an agent has written and the user has not accepted."""
+    """Return the files that an agent wrote and the user has not accepted."""
     if session.places is None or not session.places.unseen_documents.exists():
         return frozenset()
     from pegboard_plugins.shared.frontend import UnseenDocuments  # where agents have written some
@@ -335,12 +335,12 @@ def _unseen(session: SessionView, files: Iterable[Path]) -> frozenset[Path]:
 
 @lru_cache(maxsize=128)
 def _texts_of(session_id: str) -> dict[Path, str]:  # noqa: ARG001 - the key
-    """Return the text of each file as the session found it."""
+    """Return the cached texts of files as the session first found them."""
     return {}
 
 
 def _mark(file: Path, text: str, session_id: str, left_out: Mapping[Path, Sequence[str]]) -> str:
-    """Put the text between tags that need the session's id to be written."""
+    """Return the text between tags that contain the session's id, so that text cannot fake them."""
     from pegboard_plugins.shared.frontend import as_source, disarmed  # where there are instructions
 
     if file in left_out:
@@ -352,7 +352,7 @@ def _mark(file: Path, text: str, session_id: str, left_out: Mapping[Path, Sequen
 
 
 def _content(file: Path) -> str:
-    """Return the text that counts of a file, "" for one that cannot be read."""
+    """Return the text of a file without front matter of rules, or "" if it cannot be read."""
     text = _whole(file)
     if text.startswith("---") and "rules" in file.parts:
         from pegboard_plugins.shared.frontend import front_matter  # the settings of a rule

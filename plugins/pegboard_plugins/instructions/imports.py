@@ -31,12 +31,12 @@ def with_imports(
     content: Callable[[Path], str],
     left_out: dict[Path, list[str]],
 ) -> Iterator[Path]:
-    """Yield the resolved files, and behind each what it imports, every file once.
+    """Yield the resolved files, each followed by the files that it imports, every file once.
 
-    `content` returns the text that counts of a file, "" for none. A file of the project imports
-    documents of the project. One of the user's own imports any text file. Files of secrets and
-    files that a rule keeps from being read are left out. `left_out` gets the names for which there
-    is no room, by the file that imports them.
+    `content` returns the text of a file that counts, or "". A project's file imports only documents
+    of the project; the user's own file imports any text file. Files of secrets, and files that a
+    rule forbids to read, are left out. `left_out` collects the names of imports that exceed the
+    limit, by the file that imports them.
     """
     reader = _Imports(session, content, left_out)
     for file in files:
@@ -79,7 +79,7 @@ class _Imports:
             yield from self.below(found, hops - 1)
 
     def _file(self, importer: Path, name: str) -> Path | None:
-        """Return the file of a name, None if there is none or it does not count."""
+        """Return the file that an import names, or None if it may not be imported."""
         for each in dict.fromkeys((name, name.rstrip(_ENDS))):
             path = self._path(importer.parent, each)
             if path is None:
@@ -114,13 +114,13 @@ class _Imports:
 
 
 def no_room(names: Iterable[str]) -> str:
-    """Return the sentence about imports that are left out."""
+    """Return the sentence about imports that exceed the limit."""
     imports = ", ".join(f"@{name}" for name in names)
     return f"{imports} not imported: all imports together have {LIMIT_BYTES >> 10} KiB"
 
 
 def imported_names(text: str) -> Iterable[str]:
-    """Return the names behind `@` in a Markdown text, without those in code, each once."""
+    """Return the distinct names after `@` in a Markdown text, without names in code."""
     prose = "\n\n".join(map(_without_spans, re.split(r"\n[ \t]*\n", _without_fences(text))))
     found = (match[1].replace("\\ ", " ").partition("#")[0] for match in _NAMED.finditer(prose))
     return dict.fromkeys(name for name in found if 0 < len(name) <= _LONGEST_NAME)
@@ -142,7 +142,7 @@ def _without_fences(text: str) -> str:
 
 
 def _without_spans(text: str) -> str:
-    """Return the paragraph without its code spans, in a time that grows with its length."""
+    """Return the paragraph without its code spans, in linear time."""
     runs = list(_TICKS.finditer(text))
     following: list[int | None] = [None] * len(runs)
     nearest: dict[int, int] = {}

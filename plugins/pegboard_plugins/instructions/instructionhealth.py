@@ -1,4 +1,4 @@
-"""Imports of instruction files for which there is no room, before any session."""
+"""The warnings about imports of instruction files that exceed the limit."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,13 +11,13 @@ from pegboard_plugins.instructions.imports import no_room
 
 
 def instruction_health(app: App) -> Iterator[str]:
-    """Yield a line for each file of which imports are left out; it blocks."""
+    """Yield a warning for each file with imports that exceed the limit; blocks."""
     for file, names in left_out_imports(_view(app)).items():
         yield f"{file}: {no_room(names)}; shorten them"
 
 
 def _view(app: App) -> SessionView:
-    """Return a session that has not begun."""
+    """Return a view of a session that has not begun."""
     place = app.workspace
     info = Session(
         id="ses_none",

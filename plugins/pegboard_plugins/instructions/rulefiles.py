@@ -1,4 +1,4 @@
-"""The rules of a folder `.claude/rules` or `.cursor/rules`, some of them for certain files."""
+"""The rule files in `.claude/rules` and `.cursor/rules`, and the files that they apply to."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _FITS = ("paths", "globs")
 
 
 def rule_files(folder: Path) -> Iterator[Path]:
-    """Yield the rule files in a folder and those in it, sorted; no link is followed."""
+    """Yield the rule files below a folder, sorted; symlinks are not followed."""
     found: list[Path] = []
     for count, (place, folders, names) in enumerate(os.walk(folder)):
         folders.sort()
@@ -27,9 +27,10 @@ def rule_files(folder: Path) -> Iterator[Path]:
 
 
 def rule_patterns(text: str) -> tuple[str, ...] | None:
-    """Return the patterns of the files that a rule is for, () for all; None if it never counts.
+    """Return the patterns of files that a rule applies to; () for all files, None for none.
 
-    A rule of Cursor with `alwaysApply: false` and without patterns waits to be asked for.
+    A rule of Cursor with `alwaysApply: false` and without patterns applies only on request, so its
+    result is None.
     """
     settings, _ = front_matter(text)
     if settings is None:
@@ -41,7 +42,7 @@ def rule_patterns(text: str) -> tuple[str, ...] | None:
 
 
 def fits(patterns: tuple[str, ...], path: Path) -> bool:
-    """Return whether a path below the project's root is one of those that patterns name."""
+    """Return whether a path relative to the project's root matches one of the patterns."""
     for pattern in patterns:
         try:
             if glob_expression(pattern).fullmatch(path.as_posix()):

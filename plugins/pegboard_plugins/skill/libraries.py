@@ -1,7 +1,7 @@
-"""Skills that come with libraries: of a project's direct dependencies, as their wheels record them.
+"""Skills of installed libraries: those of a project's direct dependencies, in their wheels.
 
-Nothing is imported or run. A file counts only if it is the one that the wheel's RECORD names. An
-Agent Plugin in a wheel gives its skills alone.
+Nothing is imported or run. A file counts only if its digest is in the wheel's RECORD. Of an Agent
+Plugin in a wheel, only the skills are used.
 """
 
 import os
@@ -29,7 +29,7 @@ _MARKER = b".dist-info/agent_plugins.json"
 
 
 class LibrarySkill(msgspec.Struct, frozen=True):
-    """The file of a library's skill, as it was checked, and the library with its version.
+    """The checked file of a library's skill, and the library with its version.
 
     A file with a `problem` is not offered.
     """
@@ -41,17 +41,15 @@ class LibrarySkill(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the skill's folder, or else of the file."""
+        """The name of the skill's folder, or of the file if it is no Markdown."""
         return self.path.parent.name if self.path.suffix == ".md" else self.path.name
 
 
 def library_skills(root: Path, *, every: bool = False) -> Iterator[LibrarySkill]:
-    """Yield the skills of the direct dependencies of the project at a root. It blocks.
+    """Yield the skills of the direct dependencies of the project at `root`; blocks.
 
-    With `every` it yields those of all libraries, and those with a problem as well.
-
-    They are looked for in the project's own environment, whose files are read again only after
-    they have changed.
+    With `every`, skills of all libraries and files with a problem are included. The libraries are
+    those of the project's own environment. Its files are read again only after a change.
     """
     site = _site_packages(root)
     if site is None:
@@ -65,7 +63,7 @@ def library_skills(root: Path, *, every: bool = False) -> Iterator[LibrarySkill]
 
 
 def _site_packages(root: Path) -> Path | None:
-    """Return the folder of the libraries of the project's environment, None if it has none."""
+    """Return the `site-packages` of the project's virtual environment, or None."""
     for folder in environments(root):
         if (folder / "pyvenv.cfg").is_file():
             found = [*folder.glob("lib/python*/site-packages"), folder / "Lib" / "site-packages"]
@@ -74,7 +72,7 @@ def _site_packages(root: Path) -> Path | None:
 
 
 def _stamps(root: Path, site: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return what tells that libraries or dependencies have changed."""
+    """Return the times and sizes of files that change with the libraries or dependencies."""
     files = (site, root, root / "pyproject.toml", *_requirement_files(root))
     found = ((str(path), path.stat()) for path in files if path.exists())
     return tuple((name, facts.st_mtime_ns, facts.st_size) for name, facts in found)
@@ -101,7 +99,7 @@ def _entries(
     *,
     every: bool = False,
 ) -> tuple[LibraryEntry, ...]:
-    """Return the files of skills."""
+    """Return the entries of skill files in the libraries' RECORD files."""
     wanted = frozenset() if every else set(direct_dependencies(root))
     found: list[LibraryEntry] = []
     folders = sorted(path.name for path in site.glob("*.dist-info"))
@@ -129,7 +127,7 @@ def _recorded_skills(site: Path, library: str, record: bytes) -> Iterator[Librar
 
 
 def direct_dependencies(root: Path) -> Iterator[str]:
-    """Yield the names of the libraries that a project asks for itself, in their one spelling."""
+    """Yield the normalised names of the libraries that a project depends on directly."""
     content = read_bounded(root / "pyproject.toml")[0]
     try:
         table = tomllib.loads(content.decode())
@@ -167,5 +165,5 @@ def _table(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def canonical(name: str) -> str:
-    """Return the one spelling of a library's name (PEP 503)."""
+    """Return the normalised name of a library (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()

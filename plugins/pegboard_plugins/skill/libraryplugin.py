@@ -1,6 +1,7 @@
-"""The skills of an Agent Plugin that a wheel brings, as the marker in its metadata names it.
+"""The skills of an Agent Plugin in a wheel, which a marker in the wheel's metadata names.
 
-`agent_plugins.json` in the `.dist-info` folder has the plugin's folder as `root`, and its `files`.
+The marker `agent_plugins.json` in the `.dist-info` folder has the plugin's folder as `root`, and
+its `files`.
 """
 
 import os
@@ -20,9 +21,9 @@ _ENTRY = re.compile(r"^\"?([^,\"\n]+)\"?,sha256=([\w-]+)=?,\d*\r?$", re.MULTILIN
 
 
 def plugin_entries(site: Path, info: str, record: bytes) -> Iterator[LibraryEntry]:
-    """Yield the skills of the plugin of the library whose metadata are in the folder `info`.
+    """Yield the skill files of a library's Agent Plugin; `info` is the `.dist-info` folder's name.
 
-    Whatever of it cannot be used is an entry with a problem.
+    A part that cannot be used is an entry with a problem.
     """
     digests = dict(_ENTRY.findall(record.decode("utf-8", "replace")))
     stem = info.removesuffix(".dist-info")
@@ -48,7 +49,7 @@ def plugin_entries(site: Path, info: str, record: bytes) -> Iterator[LibraryEntr
 def _named_files(
     site: Path, marker: str, root: str, digests: Mapping[str, str]
 ) -> tuple[tuple[str, ...], str]:
-    """Return the files that the marker names, and why they do not count."""
+    """Return the files that the marker names, and the reason if they do not count."""
     text = text_as_recorded(site / marker, digests.get(marker, ""))
     if text is None:
         return (), f"{_MARKER}: {CHANGED}"
@@ -63,7 +64,7 @@ def _named_files(
 
 
 def _manifest_problem(root: Path, digests: Mapping[str, str]) -> str:
-    """Return why the plugin cannot be used, "" for one of the form of Agent Plugins."""
+    """Return why the plugin cannot be used, or "" if it is a valid Agent Plugin."""
     if not root.resolve().is_relative_to(root.parent.resolve()):
         return "its folder is a link that leads out of site-packages"
     if text_as_recorded(root / _MANIFEST, digests.get(f"{root.name}/{_MANIFEST}", "")) is None:

@@ -1,4 +1,4 @@
-"""The lines of libraries' skills in a request, which have little room."""
+"""The selection of libraries' skills that a request describes, within a limit."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,7 +9,7 @@ MOST_OF_NAMES = 256
 
 
 def described_skills(lines: Mapping[str, str], *, most: int) -> tuple[str, ...]:
-    """Return the names of the skills whose lines fit, at most so many."""
+    """Return the names of the skills with lines that fit the limit, at most `most`."""
     room = MOST_OF_LIBRARIES
     if len(lines) > most or sum(map(_size, lines.values())) > room:
         room -= MOST_OF_NAMES
@@ -22,7 +22,7 @@ def described_skills(lines: Mapping[str, str], *, most: int) -> tuple[str, ...]:
 
 
 def names_line(names: Sequence[str]) -> str:
-    """Return the line with the names of the others, cut where it would be too long."""
+    """Return the line with the names of the other skills, cut if it would be too long."""
     for count in range(len(names), -1, -1):
         more = f" and {len(names) - count} more" if count < len(names) else ""
         line = f"- and from libraries: {', '.join(names[:count])}{more}"

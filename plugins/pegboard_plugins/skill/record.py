@@ -1,4 +1,4 @@
-"""Files as the RECORD of a wheel names them, by their digests."""
+"""The check of installed files against the digests in a wheel's RECORD."""
 
 import base64
 import hashlib
@@ -15,7 +15,7 @@ _Stamp = tuple[int, int, int, int]
 
 
 class LibraryEntry(msgspec.Struct, frozen=True):
-    """A file in the RECORD of a library with a version, and why it cannot be a skill."""
+    """A file in a library's RECORD, with the reason if it cannot be a skill."""
 
     path: Path
     digest: str
@@ -24,7 +24,7 @@ class LibraryEntry(msgspec.Struct, frozen=True):
 
 
 def text_as_recorded(path: Path, digest: str) -> str | None:
-    """Return the text of a file with this digest, None for any other file."""
+    """Return the text of a file if it has this digest, or else None."""
     try:
         facts = path.stat()
     except OSError:

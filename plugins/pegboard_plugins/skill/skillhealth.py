@@ -1,4 +1,4 @@
-"""Files that are not offered as skills, and settings of skills without effect."""
+"""The warnings about files that are not offered as skills, and about settings without effect."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -31,9 +31,9 @@ _DEPARTS = "breaks Agent Skills 1.0, so that other agents may leave it out"
 
 
 def skill_health(app: App) -> Iterator[str]:
-    """Yield a line for each file that is not offered, and for each setting; it blocks.
+    """Yield a warning for each file that is not offered and each setting without effect; blocks.
 
-    Skills in bundles are not looked at.
+    Skills in bundles are not checked.
     """
     site = SkillSite(
         directory=app.workspace.directory,
@@ -66,7 +66,7 @@ def _of_file(file: Path, root: Path, ignored: dict[str, list[str]]) -> Iterator[
 
 
 def _folders(site: SkillSite) -> Iterator[tuple[Path, Path | None]]:
-    """Yield the folders for skills, each with the folder that links must stay in."""
+    """Yield the folders of skills, each with the folder that symlinks must stay in, or None."""
     if site.home is not None:
         yield from ((site.home / name, None) for name in IN_HOME)
     if site.config_dir is not None:
@@ -82,7 +82,7 @@ def _lines(subject: str, check: SkillCheck) -> Iterator[str]:
 
 
 def _unreached(root: Path, within: Path | None, files: Sequence[Path]) -> Iterator[str]:
-    """Yield the folders in which no skill is found, with the reason."""
+    """Yield a warning for each folder without an offered skill, with the reason."""
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
         if not folder.is_dir() or any(file.is_relative_to(folder) for file in files):
             continue

@@ -1,6 +1,6 @@
 """The web view: sessions, changes, requests, costs and plugins on pages in a browser.
 
-The server serves its pages. Nothing but the hooks is loaded before a server starts.
+The server serves its pages. Before a server starts, only the hooks are loaded.
 """
 
 from types import ModuleType
@@ -15,13 +15,13 @@ from pegboard_plugins.web.hookspecs import web_panels as web_panels
 
 @hookimpl
 def register_hooks() -> tuple[ModuleType, ...]:
-    """Return the hooks for pages and panels of plugins."""
+    """Return the module with the hooks for pages and panels of plugins."""
     return (hookspecs,)
 
 
 @hookimpl(optionalhook=True)
 def register_routes() -> tuple[object, ...]:
-    """Return the routes for the files of the pages, and for their data."""
+    """Return the routes of the pages' files, and of their data."""
     from pegboard_plugins.web import datasets, shell  # FastAPI, which only a server needs
 
     return shell.routes, datasets.routes

@@ -26,7 +26,7 @@ _OTHERS = 0o077
 
 
 class RunningServer(msgspec.Struct, frozen=True):
-    """A server of this user, from its file in the state folder."""
+    """A running server of this user, as its file in the state folder describes it."""
 
     url: str
     directory: str
@@ -48,7 +48,7 @@ def web(directory: Path, port: int, *, allow_approve: bool, no_open: bool, trust
     """Show this project's sessions in a browser.
 
     A running server of this folder is used; otherwise one is started, which Ctrl-C stops. The
-    address works once and within a minute.
+    printed address works once, within a minute.
     """
     refuse_within_tool("pegboard web")
     state = UserFolders.of(os.environ).state
@@ -81,7 +81,7 @@ def web(directory: Path, port: int, *, allow_approve: bool, no_open: bool, trust
 
 
 def running_server(state: Path, directory: Path, *, url: str = "") -> RunningServer | None:
-    """Return the server for the directory; with a URL, the server at that URL."""
+    """Return the directory's running server, or None; with `url`, only the server at `url`."""
     for file in state.glob("server-*.json"):
         found = _read(file)
         if found is None or (url and found.url != url):
@@ -92,7 +92,7 @@ def running_server(state: Path, directory: Path, *, url: str = "") -> RunningSer
 
 
 def _read(file: Path) -> RunningServer | None:
-    """Return the server that the file describes; None if it is dead, or the file another user's."""
+    """Return the server of a state file; None if it has ended, or the file is another user's."""
     try:
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(opened, "rb") as content:
@@ -110,7 +110,7 @@ def _read(file: Path) -> RunningServer | None:
 def page_url(server: RunningServer, directory: Path, *, approve: bool) -> str:
     """Return the address of the page, with a new key in its fragment.
 
-    :raises ServerUnreachableError: when the server gives no key.
+    :raises ServerUnreachableError: when the server returns no key.
     """
     headers = {"authorization": f"Bearer {server.token}"} if server.token else {}
     address = f"{server.url}/pegboard/browser/key"
@@ -127,7 +127,9 @@ def page_url(server: RunningServer, directory: Path, *, approve: bool) -> str:
 
 
 def open_browser(url: str, state: Path) -> None:
-    """Open the address by a file of the user's own: other users can read a program's arguments.
+    """Open the address in the browser, through a private file.
+
+    Other users could read the address, with its key, in a program's arguments.
 
     :raises InvalidInputError: when the file cannot be written.
     """

@@ -1,4 +1,4 @@
-"""The data of the pages, as JSON; every request for it needs credentials."""
+"""The routes for the pages' data, as JSON; each request needs credentials."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -33,7 +33,7 @@ routes = APIRouter(prefix="/data", include_in_schema=False)
 
 
 class PageLink(Wire, frozen=True):
-    """A page of a plugin in the list of pages."""
+    """An entry in the list of plugins' pages."""
 
     plugin: str
     name: str
@@ -41,7 +41,7 @@ class PageLink(Wire, frozen=True):
 
 
 class Drawing(Wire, frozen=True):
-    """The content of a plugin's page or panel; `error` instead of nodes if its code failed."""
+    """The content of a plugin's page or panel, or the `error` of its code."""
 
     plugin: str
     name: str
@@ -74,7 +74,7 @@ def _fresh(value: object) -> Response:
 async def sessions(
     app: Here, state: Served, search: Annotated[str | None, Query(max_length=1000)] = None
 ) -> Response:
-    """Return the project's sessions, those used last first."""
+    """Return the project's sessions, most recently used first."""
     found = await app.storage.sessions(
         app.workspace.project_id, roots=True, search=search or None, limit=MOST_SESSIONS
     )
@@ -85,7 +85,7 @@ async def sessions(
 async def session(
     opened: AtSession, state: Served, last: Annotated[int, Query(ge=1, le=100_000)] = 40
 ) -> Response:
-    """Return a session with its last messages."""
+    """Return a session with its last messages, at most `last`."""
     return _fresh(await session_page(opened.app, state, opened.session, last=last))
 
 
@@ -118,7 +118,7 @@ async def panels(opened: AtSession) -> Response:
 
 @routes.get("/permission/{permissionID}")
 async def permission(app: Here, permissionID: str) -> Response:
-    """Return the content of a permission request that waits.
+    """Return the content of a waiting permission request.
 
     :raises NotFoundError: when no such request waits.
     """
@@ -130,25 +130,25 @@ async def permission(app: Here, permissionID: str) -> Response:
 
 @routes.get("/cost")
 async def cost(app: Here, days: Annotated[int, Query(ge=1, le=3650)] = 30) -> Response:
-    """Return costs by session, model, agent, plugin and day."""
+    """Return the costs of the last days by session, model, agent, plugin and day."""
     return _fresh(await spending(app, days))
 
 
 @routes.get("/hooks")
 async def hooks(app: Here, session: str = "") -> Response:
-    """Return the hooks' changes and times."""
+    """Return the changes and times of hooks."""
     return _fresh(without_keys(app, await hook_page(app, session)))
 
 
 @routes.get("/plugins")
 async def plugins(app: Here) -> Response:
-    """Return the plugins and their state."""
+    """Return the plugins with their states and problems."""
     return _fresh(without_keys(app, plugin_page(app)))
 
 
 @routes.get("/pages")
 async def pages(app: Here) -> Response:
-    """Return the pages of plugins."""
+    """Return the list of plugins' pages."""
     return _fresh(
         [
             PageLink(plugin=each.plugin, name=each.value.name, title=each.value.title)
@@ -159,7 +159,7 @@ async def pages(app: Here) -> Response:
 
 @routes.get("/page/{plugin}/{name}")
 async def page(app: Here, plugin: str, name: str) -> Response:
-    """Return a page of a plugin.
+    """Return the content of a plugin's page.
 
     :raises NotFoundError: when the plugin has no page of this name.
     """

@@ -1,4 +1,4 @@
-"""The hooks for pages and panels of the web view, and what plugins give by them."""
+"""The hooks for pages and panels of the web view, and the values that plugins return."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ DRAWN_WITHIN_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPage:
-    """A page of the web view: `name` is its address, `title` its link, and `draw` its content.
+    """A page of the web view, with its `name` in the address and its `title` in the navigation.
 
-    `draw` gets the App of the project and returns blocks. The page shows all their text as text.
+    `draw` gets the App of the project and returns blocks, whose text the page escapes.
     """
 
     name: str
@@ -28,9 +28,10 @@ class WebPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPanel:
-    """A panel next to each session: `draw` gets the App and the session's id, and returns blocks.
+    """A panel next to each session.
 
-    A panel without blocks is left out.
+    `draw` gets the App and the session's id, and returns blocks. A panel without blocks is left
+    out.
     """
 
     name: str
@@ -42,9 +43,9 @@ class WebPanel:
 def web_pages() -> Sequence[WebPage] | None:
     """Return pages of the web view.
 
-    Called when a browser loads the list of pages, or one of them. Collect: a plugin that raises is
-    reported and left out. The page shows the error of its `draw`, or that it took five seconds,
-    with the plugin's name.
+    Called when a browser loads the list of pages, or a page. Collect: a plugin that raises is
+    reported and left out. If `draw` raises or takes five seconds, the page shows the error with
+    the plugin's name.
 
     ```python
     from pegboard import App, hookimpl
@@ -75,10 +76,11 @@ def web_pages() -> Sequence[WebPage] | None:
 
 @hookspec("collect", when="show", since="0.1")
 def web_panels() -> Sequence[WebPanel] | None:
-    """Return panels of the web view, which stand next to each session.
+    """Return panels of the web view, which are displayed next to each session.
 
     Called when a browser shows a session, and after each of its turns. Collect: a plugin that
-    raises is reported and left out. The panel shows the error of its `draw` with the plugin's name.
+    raises is reported and left out. If `draw` raises, the panel shows the error with the plugin's
+    name.
 
     The example of `web_pages` has one.
     """

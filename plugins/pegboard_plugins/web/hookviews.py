@@ -1,4 +1,4 @@
-"""Views of the plugins in a project: changes and times of hooks, authors of prompts, health."""
+"""The data of the pages about plugins: changes and times of hooks, authors of prompts, problems."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 
 class HookTime(Wire, frozen=True):
-    """The times of one hook of one plugin, in milliseconds."""
+    """The times of one plugin's hook, in milliseconds."""
 
     plugin: str
     hook: str
@@ -27,7 +27,7 @@ class HookTime(Wire, frozen=True):
 
 
 class HookChange(Wire, frozen=True):
-    """The changes of one plugin at one hook."""
+    """The change that one plugin made in one call of a hook."""
 
     plugin: str
     hook: str
@@ -36,14 +36,14 @@ class HookChange(Wire, frozen=True):
 
 
 class PromptLine(Wire, frozen=True):
-    """A line of the system prompt and the plugin that wrote it; "" for the agent's own prompt."""
+    """A line of the system prompt, with the plugin that wrote it, or "" for the agent's own."""
 
     plugin: str
     text: str
 
 
 class LostCache(Wire, frozen=True):
-    """The beginning of a request as a plugin changed it, so that the provider's cache missed it."""
+    """A change at the beginning of a request, for which the provider's cache lost tokens."""
 
     plugin: str
     hook: str
@@ -52,7 +52,7 @@ class LostCache(Wire, frozen=True):
 
 
 class HookPage(Wire, frozen=True):
-    """The work of hooks; `traced` says whether changes are recorded."""
+    """The data of the page about hooks; `traced` means that changes are recorded."""
 
     traced: bool
     times: tuple[HookTime, ...]
@@ -62,7 +62,7 @@ class HookPage(Wire, frozen=True):
 
 
 class PluginRow(Wire, frozen=True):
-    """A plugin, its tools and hooks, and its problems."""
+    """A plugin with its tools, its hooks and its problems."""
 
     name: str
     version: str
@@ -85,7 +85,7 @@ class PluginPage(Wire, frozen=True):
 
 
 async def hook_page(app: App, session_id: str) -> HookPage:
-    """Return the changes that hooks made in the session, and their times in the whole project."""
+    """Return the hooks' changes in the session, and their times in the whole project."""
     steps = trace_steps(app, session_id or None)
     changed = [step for step in steps if step.diff][-MOST_STEPS:]
     timings = sorted(app.hooks.timings(), key=lambda each: each.total_ms, reverse=True)
@@ -112,14 +112,14 @@ async def hook_page(app: App, session_id: str) -> HookPage:
 
 
 def _name(key: str) -> str:
-    """Return a plugin's name by its key."""
+    """Return a plugin's name from its key."""
     return key.split(":")[1] if key.count(":") > 1 else key
 
 
 def prompt_lines(steps: Sequence[TraceStep]) -> tuple[PromptLine, ...]:
     """Return the lines of the last system prompt, each with the plugin that wrote it.
 
-    Lines that no step touched are not in the diffs, and so they are not in the answer.
+    Lines that no step changed are missing, because they are in no diff.
     """
     lines: list[PromptLine] = []
     for step in _last_request(steps):
@@ -128,7 +128,7 @@ def prompt_lines(steps: Sequence[TraceStep]) -> tuple[PromptLine, ...]:
 
 
 def _last_request(steps: Sequence[TraceStep]) -> Iterable[TraceStep]:
-    """Return the steps of the newest request: each begins with the first plugin's step."""
+    """Return the steps of the newest request; each request begins with the first plugin's step."""
     if not steps:
         return ()
     starts = [n for n, each in enumerate(steps) if each.plugin == steps[0].plugin]
@@ -136,7 +136,7 @@ def _last_request(steps: Sequence[TraceStep]) -> Iterable[TraceStep]:
 
 
 def _patch(lines: list[PromptLine], step: TraceStep) -> list[PromptLine]:
-    """Return the lines after a step; unknown context lines of its diff are the agent's."""
+    """Return the lines after a step; unknown context lines of its diff belong to the agent."""
     found: list[PromptLine] = []
     place = 0
     for raw in step.diff.splitlines():
@@ -157,7 +157,7 @@ def _patch(lines: list[PromptLine], step: TraceStep) -> list[PromptLine]:
 
 
 def plugin_page(app: App) -> PluginPage:
-    """Return the plugins with their state, and the untrusted files."""
+    """Return the plugins with their states and problems, and the untrusted files."""
     return PluginPage(
         plugins=tuple(
             PluginRow(

@@ -1,6 +1,6 @@
-"""Trees of elements, from which a page builds content without parsing HTML.
+"""Trees of elements, from which a page builds its content without parsing HTML.
 
-A node is a text, or a list of a tag, its attributes, and its inner nodes.
+A node is a string, or a list of a tag, its attributes, and its child nodes.
 """
 
 from collections.abc import Iterable, Sequence
@@ -45,12 +45,12 @@ class _Tree(HTMLParser):
 
     @property
     def left_out(self) -> int:
-        """The number of letters that were cut."""
+        """The number of characters that were cut."""
         return max(0, self._letters - MOST_LETTERS)
 
 
 def html_nodes(html: str) -> tuple[Node, ...]:
-    """Return the nodes of HTML that Pegboard made, cut after `MOST_LETTERS` letters of text."""
+    """Return the nodes of HTML that Pegboard made, cut after `MOST_LETTERS` characters of text."""
     tree = _Tree()
     tree.feed(html)
     tree.close()
@@ -62,13 +62,13 @@ def html_nodes(html: str) -> tuple[Node, ...]:
 
 
 def diff_nodes(patch: str) -> tuple[Node, ...]:
-    """Return a unified diff as nodes, drawn as on a terminal."""
+    """Return a unified diff as nodes, formatted as on a terminal."""
     lines = block_lines(Block(diff=patch), "whole").lines
     return html_nodes(f"<pre class='diff'>\n{''.join(rows_html(lines))}</pre>")
 
 
 def block_nodes(blocks: Iterable[Block]) -> tuple[Node, ...]:
-    """Return a plugin's blocks as nodes: each with title, text, diff, table and Markdown."""
+    """Return a plugin's blocks as nodes, each with its title, lines, diff, table and Markdown."""
     return tuple(["section", {"class": "block"}, *_block(each)] for each in blocks)
 
 

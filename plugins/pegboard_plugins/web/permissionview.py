@@ -1,4 +1,4 @@
-"""Permission requests on the pages, with the same lines as in the terminal."""
+"""The data of permission requests, with the same lines as on a terminal."""
 
 from pegboard.schema.session import PermissionRequest
 from pegboard.schema.wire import Wire
@@ -9,7 +9,7 @@ from pegboard_plugins.web.nodes import Node, html_nodes
 
 
 class PermissionView(Wire, frozen=True):
-    """The content of a permission request; `reason` names the rule or the plugin that asks."""
+    """A permission request for display; `reason` names the rule or the plugin that asks."""
 
     agent: str
     reason: str
@@ -17,7 +17,7 @@ class PermissionView(Wire, frozen=True):
 
 
 def permission_view(request: PermissionRequest) -> PermissionView:
-    """Return the request for display, with the agent that asks and the rule that decides."""
+    """Return the request for display, with the agent and the reason."""
     rows = "".join(rows_html(permission_lines(request)))
     return PermissionView(
         agent=exposed(str(request.metadata.get("agent") or "")),

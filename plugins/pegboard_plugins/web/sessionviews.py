@@ -1,4 +1,4 @@
-"""Sessions on the pages: rows of the list, messages as nodes, changes by turn."""
+"""The data of pages about sessions: rows of the list, messages, and changes by turn."""
 
 from collections.abc import Iterable
 
@@ -39,7 +39,7 @@ class MessageNodes(Wire, frozen=True):
 
 
 class LiveText(Wire, frozen=True):
-    """The text so far that the model is writing."""
+    """A text that the model is still writing."""
 
     message: str
     part: str
@@ -48,7 +48,7 @@ class LiveText(Wire, frozen=True):
 
 
 class SessionPage(Wire, frozen=True):
-    """A session with its last messages; `earlier` counts the others."""
+    """A session with its last messages; `earlier` is the number of other messages."""
 
     info: SessionRow
     messages: tuple[MessageNodes, ...]
@@ -59,7 +59,7 @@ class SessionPage(Wire, frozen=True):
 
 
 class FileChanges(Wire, frozen=True):
-    """The change of one file."""
+    """The changes of one file."""
 
     file: str
     additions: int
@@ -69,7 +69,7 @@ class FileChanges(Wire, frozen=True):
 
 
 class TurnChanges(Wire, frozen=True):
-    """The changes of the answer to one prompt."""
+    """The file changes of the answer to one prompt."""
 
     id: str
     prompt: str
@@ -77,7 +77,7 @@ class TurnChanges(Wire, frozen=True):
 
 
 class SessionChanges(Wire, frozen=True):
-    """The changes of a session in all, and of each turn."""
+    """The file changes of a session, in total and by turn."""
 
     info: SessionRow
     total: tuple[FileChanges, ...]
@@ -85,7 +85,7 @@ class SessionChanges(Wire, frozen=True):
 
 
 def session_rows(app: App, state: ServerState, sessions: Iterable[Session]) -> list[SessionRow]:
-    """Return the rows, each with its session's state and number of waiting requests."""
+    """Return a row for each session, with its state and its number of waiting requests."""
     statuses = state.pool.member(app).statuses
     waiting = [each.session_id for each in app.permissions.pending()]
     waiting += [each.session_id for each in app.questions.pending()]
@@ -107,7 +107,7 @@ def session_rows(app: App, state: ServerState, sessions: Iterable[Session]) -> l
 
 
 async def session_page(app: App, state: ServerState, info: Session, *, last: int) -> SessionPage:
-    """Return a session with its last messages."""
+    """Return a session with its last messages, at most `last`."""
     turns = await app.list_turns(info.id)
     shown = turns[-last:]
     return SessionPage(
@@ -121,7 +121,7 @@ async def session_page(app: App, state: ServerState, info: Session, *, last: int
 
 
 async def message_nodes(app: App, info: Session, turns: Iterable[Turn]) -> tuple[MessageNodes, ...]:
-    """Return messages as nodes, without the texts that the model still writes."""
+    """Return messages as nodes, without the texts that the model is still writing."""
     ended = tuple(
         Turn(info=turn.info, parts=tuple(each for each in turn.parts if not _is_live(turn, each)))
         for turn in turns
@@ -134,7 +134,7 @@ async def message_nodes(app: App, info: Session, turns: Iterable[Turn]) -> tuple
 
 
 def live_texts(turn: Turn) -> tuple[LiveText, ...]:
-    """Return the texts of a message that the model still writes."""
+    """Return the texts of a message that the model is still writing."""
     return tuple(_live(turn))
 
 
@@ -155,7 +155,7 @@ def _is_live(turn: Turn, part: Part) -> bool:
 
 
 async def session_changes(app: App, state: ServerState, info: Session) -> SessionChanges:
-    """Return the changes of files by a session, in total and by turn."""
+    """Return the file changes of a session, in total and by turn."""
     total = await session_diff(app, info.id)
     turns = await app.storage.turns(info.id)
     found = []

@@ -1,4 +1,4 @@
-"""The files of the pages; they contain no data, so they need no credentials."""
+"""The routes for the static files of the pages, which need no credentials."""
 
 from functools import cache
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Costs for the cost page: by session, model, agent, plugin and day."""
+"""The data of the page about costs: by session, model, agent, plugin and day."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 class Amount(Wire, frozen=True):
-    """A cost in US dollars, None if unknown, and the number of its requests."""
+    """A cost in US dollars, or None if unknown, with its numbers of requests and tokens."""
 
     name: str
     cost: float | None
@@ -29,10 +29,11 @@ class Amount(Wire, frozen=True):
 
 
 class Spending(Wire, frozen=True):
-    """The costs of some days; `unread` counts the sessions that only `by_day` and `sessions` have.
+    """The costs of the last days.
 
-    A model's answer counts for its day, and for a plugin if it calls a tool of the plugin. An
-    unread session counts for the day on which it was used last.
+    The messages of the newest sessions are read; the other sessions, `unread`, count only in
+    `by_day` and `sessions`. An answer counts for its day, and for each plugin with a tool that it
+    calls. An unread session counts for the day of its last use.
     """
 
     days: int
@@ -45,7 +46,7 @@ class Spending(Wire, frozen=True):
 
 
 async def spending(app: App, days: int) -> Spending:
-    """Return the cost of the project's sessions in the last days."""
+    """Return the costs of the project's sessions in the last `days` days."""
     since = int(time.time() * 1000) - days * _DAY_MS
     found = await app.storage.sessions(app.workspace.project_id, since=since)
     read = found[:READ_SESSIONS]
