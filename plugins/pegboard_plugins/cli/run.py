@@ -64,7 +64,7 @@ def run(ctx: click.Context, /, words: tuple[str, ...], **said: Any) -> int:  # n
 def answer_stream() -> Iterator[TextIO]:
     """Yield standard output for the answer, and redirect other output to standard error.
 
-    The output of plugins gets the plugins' names.
+    Each line that a plugin prints gets the plugin's name.
     """
     sys.stdout.flush()
     kept = os.dup(sys.stdout.fileno())

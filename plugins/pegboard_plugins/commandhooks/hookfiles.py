@@ -238,9 +238,9 @@ def wanted_digests(hook: CommandHook, digest: str, search: ProgramSearch) -> dic
 
 
 def _code_below(folder: Path, root: Path, line: str) -> list[Path]:
-    """Return the files of a folder of scripts without logs.
+    """Return the files of a folder of scripts, except for logs.
 
-    Logs are included if the command or a script lists a folder's files.
+    Logs are included if the command or a script lists the files of a folder.
     """
     files = _files_below(folder, root)
     code = [path for path in files if not _is_log(path)]

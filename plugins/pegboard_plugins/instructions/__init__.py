@@ -105,7 +105,7 @@ def _with_nested(
 
 @lru_cache(maxsize=128)
 def _claimed_files(message_id: str) -> set[Path]:  # noqa: ARG001 - each message has its own
-    """Return the set of files that one message's reads, which run concurrently, have added."""
+    """Return the set of files that the concurrent reads of one message have added so far."""
     return set()
 
 
@@ -352,7 +352,7 @@ def _mark(file: Path, text: str, session_id: str, left_out: Mapping[Path, Sequen
 
 
 def _content(file: Path) -> str:
-    """Return the text of a file without front matter of rules, or "" if it cannot be read."""
+    """Return the text of a file, for a rule without its front matter; "" if unreadable."""
     text = _whole(file)
     if text.startswith("---") and "rules" in file.parts:
         from pegboard_plugins.shared.frontend import front_matter  # the settings of a rule

@@ -22,7 +22,7 @@ def described_skills(lines: Mapping[str, str], *, most: int) -> tuple[str, ...]:
 
 
 def names_line(names: Sequence[str]) -> str:
-    """Return the line with the names of the other skills, cut if it would be too long."""
+    """Return the line with the names of skills that have no line of their own, cut if too long."""
     for count in range(len(names), -1, -1):
         more = f" and {len(names) - count} more" if count < len(names) else ""
         line = f"- and from libraries: {', '.join(names[:count])}{more}"

@@ -128,7 +128,7 @@ class ReplyBody(Wire, frozen=True):
 
     `scope` is the scope of an `always`. `agent_only` limits the approval to the agent that asked,
     and `patterns` to these patterns; both can only narrow the request's offer. `unattended` marks a
-    `reject` by a program without a user, which the model then learns.
+    `reject` by a program without a user; the model is informed of this.
     """
 
     reply: Reply

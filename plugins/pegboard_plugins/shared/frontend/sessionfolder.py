@@ -1,4 +1,4 @@
-"""The folder that a session belongs to: its check, and its change after a rename."""
+"""The check that a session belongs to a folder, and the move of a renamed folder's sessions."""
 
 import asyncio
 import shlex

@@ -1,4 +1,4 @@
-"""The keys typed before a question of a command that the chat runs; they go to the editor."""
+"""The redirection of keys that are typed before a command asks, to the chat that runs it."""
 
 import os
 import select

@@ -205,7 +205,7 @@ class _Transcriber:
         return Fold(title=title, lines=lines, inner=tuple(inner), is_open=is_open)
 
     def _subagents(self, part: ToolPart) -> Iterator[Inner]:
-        """Yield the subagents' transcripts that the call is the first to name."""
+        """Yield the transcripts of subagents that the call mentions and no earlier call did."""
         if not self._waiting:
             return
         named = msgspec.json.encode(part.state).decode()
