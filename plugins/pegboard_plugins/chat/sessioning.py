@@ -158,13 +158,10 @@ async def compact(chat: Desk, _: str) -> None:
 
 
 async def trust(chat: Desk, _: str) -> None:
-    """Show the agents' documents or the project's code, and ask the user to accept or trust it."""
+    """Show the agents' documents, or the project's code and hooks, and ask for trust in them."""
     facts = _talk(chat).feed.facts
-    if not (facts.unseen or facts.untrusted or facts.server):
-        talk = _talk(chat)
-        talk.say("nothing to trust here: no code waits; `pegboard trust program` is for programs")
-        return
-    if await chat.outside.dialog("trust", "documents" if facts.unseen else "allow") == 0:
+    words = ("documents",) if facts.unseen else ("allow", "--waiting")
+    if await chat.outside.dialog("trust", *words) == 0:
         await chat.reload()
 
 

@@ -29,8 +29,9 @@ def trust() -> None:
 
 @trust.command()
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--waiting", is_flag=True, hidden=True, help="Ask about nothing but what waits.")
 @click.pass_obj
-def allow(directory: Path, *, yes: bool) -> None:
+def allow(directory: Path, *, yes: bool, waiting: bool) -> None:
     """Trust this project's code and command hooks as they are now.
 
     A changed file must be trusted again. The command first shows the imports and actions of each
@@ -41,11 +42,14 @@ def allow(directory: Path, *, yes: bool) -> None:
     from pegboard_plugins.commandhooks.command import trust_found_hooks
 
     refuse_within_tool("pegboard trust allow")
-    _allow_code(directory, yes=yes)
-    run_async(trust_found_hooks(directory, yes=yes))
+    has_code = _allow_code(directory, yes=yes, waiting=waiting)
+    has_hooks = run_async(trust_found_hooks(directory, yes=yes))
+    if not (has_code or has_hooks):
+        click.echo("nothing to trust here: no code waits; `pegboard trust program` is for programs")
 
 
-def _allow_code(directory: Path, *, yes: bool) -> None:
+def _allow_code(directory: Path, *, yes: bool, waiting: bool) -> bool:
+    """Ask for trust in the project's code; return False if `waiting` and there is none."""
     from pegboard.display import escape_controls
     from pegboard.unstable import TrustStore, counted
     from pegboard_plugins.cli.skippedtools import skipped_tool_files
@@ -57,7 +61,9 @@ def _allow_code(directory: Path, *, yes: bool) -> None:
         click.echo(escape_controls(f"warning: {warning}"), err=True)
     if decision.trusted_by_user:
         click.echo(escape_controls(decision.reason))
-        return
+        return True
+    if waiting and not decision.files:
+        return False
     _show(decision, store.difference(decision))
     if not yes:
         what = "code" if decision.files else "configured programs; it brings no code"
@@ -66,6 +72,7 @@ def _allow_code(directory: Path, *, yes: bool) -> None:
     store.allow(decision)
     files = counted(len(decision.files), "file") if decision.files else "it brings no code"
     click.echo(escape_controls(f"trusted: {decision.root} ({files})"))
+    return True
 
 
 @trust.command()

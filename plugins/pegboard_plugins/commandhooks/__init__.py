@@ -218,7 +218,7 @@ async def status_items(plugin: Plugin) -> "tuple[StatusItem, ...]":
         return ()
     from pegboard_plugins.chat import StatusItem  # in a chat
 
-    return (StatusItem(id="hooks", text="hooks do not run: /hooks", priority=90),)
+    return (StatusItem(id="hooks", text="hooks do not run: /trust", priority=90),)
 
 
 @hookimpl

@@ -24,6 +24,7 @@ from pegboard_plugins.commandhooks.foundhooks import (
 from pegboard_plugins.commandhooks.hookfiles import HookFile, places
 from pegboard_plugins.commandhooks.hookruns import HookRuns, read_runs, runs_file
 from pegboard_plugins.shared import has_project_bundles
+from pegboard_plugins.shared.terminal import question_terminal
 
 
 @click.group(cls=Group)
@@ -62,17 +63,19 @@ def trust(directory: Path, *, yes: bool) -> None:
     run_async(_trust(directory, yes=yes))
 
 
-async def trust_found_hooks(directory: Path, *, yes: bool) -> None:
-    """Print the project's hooks that wait for trust, ask the user, and trust them."""
+async def trust_found_hooks(directory: Path, *, yes: bool) -> bool:
+    """Print the project's hooks that wait, ask the user, and trust them; return if any waited."""
     place = open_workspace(directory)
     found = places(FILES, Path.home(), place)
     own = any(is_project and path.exists() for _, path, is_project in found)
     if not own and not has_project_bundles(place.worktree):
-        return
+        return False
     async with open_app(directory) as app:
         is_on = any(each.name == "commandhooks" and not each.blocked for each in app.plugins.infos)
-        if is_on and waiting_files(app):
+        waits = is_on and bool(waiting_files(app))
+        if waits:
             _trust_hooks(app, yes=yes)
+        return waits
 
 
 async def _list(directory: Path, style: Literal["text", "json"]) -> None:
@@ -120,7 +123,8 @@ def _trust_hooks(app: App, *, yes: bool) -> None:
     if not yes and not sys.stdin.isatty():
         raise TrustError("there is no terminal to ask on; review the hooks, then pass --yes")
     if not yes:
-        click.confirm(escape_controls(f"Run these hooks of {decision.root}?"), abort=True)
+        with question_terminal():
+            click.confirm(escape_controls(f"Run these hooks of {decision.root}?"), abort=True)
     store = TrustStore(app.places.trust)
     if not decision.trusted_by_user:
         store.allow(decision)

@@ -1,5 +1,6 @@
 """What leaves the chat for a moment runs nothing of the project."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -129,6 +130,40 @@ async def test_what_is_typed_before_the_question_of_trust_is_the_editors(
         await terminal.back()
         await terminal.until(lambda: terminal.editor == "❯")
         await terminal.until(lambda: "not trusted: /trust" not in terminal.status)
+
+
+@pytest.mark.parametrize("with_code", [True, False])
+async def test_trust_asks_about_code_and_hooks_and_takes_both_answers(
+    pegboard: CommandLine, *, with_code: bool
+) -> None:
+    scripts(pegboard, hello={"text": "Hello.", "calls": []}, bye={"text": "Bye.", "calls": []})
+    hook = {"type": "command", "command": f"touch {pegboard.home}/ran"}
+    settings = {"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}}
+    folder = pegboard.project / ".claude"
+    (folder / "agents").mkdir(parents=True)
+    (folder / "settings.json").write_text(json.dumps(settings))
+    if with_code:
+        agent = "---\nname: judge\ndescription: Judge\n---\nJudge."
+        (folder / "agents" / "judge.md").write_text(agent)
+
+    async with chat(pegboard, rows=50) as terminal:
+        await terminal.say("hello")
+        await terminal.see("Hello.")
+        await terminal.until(lambda: "hooks do not run: /trust" in terminal.status)
+        assert not (pegboard.home / "ran").exists()
+        await terminal.say("/trust")
+        await terminal.left()
+        if with_code:
+            await terminal.see("to run its code? [y/N]:")
+            terminal.press("y", "enter")
+        await terminal.see("Run these hooks of")
+        terminal.press("y", "enter")
+        await terminal.back()
+        await terminal.until(lambda: "hooks do not run" not in terminal.status)
+        await terminal.say("bye")
+        await terminal.see("Bye.")
+
+    assert (pegboard.home / "ran").exists()
 
 
 async def test_what_is_typed_before_the_key_of_a_login_is_the_editors(

@@ -50,7 +50,7 @@ async def test_the_chat_shows_the_hooks_and_how_they_ran(house: House) -> None:
     before, after = pages.texts
     assert "  PreToolUse Bash: true\n" in before
     assert re.search(r"  PreToolUse Bash: true \(1 run, \d+ ms each, last: code 0\)\n", after)
-    assert f"{house.project}/.claude/settings.json (not trusted: `pegboard hooks trust`)" in after
+    assert f"{house.project}/.claude/settings.json (not trusted: /trust)" in after
     assert after.endswith("  Stop *: touch trap")
     assert "hooks" not in quiet
-    assert status["hooks"] == "hooks do not run: /hooks"
+    assert status["hooks"] == "hooks do not run: /trust"

@@ -20,23 +20,31 @@ _READ_BYTES = 4096
 def question_terminal() -> Iterator[None]:
     """Prepare the terminal for a question: earlier keys go to the chat, later ones answer.
 
-    If no chat runs the command, the terminal stays unchanged.
+    A command can ask several questions; the first one takes the earlier keys. If no chat runs the
+    command, the terminal stays unchanged.
     """
-    fd = os.environ.pop(TYPED_AHEAD, "")
-    if not fd:
+    fd = os.environ.get(TYPED_AHEAD)
+    if fd is None:
         yield
         return
-    terminal, wait_s = sys.stdin.fileno(), 0.0
-    while select.select([terminal], [], [], wait_s)[0]:
-        os.write(int(fd), os.read(terminal, _READ_BYTES))
-        wait_s = QUIET_S
-    os.close(int(fd))
+    terminal = sys.stdin.fileno()
+    if fd:
+        _pass_on_keys(terminal, int(fd))
+        os.environ[TYPED_AHEAD] = ""
     before = termios.tcgetattr(terminal)
     termios.tcsetattr(terminal, termios.TCSAFLUSH, _line_by_line(before))
     try:
         yield
     finally:
         termios.tcsetattr(terminal, termios.TCSANOW, before)
+
+
+def _pass_on_keys(terminal: int, fd: int) -> None:
+    wait_s = 0.0
+    while select.select([terminal], [], [], wait_s)[0]:
+        os.write(fd, os.read(terminal, _READ_BYTES))
+        wait_s = QUIET_S
+    os.close(fd)
 
 
 def _line_by_line(state: list[Any]) -> list[Any]:
