@@ -48,6 +48,7 @@ from pegboard.schema.session import (
 )
 from pegboard.unstable import one_line
 from pegboard_plugins.chat.finished import (
+    STOPPED,
     Answered,
     Asked,
     Called,
@@ -56,6 +57,7 @@ from pegboard_plugins.chat.finished import (
     Steer,
     Thought,
     subject_of,
+    was_stopped,
 )
 from pegboard_plugins.chat.turnprogress import TurnProgress, compacted_text, retry_text
 from pegboard_plugins.chat.waitclock import WaitClock
@@ -135,7 +137,8 @@ class Course:
                 if isinstance(part, ToolPart) and part.id not in self.calls:
                     self._clock.miss(part.call_id)
                 yield from self._part(part)
-            if not self.busy or _has_ended(info):
+            is_done = not isinstance(info, AssistantMessage) or info.error or info.time.completed
+            if not self.busy or is_done:
                 yield from self.texts_end()
             yield from self._why_failed(info)
 
@@ -259,10 +262,10 @@ class Course:
                 yield from self._failed(info.error)
 
     def _failed(self, error: Failure) -> Iterator[Finished]:
-        text = error.data.message or type(error).__name__
-        if text not in self.failures:
+        is_stop = isinstance(error, AbortedFailure)
+        text = STOPPED if is_stop else error.data.message or type(error).__name__
+        if text not in self.failures and not (is_stop and self.calls):  # whose heads say it
             self.failures.add(text)
-            is_stop = isinstance(error, AbortedFailure)
             yield Noted("stopped", "dim") if is_stop else Noted(text, "error")
 
     def rest(self) -> Iterator[Finished]:
@@ -385,16 +388,8 @@ class Course:
                 del self.calls[part_id]
                 del self._ended[part_id]
                 self._done.add(part_id)
+                self.failures |= {STOPPED} if was_stopped(part) else set()
                 yield Called(part, self.waited_s(part))
                 self._clock.forget(part.call_id)
             elif not every:
                 return
-
-
-def _has_ended(info: UserMessage | AssistantMessage) -> bool:
-    """Return whether a message is complete, or the program ended during its answer."""
-    match info:
-        case AssistantMessage(error=None, time=span):
-            return span.completed is not None
-        case _:
-            return True

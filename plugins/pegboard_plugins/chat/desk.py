@@ -210,7 +210,7 @@ class Desk(ABC):
             offered=() if self.mode else self.offers.spans,
             chosen=self.offers.chosen,
             widgets=self.guests.widgets,
-            notice=self.notice or (talk.rest.notice if talk else "") or self._shell_notice(),
+            notice=(self.notice or talk.rest.notice or self._shell_notice()) if talk else "",
         )
         return footer_lines(footing, width, room)
 
@@ -218,7 +218,7 @@ class Desk(ABC):
         return SHELL if self.mode is None and self.draft.text.startswith("!") else ""
 
     def status_line(self, width: int) -> SpanLine:
-        """Return the status line: folder, agent, model, context window and cost."""
+        """Return the status line: folder, agent, model, window and cost; the notice before."""
         if self.talk is None:
             return (Span(self.notice, "dim"),)
         queued = len(self.talk.queue)

@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from pegboard.display import Block, Span
+from pegboard.display import Block, Span, plain_line
 from pegboard.schema.part import Failed, Pending, Running, ToolPart
 from pegboard.unstable import block_lines, lines_of, outcome_of, shown_line, with_note
 from pegboard_plugins.shared.terminal import Pen, coloured_diff, wrapped
@@ -15,6 +15,8 @@ ASKED_LINES = 12
 """Of a prompt that is shown, first and last ones: the user's words may stand behind a paste."""
 THOUGHT_LINES = 1
 MS_PER_S = 1000
+STOPPED = "Stopped."
+"""The last line of a call that was stopped, in the words for the user."""
 NoteStyle = Literal["dim", "warning", "error", "done", "plain"]
 
 
@@ -99,6 +101,8 @@ def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -
             return ["", *pen.lines([(Span(head, "bold"),)], width), *_body(drawn, pen, width)]
         case Called(part=part, waited_s=waited_s):
             drawn = block or Block()
+            if drawn.lines and plain_line(drawn.lines[-1]) == STOPPED:  # as the head says
+                drawn = msgspec.structs.replace(drawn, lines=drawn.lines[:-1])
             line = call_head(part, drawn.title, waited_s=waited_s)
             return ["", *_hanging(line, pen, width), *_body(drawn, pen, width)]
 
@@ -107,6 +111,11 @@ def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
     """Render a line with its continuation rows indented."""
     first, *others = wrapped(shown_line(line), width - len("  "), at_words=True)
     return [pen.text(first), *(f"  {pen.text(row)}" for row in others)]
+
+
+def was_stopped(part: ToolPart) -> bool:
+    """Return whether the user stopped a call, as its head says."""
+    return isinstance(part.state, Failed) and outcome_of(part.state.error) == "stopped"
 
 
 def call_head(

@@ -163,7 +163,7 @@ async def test_the_seconds_go_on_while_nothing_else_happens(
 
         await terminal.until(counted)
         terminal.press("escape")
-        await terminal.see("stopped")
+        await terminal.see("· stopped")
         await terminal.gone("Esc stops")
 
 
