@@ -33,7 +33,7 @@ MS_PER_S = 1000
 
 
 class Footing(msgspec.Struct, kw_only=True):
-    """The content of the footer."""
+    """The content of the footer: running work, queued prompts, the open dialog, and notices."""
 
     course: Course | None
     mode: Mode | None

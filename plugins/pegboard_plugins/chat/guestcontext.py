@@ -77,5 +77,5 @@ class GuestContext:
             await self._chat.show_page([shown_line((Span(title, "bold"),)), *lines])
 
     async def prompt(self, text: str) -> None:
-        """Send a prompt."""
+        """Send a prompt as if the user had typed it."""
         self._chat.submit(text)

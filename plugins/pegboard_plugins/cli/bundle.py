@@ -45,7 +45,7 @@ def add(directory: Path, source: str, *, market: str, to_project: bool, yes: boo
     """Install the bundle of a folder or a git URL, and ask for trust.
 
     `URL#NAME` is a branch or a tag. With --from, SOURCE is a name in the list of that marketplace.
-    Nothing of a bundle acts before it is trusted.
+    No part of a bundle is active before you trust the bundle.
     """
     refuse_within_tool("pegboard plugins bundle add")
     if to_project:

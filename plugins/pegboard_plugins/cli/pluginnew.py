@@ -57,7 +57,8 @@ def new(
 ) -> None:
     """Make the package pegboard-NAME with a plugin and its tests.
 
-    It has a README and a CI workflow, too. It works as it is: `pip install -e '.[test]' && pytest`.
+    The package also has a README and a CI workflow. It works at once: run
+    `pip install -e '.[test]' && pytest` in it.
     """
     name = name.removeprefix("pegboard-")
     if not _NAME.fullmatch(name):

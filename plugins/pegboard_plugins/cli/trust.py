@@ -80,10 +80,11 @@ def _allow_code(directory: Path, *, yes: bool, waiting: bool) -> bool:
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
-    """Trust PROGRAMS of this project, such as .venv/bin/ruff, as they are now.
+    """Trust PROGRAMS of this project as they are now.
 
-    Formatters and language servers of the project run only if they are trusted. A changed program
-    must be trusted again. The files that a program loads are not checked.
+    An example is .venv/bin/ruff. Formatters and language servers of the project run only if they
+    are trusted. A changed program must be trusted again. The files that a program loads are not
+    checked.
     """
     from pegboard.display import escape_controls
     from pegboard.unstable import TrustStore, refuse_within_tool

@@ -182,7 +182,7 @@ def _of_folder(folder: Path, worktree: Path) -> Iterator[Path]:
 
 
 def _distinct(files: list[Path]) -> list[Path]:
-    """Return the files without those that only import another, or that another imports."""
+    """Return the files, except those that only import another file or that another imports."""
     names = {file: {other: _import_of(file, other) for other in files} for file in files}
     own = [each for each in files if _whole(each) not in set(names[each].values()) - {""}]
     return [each for each in own if not any(names[other][each] for other in own)] or files[:1]

@@ -59,7 +59,7 @@ class TrajectoryCall(_Atif, frozen=True, kw_only=True):
 
 
 class SubagentReference(_Atif, frozen=True, kw_only=True):
-    """The `trajectory_id` of a subagent, whose trajectory the calling one embeds."""
+    """A reference to the embedded trajectory of a subagent, by its `trajectory_id`."""
 
     trajectory_id: str
 

@@ -41,7 +41,7 @@ class Feed(Protocol):
 
     @property
     def facts(self) -> "Facts":
-        """The known facts of the project."""
+        """The known facts of the project, such as its folder, branch, model and warnings."""
         ...
 
     @property

@@ -69,7 +69,7 @@ def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
 
 
 def _act(request: PermissionRequest) -> str:
-    """Return what a short command would do to the files; "" if it needs rows of its own."""
+    """Return a sentence on how a short command changes files; "" if it does not fit one row."""
     if request.permission != "edit" or not request.line:
         return ""
     verb = "delete" if _DELETES.fullmatch(request.line) else "change"
@@ -79,7 +79,7 @@ def _act(request: PermissionRequest) -> str:
 
 
 def _by_command(request: PermissionRequest) -> str:
-    """Return the words between the patterns and the command in which they stand."""
+    """Return the line between the patterns of a request and the command that has them."""
     if request.permission != "edit":
         return "in the command"
     return f"would be {'deleted' if _DELETES.fullmatch(request.line) else 'changed'} by the command"
