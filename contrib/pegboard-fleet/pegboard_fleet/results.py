@@ -32,6 +32,8 @@ async def write_results(folder: Path, state: BatchState, form: Form) -> Path:
     `preds` is the SWE-bench format, a JSON object with a prediction per job id. If a job has
     several attempts, the last one counts. `atif` is a folder with a trajectory for each attempt
     that has a session.
+
+    :raises InvalidInputError: for `parquet` without pyarrow.
     """
     place = folder / NAMES[form]
     results = tuple(state.results)
