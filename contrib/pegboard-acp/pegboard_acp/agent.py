@@ -67,7 +67,7 @@ class EditorAgent:
     async def handle(self, method: str, params: Raw) -> RPCResult:
         """Answer a request.
 
-        :raises RpcError: when it fails.
+        :raises RpcError: when the request fails.
         """
         if method not in self._methods:
             raise RpcError(ErrorCode.METHOD_NOT_FOUND, f"{method}: Pegboard has no such method")

@@ -14,7 +14,7 @@ async def take_standard_streams() -> tuple[asyncio.StreamReader, asyncio.StreamW
     From now on, all other output goes to standard error, and other code reads an empty standard
     input. Plugins and their programs therefore cannot break the protocol.
 
-    :raises InvalidInputError: when they are not pipes or sockets.
+    :raises InvalidInputError: when the standard streams are not pipes or sockets.
     """
     for name, number in (("input", 0), ("output", 1)):
         mode = os.fstat(number).st_mode

@@ -30,7 +30,7 @@ def value_of(status: int, body: bytes, kind: type[_Value], url: str) -> _Value:
 
     The server sends the status of a slow answer early, so that the body may still be an error.
 
-    :raises ServerError: when it is an error, or not of this kind.
+    :raises ServerError: when the answer is an error, or not of the type `kind`.
     """
     if not OK <= status < REDIRECTED:
         raise refusal(status, body, url)

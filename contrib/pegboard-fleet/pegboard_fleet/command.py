@@ -1,4 +1,4 @@
-"""`pegboard batch`: run many jobs, go on with them, see how they stand, and get their results."""
+"""`pegboard batch`: run many jobs, continue them, show their status, and write their results."""
 
 import asyncio
 import fcntl
@@ -29,7 +29,7 @@ _FOLDER = click.Path(path_type=Path, file_okay=False)
 
 @click.group(cls=Group)
 def batch() -> None:
-    """Run one agent over many jobs, with one budget, and go on after an interruption.
+    """Run one agent over many jobs, with one budget, and continue after an interruption.
 
     Exit codes: 0 all done, 1 some failed, 3 the budget is spent, 4 a provider or the machine
     failed, 130 interrupted.
@@ -43,11 +43,11 @@ def batch() -> None:
 @settings_options
 @click.pass_context
 def run(ctx: click.Context, /, jobs: Path, out: Path, **settings: Any) -> None:  # noqa: ANN401 - click's own types
-    """Run the jobs of the file JOBS, a JSON object a line.
+    """Run the jobs of the file JOBS, which has one JSON object per line.
 
     A line has `id` and `prompt` (or `template` with `vars`), and may have `repo`, `commit`,
-    `setup`, `check`, `labels`, `meta` and `time_limit_s`. Without --auto whatever would be asked
-    is denied.
+    `setup`, `check`, `labels`, `meta` and `time_limit_s`. Without --auto, each permission
+    request is denied.
     """
     chosen = read_settings("pegboard batch run", settings)
     found = read_jobs(jobs)
@@ -62,10 +62,10 @@ def run(ctx: click.Context, /, jobs: Path, out: Path, **settings: Any) -> None: 
 def resume(
     ctx: click.Context, out: Path, budget_usd: float | None, retry: frozenset[Status]
 ) -> None:
-    """Go on with the batch of the folder OUT.
+    """Continue the batch of the folder OUT.
 
-    Attempts that were interrupted go on where they were; a call that ran then is reported to the
-    model and not made again by itself.
+    Interrupted attempts continue where they stopped. The model is informed of a tool call that
+    was interrupted, and the call is not repeated automatically.
     """
     progress = Progress(sys.stderr)
     working = go_on(out, progress, budget_usd=budget_usd, retry=retry)
@@ -76,7 +76,7 @@ def resume(
 @click.argument("out", type=_FOLDER)
 @click.option("--format", "style", type=click.Choice(["text", "json"]), default="text")
 def status(out: Path, style: str) -> None:
-    """Show how the batch of the folder OUT stands."""
+    """Show the status of the batch of the folder OUT."""
     state, runs = BatchState.of(out), _pid(out) is not None
     if style == "json":
         facts = {
@@ -97,7 +97,7 @@ def status(out: Path, style: str) -> None:
 @batch.command()
 @click.argument("out", type=_FOLDER)
 def stop(out: Path) -> None:
-    """Stop the batch of the folder OUT; `pegboard batch resume` goes on with it."""
+    """Stop the batch of the folder OUT; `pegboard batch resume` continues it."""
     if (pid := _pid(out)) is None:
         raise InvalidInputError(f"no batch runs in {out}")
     os.kill(pid, signal.SIGTERM)
@@ -110,8 +110,8 @@ def stop(out: Path) -> None:
 def results(out: Path, form: Form) -> None:
     """Write the results of the batch of the folder OUT, and print the file's name.
 
-    `jsonl` is a JSON object a line, `preds` the predictions for SWE-bench, `parquet` a table for
-    analysis, and `atif` a folder with a trajectory for each attempt.
+    `jsonl` has one JSON object per line, `preds` the predictions for SWE-bench, `parquet` a table
+    for analysis, and `atif` is a folder with a trajectory for each attempt.
     """
     click.echo(run_async(write_results(out, BatchState.of(out), form)))
 
@@ -130,7 +130,7 @@ def _ended(out: Path, working: Coroutine[Any, Any, BatchState], progress: Progre
 
 
 async def _stoppable(working: Coroutine[Any, Any, BatchState]) -> BatchState | None:
-    """Return the batch's state at its end, None when a signal came first."""
+    """Return the batch's state at its end, or None if a signal stopped the batch."""
     task = asyncio.create_task(working, name="batch")
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -142,7 +142,7 @@ async def _stoppable(working: Coroutine[Any, Any, BatchState]) -> BatchState | N
 
 
 def _pid(out: Path) -> int | None:
-    """Return the process that runs the batch, None for a batch that does not run.
+    """Return the id of the process that runs the batch, or None if the batch does not run.
 
     :raises InvalidInputError: when the folder has no batch.
     """

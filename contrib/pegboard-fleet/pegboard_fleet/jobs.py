@@ -42,7 +42,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 def read_jobs(file: Path) -> tuple[Job, ...]:
-    """Return the jobs of a file with a JSON object a line.
+    """Return the jobs of a file with one JSON object per line.
 
     :raises InvalidInputError: for the first line that is not a job, with its number.
     """

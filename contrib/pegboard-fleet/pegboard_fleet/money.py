@@ -133,7 +133,7 @@ class Metered:
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
         """Stream the answer after money for the request is held.
 
-        :raises BudgetError: when there is not.
+        :raises BudgetError: when the budget is too small, or the model's price is unknown.
         """
         most = self._most_usd(request)
         if self._before is not None:

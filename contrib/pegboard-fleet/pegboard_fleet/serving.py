@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 async def join_fleet(server: "FleetServer") -> "FleetMembership | None":
     """Join the servers that share the database in PEGBOARD_DATABASE.
 
-    :raises ConfigError: when it names none, or the driver is not installed.
+    :raises ConfigError: when the variable names no database, or the driver is not installed.
     :raises StorageError: when the database cannot be used.
     """
     try:

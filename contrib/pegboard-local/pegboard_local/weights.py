@@ -65,8 +65,8 @@ def packaged(name: str) -> Path | None:
 def read_head(path: Path) -> ModelHead:
     """Read the header of a model file, a few hundred bytes in most files.
 
-    :raises OSError: when it cannot be read.
-    :raises ValueError: when it is no GGUF file.
+    :raises OSError: when the file cannot be read.
+    :raises ValueError: when the file is not a GGUF file.
     """
     name: str | None = None
     architecture = ""

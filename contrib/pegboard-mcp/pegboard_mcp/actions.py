@@ -39,7 +39,7 @@ async def act(
 ) -> Mapping[str, Any] | None:
     """Carry out an action on an MCP server; return None for an unknown server or action.
 
-    :raises PegboardError: when it fails.
+    :raises PegboardError: when the action fails.
     """
     if action == "add":
         await servers.add(server_of(Source(file="a client"), name, data))

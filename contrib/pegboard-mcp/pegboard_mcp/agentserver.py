@@ -87,9 +87,9 @@ class AgentServer:
         self.protocol.middleware.append(boundary)
 
     async def check_offered(self) -> None:
-        """Look whether the tools that are to be offered exist.
+        """Check that all tools in `offered` exist.
 
-        :raises NotFoundError: when one does not.
+        :raises NotFoundError: when a tool does not exist.
         """
         async with self._apps.using(".") as app:
             for name in self._offered:

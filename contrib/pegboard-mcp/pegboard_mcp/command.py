@@ -32,7 +32,7 @@ CONFIG_SUFFIXES = (".json", ".jsonc", ".toml")
 
 @click.group(cls=Group)
 def mcp() -> None:
-    """Show MCP servers, add them, review and call their tools, or be one."""
+    """Show and add MCP servers, review and call their tools, or serve Pegboard by MCP."""
 
 
 @mcp.command("list")
@@ -75,7 +75,7 @@ def add(  # noqa: PLR0913, PLR0917 - a command's options
     headers: tuple[str, ...],
     no_connect: bool,  # noqa: FBT001 - click gives options by keyword
 ) -> None:
-    """Add the server NAME to your own settings, by its URL or by the command that starts it."""
+    """Add the server NAME to your own settings, with its URL or its start command."""
     entry: dict[str, Any]
     if len(target) == 1 and target[0].startswith(("http://", "https://")):
         entry = {"type": "remote", "url": target[0]}
@@ -94,7 +94,7 @@ def add(  # noqa: PLR0913, PLR0917 - a command's options
 @click.option("--no-connect", is_flag=True, help="Do not start it now.")
 @click.pass_obj
 def add_json(directory: Path, name: str, entry: str, *, no_connect: bool) -> None:
-    """Add the server NAME as another program's settings describe it."""
+    """Add the server NAME with a JSON entry from another program's settings."""
     try:
         value = json.loads(entry)
     except ValueError as error:
@@ -122,7 +122,7 @@ def remove(directory: Path, name: str) -> None:
 @click.option("--yes", is_flag=True, help="Take all of it without a question.")
 @click.pass_obj
 def review(directory: Path, name: str, *, yes: bool) -> None:
-    """Show what the tools of NAME say that you have not reviewed, and take it or not."""
+    """Show new and changed tools of the server NAME, and ask whether to accept them."""
     run_async(_review(directory, name, yes=yes))
 
 
@@ -132,7 +132,7 @@ def review(directory: Path, name: str, *, yes: bool) -> None:
 @click.argument("arguments", default="{}", metavar="JSON")
 @click.pass_obj
 def call(directory: Path, name: str, tool: str, arguments: str) -> None:
-    """Call TOOL of the server NAME, and print what it answers."""
+    """Call TOOL of the server NAME, and print its result."""
     try:
         values = json.loads(arguments)
     except ValueError as error:
@@ -156,7 +156,7 @@ mcp.add_command(auth, "login")
 @click.argument("name")
 @click.pass_obj
 def logout(directory: Path, name: str) -> None:
-    """Forget what you signed in to the server NAME with."""
+    """Sign out of the server NAME, and delete its stored tokens."""
     was_there = run_async(_signed_out(directory, name))
     click.echo(
         escape_controls(f"signed out of {name}" if was_there else f"{name} has no sign-in stored")
@@ -167,7 +167,7 @@ def logout(directory: Path, name: str) -> None:
 @click.argument("name")
 @click.pass_obj
 def debug(directory: Path, name: str) -> None:
-    """Start the server NAME, and print each step; secrets are left out."""
+    """Start the server NAME, and print each step, without secrets."""
     for line in run_async(_debugged(directory, name)):
         click.echo(escape_controls(line))
 

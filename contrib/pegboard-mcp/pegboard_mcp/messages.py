@@ -32,9 +32,9 @@ class MessageHead(msgspec.Struct):
 
 
 def read_head(text: str) -> MessageHead:
-    """Return the head of a message.
+    """Decode the method and the id of a JSON-RPC message.
 
-    :raises ValueError: when it is not a JSON object.
+    :raises ValueError: when the text is not a JSON object.
     """
     try:
         return msgspec.json.decode(text, type=MessageHead)

@@ -37,7 +37,7 @@ async def opened(
 
     :raises OSError: when its program cannot be started.
     :raises ToolError: when there is no such program, or the sandbox cannot be had.
-    :raises RequestError: when it does not answer as the protocol has it.
+    :raises RequestError: when the server's answer violates the protocol.
     """
     silence_sdk()
     traffic = Traffic(ground.log)

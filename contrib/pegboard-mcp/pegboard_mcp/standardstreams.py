@@ -26,7 +26,7 @@ async def standard_streams() -> AsyncIterator[TransportStreams]:
 
     What anything else prints goes to standard error.
 
-    :raises InvalidInputError: when they are not pipes or sockets.
+    :raises InvalidInputError: when the standard streams are not pipes or sockets.
     """
     reader, writer = await _taken()
     inbound_in, inbound = anyio.create_memory_object_stream[SessionMessage | Exception](0)

@@ -109,7 +109,7 @@ async def fetch(db: Connection, query: str, *values: object) -> list[tuple[Any, 
 async def session(db: Connection, session_id: str) -> Session:
     """Return the session with this id.
 
-    :raises NotFoundError: when it does not exist.
+    :raises NotFoundError: when no session has this id.
     """
     for row in await fetch(db, f"{_SESSION} WHERE id = %s", session_id):
         return read_session(*row)

@@ -72,7 +72,7 @@ class AsyncEventStream(Generic[_Told]):
         """Return the next event.
 
         :raises ServerUnreachableError: when the server is away for a minute.
-        :raises ServerError: when it does not let the client come back.
+        :raises ServerError: when the server refuses to reconnect the client.
         """
         if not self._begun:
             await self._begin()

@@ -366,7 +366,7 @@ def doctor(ctx: click.Context, remote: str) -> None:
 def _url() -> str:
     """Return the address of the database.
 
-    :raises ConfigError: when it is not one, or what a fleet needs is not installed.
+    :raises ConfigError: when the address is not valid, or the extra `postgres` is missing.
     """
     try:
         import dbos  # noqa: F401 - large, and an extra

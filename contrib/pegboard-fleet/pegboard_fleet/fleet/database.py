@@ -32,7 +32,7 @@ _PUT = (
 def database_url(env: Mapping[str, str]) -> str:
     """Return the URL of the fleet's database.
 
-    :raises ConfigError: when the environment names none, or one of another kind.
+    :raises ConfigError: when the environment names no database, or no PostgreSQL database.
     """
     url = env.get(VARIABLE, "")
     if not url.startswith(("postgresql://", "postgres://")):
@@ -118,7 +118,7 @@ class FleetDatabase:
     async def require_tables(self) -> None:
         """Check that the tables have the version that this Pegboard needs.
 
-        :raises StorageError: when they have another version.
+        :raises StorageError: when the tables have another version.
         """
         if (version := await self.version()) != len(_FILES):
             way = "run `pegboard fleet init` as the role that owns the tables"

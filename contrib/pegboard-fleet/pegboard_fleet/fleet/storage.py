@@ -50,7 +50,7 @@ class SharedDatabase:
     async def open(self, url: str) -> SharedStorage:
         """Open the database; close it with `SharedStorage.end`.
 
-        :raises StorageError: when it cannot be opened.
+        :raises StorageError: when the database cannot be opened.
         """
         self.storage = await SharedStorage.open(url, ids=IdSource(), on_commit=self._tell)
         return self.storage
