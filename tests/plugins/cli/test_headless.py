@@ -59,8 +59,8 @@ async def test_settings_of_the_line_win_over_files_for_this_run(
     denied, _ = await run(pegboard, option, rule, option, "agent.build.steps=5", answers=answers)
     plain, _ = await run(pegboard, answers=answers)
 
-    assert "denied" in denied.err
-    assert (plain.code, "denied" in plain.err) == (0, False)
+    assert "your config does not allow" in denied.err
+    assert (plain.code, "Blocked" in plain.err) == (0, False)
 
 
 async def test_options_with_a_name_of_their_own_win_over_settings(pegboard: CommandLine) -> None:
@@ -107,8 +107,8 @@ async def test_a_bare_run_has_no_instructions_skills_foreign_files_or_code(
     bare, alone = await run(pegboard, "--bare", answers=answers)
     but, with_files = await run(pegboard, "--bare", "--set", "plugins.instructions.enabled=true")
 
-    assert ("Say ahoy." in with_all[0], "denied" in whole.err) == (True, True)
-    assert ("Say ahoy." in alone[0], "denied" in bare.err) == (False, False)
+    assert ("Say ahoy." in with_all[0], "your config does not allow" in whole.err) == (True, True)
+    assert ("Say ahoy." in alone[0], "Blocked" in bare.err) == (False, False)
     assert (bare.code, (project / "ran").exists()) == (0, False)
     assert "Say ahoy." in with_files[0], but.err
 
