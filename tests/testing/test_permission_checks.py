@@ -80,6 +80,42 @@ async def runs_first(context: ToolContext, path: str) -> str:
     return path
 
 
+async def edits_first(context: ToolContext, path: str) -> str:
+    """Act, then ask.
+
+    Args:
+        path: a file.
+    """
+    with suppress(Exception):
+        await context.record_edit(context.directory / path)
+    await context.require("wipe", [path])
+    return path
+
+
+async def prompts_first(context: ToolContext, path: str) -> str:
+    """Act, then ask.
+
+    Args:
+        path: a file.
+    """
+    with suppress(Exception):
+        await context.queue_prompt(path, agent="build")
+    await context.require("wipe", [path])
+    return path
+
+
+async def delegates_first(context: ToolContext, path: str) -> str:
+    """Act, then ask.
+
+    Args:
+        path: a file.
+    """
+    with suppress(Exception):
+        await context.run_subagent("general", path, description="wipe")
+    await context.require("wipe", [path])
+    return path
+
+
 def deletes_first(context: ToolContext, path: str) -> str:
     """Act, and never ask.
 
@@ -111,6 +147,12 @@ def test_a_tool_that_is_asked_for_in_time_has_no_finding(tool: Tool) -> None:
         (make(nothing, requires=may_look), "its `requires` does not require wipe"),
         (make(acts_first, requires=may_wipe), "it changes a file before it requires wipe"),
         (make(runs_first, requires=may_wipe), "it calls `run` before it requires wipe"),
+        (make(edits_first, requires=may_wipe), "it calls `record_edit` before it requires wipe"),
+        (make(prompts_first, requires=may_wipe), "it calls `queue_prompt` before it requires wipe"),
+        (
+            make(delegates_first, requires=may_wipe),
+            "it calls `run_subagent` before it requires wipe",
+        ),
         (make(deletes_first, requires=may_wipe), "it changes a file before it requires wipe"),
     ],
 )

@@ -22,9 +22,17 @@ from pegboard.testing.samples import samples
 
 MOST_SAMPLES = 10
 _ACTS = frozenset(
-    {"call_tool", "edited", "follow_up", "prompt_child", "run", "set_state", "set_todos"}
+    {
+        "call_tool",
+        "queue_prompt",
+        "record_edit",
+        "run",
+        "run_subagent",
+        "set_state",
+        "set_todos",
+    }
 )
-"""What of a `ToolContext` has an effect."""
+"""The methods of a `ToolContext` that have an effect."""
 
 
 def permission_flaws(tool: Tool, *, calls: bool) -> Iterator[str]:
