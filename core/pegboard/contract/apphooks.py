@@ -1,4 +1,4 @@
-"""Hooks for the life of an App: what plugins register, the configuration, start, events, end."""
+"""Hooks for the life of an App: registrations, configuration, startup, events, shutdown."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -436,11 +436,11 @@ def config_load(
 def trusted_files(workspace: Workspace) -> Sequence[Path] | None:
     """Return the project's files that make the plugin run something, such as lists of servers.
 
-    Called when the App opens, and when the user is asked about the project's trust. Those that
-    exist belong to what the user trusts, as the project's code does: they are shown, and a change
-    asks again. Use such a file only if `app.untrusted` does not have its path, and then the bytes
-    that `app.trust.files` has. A plugin of the project is not asked, and a file outside of the
-    project does not count. Collect: a plugin that raises is reported and left out.
+    Called when the App opens, and when the user is asked about the project's trust. The user
+    trusts these files along with the project's code: the question shows them, and after a change
+    the user is asked again. Use such a file only if its path is not in `app.untrusted`, and then
+    use its bytes in `app.trust.files`. A plugin of the project is not asked, and a file outside of
+    the project does not count. Collect: a plugin that raises is reported and left out.
 
     ```python
     from pathlib import Path
@@ -543,5 +543,5 @@ def shutdown(app: Host) -> None:
     Called once; the App waits for it within the plugin's time limit. Notify: a plugin that
     raises is reported.
 
-    The example of `startup` has one.
+    The example of `startup` has a `shutdown`, too.
     """

@@ -23,17 +23,20 @@ _T = TypeVar("_T")
 
 
 class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
-    """A session as plugins see it: an immutable snapshot.
+    """A session as plugins see it: a snapshot that cannot be changed.
 
-    `purpose` says what a request to a model is for, to the hooks that it passes (since 0.1).
-    `depth` is 0 for a session that the user talks to, one more for each level of subagents.
-    `rulesets` are the permission rules in force, source by source. `interactive`: somebody is there
-    to answer questions. `trust` says whether the project's own code may run, and which of its files
-    and programs the user trusts. `home` is the user's home folder, `places` are Pegboard's folders
-    for the user. `private` are the folders and files that no tool may change without a question,
-    wherever they are: Pegboard's own, its settings, and the repository's real git folders.
-    `background` are the processes that the session has left running, also those that have ended
-    since.
+    - `info`: the stored session.
+    - `rulesets`: the permission rules in force, one set for each source.
+    - `trust`: whether the project's own code may run, and which of its files and programs the user
+      trusts.
+    - `depth`: 0 for a session that the user talks to, and one more for each level of subagents.
+    - `interactive`: whether a user is there to answer questions.
+    - `home`, `places`: the user's home folder, and Pegboard's folders for this user.
+    - `private`: folders and files that no tool may change without a question: Pegboard's own, its
+      settings, and the repository's real git folders.
+    - `background`: the processes that calls of the session left running, also those that have ended
+      since.
+    - `purpose`: what a request to a model is for; hooks around the request receive it (since 0.1).
     """
 
     info: Session
@@ -61,7 +64,7 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
 
 
 class SubagentResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a subagent; `text` is its last answer."""
+    """How a subagent ended; `text` is its last answer."""
 
     session_id: str
     outcome: Literal["done", "failed", "timed_out", "cancelled"]
@@ -69,46 +72,52 @@ class SubagentResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FileAccess(Protocol):
-    """Read stamps and writer locks of files, shared by all tools of an App."""
+    """The files of an App as the tools of one session use them.
+
+    It remembers which state of a file the session has read, and it has one write lock for each
+    file, which all sessions of the App share.
+    """
 
     def note_read(self, path: Path) -> None:
-        """Note that this session has read the file in its current state."""
+        """Record that this session has read the file in its current state."""
         ...
 
     def check_fresh(self, path: Path) -> None:
-        """Check that this session has seen the current state of the file.
+        """Check that this session has read the current state of the file.
 
-        :raises ToolError: when it has not, with the request to read the file (again).
+        :raises ToolError: when it has not; the text tells the model to read the file (again).
         """
         ...
 
     def lock(self, path: Path) -> AbstractAsyncContextManager[None]:
-        """Hold the write lock of this file in a block, across all tools and sessions of the App."""
+        """Return a block that holds the file's write lock, across all sessions of the App."""
         ...
 
     async def replace(self, path: Path, content: bytes) -> int:
-        """Replace the file's content atomically, keeping its mode; note it as read.
+        """Replace the file's content atomically, keep its mode, and record it as read.
 
-        The answer is how many other names (hard links) the file had: they keep the old content.
-        `path` is one that `require_path` returned: a link put in its way since is refused.
+        Return how many other names (hard links) the file had: they keep the old content. `path`
+        must come from `require_path`; if a symlink has taken its place since then, the write is
+        refused.
 
-        :raises OSError: when it cannot be written; the old file is then whole.
-        :raises ToolError: as `intend`.
+        :raises OSError: when it cannot be written; the old file is then unchanged.
+        :raises ToolError: as for `will_change`.
         """
         ...
 
     async def will_change(self, path: Path) -> None:
-        """Announce that the call is about to move or remove the file, or to change it by itself.
+        """Announce that the call is about to move, remove or otherwise change the file.
 
-        A revert can then bring back what git ignores, too. `replace` says it of its own.
+        A revert can then bring the file back even if git ignores it. `replace` announces its
+        change by itself.
 
-        :raises ToolError: while a request of the call that comes `later` is open.
+        :raises ToolError: while a request that the call made with `later` has not been repeated.
         """
         ...
 
 
 class FileLedger(Protocol):
-    """The files that the sessions of an App have read, and their writers."""
+    """A record of the files that the sessions of an App have read, with their write locks."""
 
     def view(
         self,
@@ -120,18 +129,19 @@ class FileLedger(Protocol):
     ) -> FileAccess:
         """Return access to the files for the tools of one session.
 
-        `turns` have what calls of an earlier process read or wrote. `kept` receives what is stored
-        in the metadata of a call. `announce` is called in a thread before each write.
+        `turns` are the session's messages, from which the files that an earlier process read or
+        wrote are known. `kept` collects what is stored in the metadata of the call. `announce` is
+        called in a thread before each write.
         """
         ...
 
     def forget(self, session_id: str) -> None:
-        """Delete the records of a session that is deleted."""
+        """Remove what is recorded about a session, because the session is deleted."""
         ...
 
 
 def named_path(context: "PermissionContext", text: str) -> Path:
-    """Return the path that a model means: relative ones start at `directory`, `~` is home."""
+    """Return the path that a model's text means: relative to `directory`, with `~` as home."""
     home = context.session.home
     if home is not None and (text == "~" or text.startswith("~/")):
         return home / text[2:]
@@ -148,27 +158,27 @@ class PermissionContext(Protocol):
 
     @property
     def agent(self) -> str:
-        """The name of the agent that calls."""
+        """The name of the agent that calls the tool."""
         ...
 
     @property
     def directory(self) -> Path:
-        """Where the session works; relative paths of arguments start here."""
+        """The session's working directory, where relative paths start."""
         ...
 
     @property
     def worktree(self) -> Path:
-        """The root of the repository, or the directory where there is no git."""
+        """The root of the repository, or `directory` where there is no git."""
         ...
 
     @property
     def plugin(self) -> Plugin:
-        """The plugin that registered the tool: its options, its folders, its log."""
+        """The plugin that registered the tool, with its options, folders and log."""
         ...
 
     @property
     def trusted(self) -> bool:
-        """Whether the project's own code may run; also true when it has none."""
+        """Whether the project's own code may run; true also if it has none."""
         ...
 
     async def require(
@@ -182,110 +192,115 @@ class PermissionContext(Protocol):
     ) -> None:
         """Wait until rules, plugins or the user allow the permission for all patterns.
 
-        A request that was granted holds for the rest of the call. `always` are the patterns that
-        the user's approval for good covers. The user sees the patterns, and of `metadata` the
-        `text` that is to be sent, a unified `diff`, `reason`, and `arguments` by their names.
-        Without `metadata` these are the arguments of the call. The clock of the call stands while
-        the user is asked.
+        Once granted, the same request is not asked again during the call. `always` are the patterns
+        that are approved if the user chooses to allow this for good. The user sees the patterns,
+        and from `metadata` the `text` that is to be sent, a unified `diff`, the `reason`, and
+        `arguments` by their names. Without `metadata` the user sees the arguments of the call. The
+        call's time limit is suspended while the user is asked.
 
-        In `requires`, `later=True` only judges the request, so that a denied call fails before it
-        has read anything. The body must make the same request again before it changes a file, with
-        the metadata that it has worked out. Until then the request is open.
+        In `requires`, `later=True` makes a request that only rules and plugins judge, so that a
+        denied call fails before it has read anything. The tool's body must repeat the request
+        before it changes a file, with the metadata that it has worked out by then.
 
         :raises PermissionDeniedError: when a rule or plugin denies, or the user rejects.
         """
         ...
 
     async def require_path(self, path: Path, *, metadata: Mapping[str, Any] | None = None) -> Path:
-        """Return the path with symlinks resolved, once it is in the worktree or allowed outside.
+        """Return the path with symlinks resolved, once it may be used.
 
-        The user who is asked sees the `command` of `metadata`, too.
+        A path outside of the worktree needs the permission `external_directory`. A user who is
+        asked for this permission also sees the `command` of `metadata`.
 
-        :raises PermissionDeniedError: as `require`, for the permission `external_directory`.
+        :raises PermissionDeniedError: when a rule or plugin denies it, or the user rejects it.
         """
         ...
 
     async def process_env(self) -> Mapping[str, str]:
-        """Return the environment of `run`'s processes; for plugins that start their own."""
+        """Return the environment that `run` uses, for tools that start processes themselves."""
         ...
 
 
 class ToolContext(PermissionContext, Protocol):
-    """The context of a tool call: what a tool can know and do; every tool gets the same."""
+    """The context of a tool call: everything that a tool can learn and do."""
 
     @property
     def message_id(self) -> str:
-        """The assistant message that the call belongs to."""
+        """The id of the assistant message that the call belongs to."""
         ...
 
     @property
     def call_id(self) -> str:
-        """The call, by the provider's id."""
+        """The id that the provider gave the call."""
         ...
 
     @property
     def offered(self) -> tuple[ToolDefinition, ...]:
-        """The tools that the model can call, including those whose schemas a request leaves out."""
+        """The tools that the model can call, also those with schemas left out."""
         ...
 
     @property
     def cancelled(self) -> bool:
-        """The turn is being stopped; async tools are cancelled anyway, threads look here."""
+        """Whether the turn is being stopped.
+
+        An `async` tool is cancelled then. A plain function runs in a thread, which cannot be
+        cancelled: it has to look here.
+        """
         ...
 
     @property
     def files(self) -> FileAccess:
-        """Read stamps and writer locks."""
+        """Access to files: what the session has read, and the write locks."""
         ...
 
     @property
     def background(self) -> BackgroundAccess:
-        """Processes that go on after the call."""
+        """Access to processes that continue after the call."""
         ...
 
     @property
     def stash(self) -> Stash:
-        """The values that plugins hold in memory for the App, across sessions."""
+        """The values that plugins keep in memory for the App, across sessions."""
         ...
 
     @property
     def changed(self) -> tuple[Path, ...]:
-        """The files that this call has changed so far, each once, as reported to `edited`."""
+        """The files that this call has changed so far, as recorded with `record_edit`."""
         ...
 
     async def todos(self) -> tuple[Todo, ...]:
-        """Return the session's list."""
+        """Return the session's todo list."""
         ...
 
     async def set_todos(self, todos: Sequence[Todo]) -> None:
-        """Replace the session's list, durably, with its event."""
+        """Replace the session's todo list, store it and publish the event."""
         ...
 
     def granted(self, requires: Callable[..., Awaitable[_Granted]]) -> _Granted:
         """Return the value that the tool's own `requires` returned for this call.
 
-        The function is an argument so that type checkers know the type of its answer.
+        The function is the argument so that type checkers know the type of the value.
 
         :raises TypeError: for any other function.
         """
         ...
 
     async def ask_user(self, questions: Sequence[Question]) -> Answers:
-        """Ask the user, without a time limit; the answers have the order of the questions.
+        """Ask the user and return the answers, in the order of the questions.
 
-        No time limit of the call runs meanwhile.
+        The user has unlimited time; the call's time limit is suspended meanwhile.
 
         :raises ToolError: when no user is there.
-        :raises QuestionRejectedError: when the user dismisses the questions; uncaught, it ends
-            the turn.
+        :raises QuestionRejectedError: when the user dismisses the questions; if the tool does not
+          catch it, the turn ends.
         """
         ...
 
     def wait(self, work: Awaitable[_T]) -> _T:
-        """Wait in a plain function for a context method: `context.wait(context.run(["ls"]))`.
+        """Call a context method from a plain function: `context.wait(context.run(["ls"]))`.
 
-        It is for plain functions, which run in a thread that waits meanwhile. All other methods,
-        and those of `files` and `background`, may be called there as well.
+        A plain function runs in a thread, and the thread waits for the result. Methods of `files`
+        and `background` can be called in the same way.
 
         :raises RuntimeError: in an `async` function, which awaits the method instead.
         :raises AbortedError: when the call is stopped.
@@ -295,7 +310,7 @@ class ToolContext(PermissionContext, Protocol):
     def progress(
         self, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
     ) -> None:
-        """Show the progress of the tool; cheap, and the newest wins."""
+        """Show the progress of the call; it costs little, and only the newest is shown."""
         ...
 
     async def run(  # noqa: PLR0913 - the facts of a process, all keyword-only
@@ -309,11 +324,12 @@ class ToolContext(PermissionContext, Protocol):
         on_output: Callable[[str], None] | None = None,
         reads: Sequence[Path] = (),
     ) -> ProcessResult:
-        """Run a process; neither it nor its children outlive the call.
+        """Run a process and return its result; neither it nor its children outlive the call.
 
-        Standard input is closed, the environment is free of provider keys and passes through
-        the `shell_env` hook; `env` is added to it. `limit_bytes` bounds the kept output. Where
-        the user wants a sandbox it runs in there; `reads` are what it has to see all the same.
+        Standard input is closed. The environment has no provider keys and passes through the hook
+        `shell_env`; `env` is added to it. `limit_bytes` limits how much of the output is kept. If
+        the user wants a sandbox, the process runs inside it; `reads` are paths that it must be able
+        to read even there.
 
         :raises ToolError: when the program or the directory does not exist.
         """
@@ -321,37 +337,39 @@ class ToolContext(PermissionContext, Protocol):
 
     @property
     def in_sandbox(self) -> Enclosed:
-        """The way into the user's sandbox for a process that is started by other means than `run`.
+        """The access to the user's sandbox for processes that are started without `run`.
 
-        `async with context.in_sandbox(argv, cwd=cwd, env=env) as command` gives the command line.
+        `async with context.in_sandbox(argv, cwd=cwd, env=env) as command` gives the command line to
+        start.
         """
         ...
 
     async def state(self, key: str) -> Any:  # noqa: ANN401 - JSON that a plugin stored
-        """Return the value that a plugin has stored under this key, or None."""
+        """Return the value that a plugin has stored in the session under this key, or None."""
         ...
 
     async def set_state(self, key: str, value: Any) -> None:  # noqa: ANN401 - JSON
-        """Store a JSON value under this key in the session, durably."""
+        """Store a JSON value in the session under this key."""
         ...
 
     async def record_edit(self, path: Path) -> None:
-        """Record that the call has changed this file, with the event `file.edited`."""
+        """Record that the call has changed this file, and publish the event `file.edited`."""
         ...
 
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
-        """Call another tool, with its own part, permission and hooks, and return its result.
+        """Call another tool and return its result.
 
-        Only tools that are `offered` can be called. A tool that is called so cannot call others.
+        The call has a part, a permission and hooks of its own. Only tools that are `offered` can be
+        called, and a tool that is called this way cannot call others.
 
-        :raises ToolError: when the call failed or was denied; its part says so too.
+        :raises ToolError: when the call failed or was denied, as its part then says too.
         """
         ...
 
     async def queue_prompt(self, text: str, *, agent: str) -> None:
-        """Add a prompt to this session that `agent` answers once this step has ended.
+        """Add a prompt to this session, which `agent` answers after the current step.
 
-        :raises ToolError: for an agent that does not exist or does not talk to the user.
+        :raises ToolError: for an agent that does not exist or that users cannot talk to.
         """
         ...
 
@@ -365,13 +383,14 @@ class ToolContext(PermissionContext, Protocol):
         timeout_s: float = 3600.0,
         on_start: Callable[[str], None] | None = None,
     ) -> SubagentResult:
-        """Run a subagent in a session of its own, or in the one named; its result.
+        """Run a subagent and return how it ended.
 
-        Its permissions are never wider than this session's. Eight of a session's subagents
-        work at the same time, the others wait. `on_start` gets the child's id before it works,
-        and `timeout_s` counts from there.
+        It works in a new session, or in `session_id`, which must be a child of this one. Its
+        permissions are never wider than this session's. At most eight subagents of a session work
+        at the same time; others wait. `on_start` gets the child's id when its work begins, and
+        `timeout_s` counts from there.
 
-        :raises ToolError: for an unknown agent, a session that is no child of this one, or
-            more than the allowed depth of subagents.
+        :raises ToolError: for an unknown agent, a session that is no child of this one, or more
+          than the allowed depth of subagents.
         """
         ...

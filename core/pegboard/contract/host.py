@@ -1,4 +1,4 @@
-"""Objects that the App passes to plugins: hook calls, the App itself, a history to compact."""
+"""Objects that the App passes to plugins: calls of hooks, the App, a history to compact."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -27,11 +27,11 @@ _T = TypeVar("_T")
 
 
 class HookCalls(Protocol):
-    """Calls of the hooks that a plugin brings, typed by their specifications.
+    """Calls of the hooks that a plugin defines, typed by the hooks' specifications.
 
-    `await hooks.collect(specs.register_things, config=config)` asks every plugin. Each of
-    `fold_listeners` is called with what each plugin makes of a fold. It must be quick and not
-    raise.
+    For example, `await hooks.collect(specs.register_things, config=config)` asks every plugin. Each
+    function in `fold_listeners` is called after each plugin's step of a fold. It must be quick and
+    must not raise.
     """
 
     fold_listeners: list[Callable[[FoldStep], None]]
@@ -47,7 +47,7 @@ class HookCalls(Protocol):
         ...
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
-        """Pass the subject through all plugins and return the newest plugin's version."""
+        """Pass the subject through all plugins, oldest first, and return the last version."""
         ...
 
     async def first(
@@ -57,15 +57,16 @@ class HookCalls(Protocol):
         ...
 
     def notify(self, spec: Callable[_P, None], /, *_: _P.args, **named: _P.kwargs) -> None:
-        """Queue a notification for every plugin that implements the hook; this never blocks."""
+        """Queue a call of every plugin that implements the hook, and return at once."""
         ...
 
 
 class ModelQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A text for a model, which answers it by the agent's prompt and without tools.
+    """A question to a model outside of the conversation, without tools.
 
-    It is the agent's model, else the session's. `on_answer` gets the whole answer, also when who
-    asked is cancelled by then: it is paid for. It has to be quick.
+    The agent's prompt is the system prompt. The model is the agent's, or the session's if the agent
+    names none. `on_answer` is awaited with the whole answer, even if the asking task has been
+    cancelled by then, because the answer is paid for. It has to be quick.
     """
 
     agent: Agent
@@ -74,7 +75,7 @@ class ModelQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Host(Protocol):
-    """The open project, as plugins see it; `App` is one."""
+    """The open project, as plugins see it; `App` implements it."""
 
     @property
     def workspace(self) -> Workspace:
@@ -83,7 +84,7 @@ class Host(Protocol):
 
     @property
     def config(self) -> Config:
-        """The configuration, after all files and plugins."""
+        """The configuration, after all files and plugins have been applied."""
         ...
 
     @property
@@ -93,7 +94,7 @@ class Host(Protocol):
 
     @property
     def untrusted(self) -> tuple[Path, ...]:
-        """The project's files that were not run, because the user has not trusted them."""
+        """The project's files that were not run because the user does not trust them."""
         ...
 
     @property
@@ -112,17 +113,17 @@ class Host(Protocol):
         ...
 
     def replace_tools(self, plugin: str, tools: Sequence[Tool]) -> tuple[str, ...]:
-        """Replace the plugin's tools from now on; return the problems, a line each.
+        """Replace the plugin's tools from now on, and return the problems, one line each.
 
         :raises NotFoundError: when no plugin of this name is loaded.
         """
         ...
 
     def replace_commands(self, plugin: str, commands: Sequence[Command]) -> None:
-        """Replace the plugin's slash commands from here on.
+        """Replace the plugin's slash commands from now on.
 
-        The rules of `register_commands` decide which command has a name. They hold until the App
-        closes, or until the plugin's own code is reloaded.
+        If a name is taken, the rules of `register_commands` decide. The commands last until the App
+        closes or the plugin's own code is reloaded.
 
         :raises NotFoundError: when no plugin of this name is loaded.
         """
@@ -130,16 +131,16 @@ class Host(Protocol):
 
     @property
     def in_sandbox(self) -> Enclosed:
-        """The way into the user's sandbox for a process that serves the whole App.
+        """The access to the user's sandbox for processes that serve the whole App.
 
-        It is that of `ToolContext.in_sandbox`. End the process in `shutdown`.
+        It is used like `ToolContext.in_sandbox`. End the process in `shutdown`.
         """
         ...
 
     async def user_env(self) -> Mapping[str, str]:
-        """Return the App's environment without the keys of providers, as `shell_env` leaves it.
+        """Return the App's environment without provider keys, as changed by `shell_env`.
 
-        It is what programs of the user's get, and what is safe to pass on to a service.
+        Use it for programs that you start for the user; it is also safe to pass on to a service.
         """
         ...
 
@@ -150,28 +151,28 @@ class Host(Protocol):
 
     @property
     def keys(self) -> Keys:
-        """Where the providers get their keys."""
+        """The source of the providers' keys."""
         ...
 
     @property
     def hooks(self) -> HookCalls:
-        """The callers of the hooks that plugins bring."""
+        """Calls of the hooks that plugins define."""
         ...
 
     @property
     def stash(self) -> Stash:
-        """The values that plugins hold in memory, for `shutdown` to close."""
+        """The values that plugins keep in memory; close in `shutdown` what needs it."""
         ...
 
     async def resolve_model(self, name: str) -> Model:
         """Return the model with this name.
 
-        :raises ModelNotFoundError: with the nearest names, when no provider serves it.
+        :raises ModelNotFoundError: when no provider serves it; the text has the nearest names.
         """
         ...
 
     async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:
-        """Return the models that can be used, or could be with a key, with all known facts."""
+        """Return the usable models with all known facts, on request also those without a key."""
         ...
 
     async def create_session(
@@ -183,12 +184,13 @@ class Host(Protocol):
         agent: str | None = None,
         permission: Sequence[Rule] = (),
     ) -> Session:
-        """Return a new session; `permission` are rules that can only tighten.
+        """Create a session and return it.
 
-        With the `id` of a session that is there it is returned as it is, so that a request may be
-        repeated. An id is `ses_` and 1 to 64 letters, digits, `_` or `-`.
+        `permission` are rules that can only make the session's permissions stricter. If a session
+        with this `id` exists, it is returned unchanged, so that a request can be repeated. An id is
+        `ses_` followed by 1 to 64 letters, digits, `_` or `-`.
 
-        :raises InvalidInputError: for another kind of id, and one of another project's session.
+        :raises InvalidInputError: for an id of another form, or one of another project's session.
         """
         ...
 
@@ -200,13 +202,15 @@ class Host(Protocol):
         ...
 
     async def list_turns(self, session_id: str) -> tuple[Turn, ...]:
-        """Return the messages of a session with their parts so far, in order."""
+        """Return the messages of a session in order, each with the parts it has so far."""
         ...
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
-        """Return the last answer, once this prompt and those that wait with it are answered.
+        """Send a prompt and return the last answer.
 
-        :raises InvalidInputError: for a prompt without text and parts, and an unreadable file.
+        Prompts that wait in the same session are answered along with it.
+
+        :raises InvalidInputError: for a prompt without text and parts, or with an unreadable file.
         :raises NotFoundError: for an unknown session or agent.
         :raises ModelNotFoundError: when no provider serves the model.
         :raises AbortedError: when the turn was stopped before there was an answer.
@@ -215,12 +219,12 @@ class Host(Protocol):
         ...
 
     async def ask_model(self, session_id: str, question: ModelQuestion) -> str:
-        """Ask a model outside of the conversation, at the session's cost, and return its answer.
+        """Ask a model outside of the conversation, and return its answer without the reasoning.
 
-        The request passes the hooks of every request, the answer `text_complete`. The model's
-        reasoning is left out.
+        The cost counts as the session's. The request passes through the hooks of every request, and
+        the answer through `text_complete`.
 
-        :raises BudgetError: when the session's budget has no room for it.
+        :raises BudgetError: when the request would exceed the session's budget.
         :raises ModelNotFoundError: when no provider serves the agent's or session's model.
         :raises ProviderError: when the model cannot be asked.
         :raises RequiredHookError: when a required hook fails.
@@ -230,14 +234,14 @@ class Host(Protocol):
     async def update_session(
         self, session_id: str, *, title: str | None = None, if_title: str | None = None
     ) -> Session:
-        """Change the title of a session and return it; `updated` stays as it was.
+        """Change the title of a session and return the session; its time `updated` does not change.
 
         With `if_title` nothing changes unless the session has that title.
         """
         ...
 
     def subscribe(self, *, limit: int = ...) -> AbstractAsyncContextManager[AsyncIterator[Event]]:
-        """Subscribe to the events from now on; at most `limit` of them are queued."""
+        """Subscribe to events from now on; at most `limit` of them are queued."""
         ...
 
     async def warn(self, session_id: str, message: str) -> None:
@@ -245,13 +249,14 @@ class Host(Protocol):
         ...
 
     def publish(self, name: str, data: Mapping[str, Any]) -> None:
-        """Publish an event of a plugin's own, which clients get as `Custom`."""
+        """Publish an event that a plugin defines; clients get it as `Custom`."""
         ...
 
     async def abort(self, session_id: str, *, reason: str = "") -> bool:
-        """Stop the session's run and wait until it has ended; False when none ran.
+        """Stop the session's run, wait until it has ended, and return whether one ran.
 
-        The answer's failure is `AbortedFailure`, with a plugin's `reason` it is `StoppedFailure`.
+        The answer then has the failure `AbortedFailure`; with a plugin's `reason`,
+        `StoppedFailure`.
         """
         ...
 
@@ -259,17 +264,18 @@ class Host(Protocol):
 class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A history that has to become shorter.
 
-    `session.turns` are what the model sees now, after `chat_messages_transform`; so is `first`, the
-    session's first prompt, also when it is out of the model's view already. `session.model` is
-    the one that `ask` asks.
-    `answering` are the ids of the prompts that wait for their answer: they stay whatever the
-    compactor says. `prompt` asks for a summary, in the words that the `session_compacting` hook
-    has left. `room_tokens` is about how much a text for `ask` may hold, `keep_tokens` how much
-    may stay word for word. `auto` says that the window is full and not the user asked.
-
-    `ask` gives the model's answer to a text, and shows it as it comes. It raises
-    `ContextOverflowError` when the text is too long, and `ProviderError` when the model cannot
-    be asked.
+    - `session`: its `turns` are what the model sees now, after `chat_messages_transform`; its
+      `model` is the one that `ask` asks.
+    - `first`: the session's first prompt, also if the model does not see it any more.
+    - `answering`: ids of the prompts that wait for an answer. They are kept whatever the compactor
+      returns.
+    - `prompt`: the request for a summary, as the hook `session_compacting` left it.
+    - `room_tokens`: about how long a text for `ask` may be.
+    - `keep_tokens`: about how much may be kept word for word.
+    - `auto`: true if the window is full, false if the user asked for the compaction.
+    - `ask`: gives the model's answer to a text, and shows it as it arrives. It raises
+      `ContextOverflowError` when the text is too long, and `ProviderError` when the model cannot be
+      asked.
     """
 
     session: SessionView
@@ -284,10 +290,10 @@ class CompactionRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compaction(msgspec.Struct, frozen=True, kw_only=True):
-    """The replacement of a history: a summary, and what stays word for word.
+    """The replacement of a history: a summary, and what is kept word for word.
 
-    `pinned` are texts that the model reads before the summary. `kept` are ids of turns of the
-    view that follow it as they were; a turn keeps its tool calls with their results.
+    `pinned` are texts that the model reads before the summary. `kept` are ids of turns that follow
+    the summary unchanged; a turn keeps its tool calls with their results.
     """
 
     summary: str
@@ -296,12 +302,11 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compactor(Protocol):
-    """A way to shorten a history; the newest one that plugins register is used."""
+    """A way to shorten a history; of those that plugins register the newest is used."""
 
     async def compact(self, request: CompactionRequest) -> Compaction:
-        """Return the replacement of the history.
+        """Return the replacement of the history, within ten minutes.
 
-        An error ends the turn with its text and leaves the history unchanged. The engine waits
-        ten minutes at most.
+        An error ends the turn with its text and leaves the history unchanged.
         """
         ...

@@ -14,7 +14,7 @@ from pegboard.schema.part import FileInput, FilePart, TextInput, TextPart
 
 
 def _same_message(answer: Turn, before: Turn) -> Turn:
-    """Reject an answer with another message's id, or with parts of another message."""
+    """Reject an answer with another message's id or session, or with parts of another message."""
     own = (type(before.info), before.info.id, before.info.session_id)
     if (type(answer.info), answer.info.id, answer.info.session_id) != own:
         raise ValueError("another message: its id, role and session must stay")
@@ -147,7 +147,7 @@ def chat_system_transform(
 
 
 def _same_request(answer: ModelRequest, before: ModelRequest) -> ModelRequest:
-    """Reject a request with another session or other messages, or without a system prompt."""
+    """Reject changes of the session, the messages or the schema, and an empty system prompt."""
     if answer.session_id != before.session_id:
         raise ValueError("a request of another session")
     if answer.messages is not before.messages:
@@ -204,8 +204,8 @@ def text_complete(session: SessionView, part: TextPart, text: str) -> str | None
     """Change a text of the model before it is stored.
 
     Called when a block of text is complete or cut off; for a title or another request outside the
-    conversation, before its answer is used. Viewers have seen the raw text stream by, and the
-    answer replaces it. Fold: a plugin that raises is reported and skipped.
+    conversation, before its answer is used. Users have already seen the raw text arrive; it is
+    replaced there, too. Fold: a plugin that raises is reported and skipped.
 
     ```python
     from pegboard import hookimpl
@@ -384,5 +384,5 @@ def model_names(provider: str, url: str, places: UserFolders) -> Sequence[str] |
       provider to another server, which has other models.
     - places: the user's folders.
 
-    The example of `model_facts` has one.
+    The example of `model_facts` has a `model_names`, too.
     """

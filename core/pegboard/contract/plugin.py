@@ -1,4 +1,4 @@
-"""The parts of a plugin: marked functions that implement or specify hooks, and its own facts."""
+"""The parts of a plugin: decorators for hooks, and its own name, options, folders and secrets."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ _T = TypeVar("_T")
 
 
 class Answer(msgspec.Struct, Generic[_T], frozen=True):
-    """One answer with the plugin that gave it; `key` tells plugins of one name apart."""
+    """A plugin's answer to a hook; `key` distinguishes plugins with the same name."""
 
     plugin: str
     origin: Origin
@@ -44,7 +44,7 @@ class Answer(msgspec.Struct, Generic[_T], frozen=True):
 
 
 class ImplMark(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts of an implementation, as passed to `hookimpl`."""
+    """The arguments of `hookimpl` that describe one implementation of a hook."""
 
     timeout_s: float | None = None
     required: bool = False
@@ -55,7 +55,7 @@ class ImplMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ImplFacts(TypedDict, total=False):
-    """The facts that `hookimpl` takes in addition to those of pluggy."""
+    """The arguments that `hookimpl` takes in addition to those of pluggy."""
 
     timeout_s: float | None
     required: bool
@@ -70,7 +70,7 @@ When = Literal["open", "load", "run", "show"]
 
 
 class HookFacts(TypedDict, total=False):
-    """The facts about a hook that `hookspec` takes, each described at `HookMark`."""
+    """The arguments of `hookspec`, which `HookMark` describes."""
 
     subject: str
     check: Check | None
@@ -81,12 +81,12 @@ class HookFacts(TypedDict, total=False):
 
 
 class HookMark(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts about a hook that its signature does not have.
+    """What `hookspec` says about a hook in addition to its signature.
 
-    `subject` is the argument that a fold replaces. `check` gets an answer that has the annotated
-    type, and for a fold the value before; it returns the answer or raises `ValueError`. An error
-    of a type in `raises` is an answer of the plugin, not a failure. `limit_s` replaces the
-    configured time limit, in seconds. `since` is the version that the hook came with.
+    `subject` is the argument that a fold replaces. `check` gets an answer of the annotated type,
+    and for a fold also the value before; it returns the answer or raises `ValueError`. An error of
+    a type in `raises` counts as the plugin's answer and not as its failure. `limit_s` replaces the
+    configured time limit, in seconds. `since` is the version that introduced the hook.
     """
 
     kind: Kind
@@ -101,7 +101,7 @@ class HookMark(msgspec.Struct, frozen=True, kw_only=True):
 def hookspec(kind: Kind, **facts: Unpack[HookFacts]) -> Callable[[_Function], _Function]:
     """Mark a function as the specification of the hook with its name.
 
-    The return annotation is the type of an answer. The other facts are those of `HookMark`.
+    Its return annotation is the type of an answer. `HookMark` describes the other facts.
     """
 
     def mark(function: _Function) -> _Function:
@@ -113,9 +113,9 @@ def hookspec(kind: Kind, **facts: Unpack[HookFacts]) -> Callable[[_Function], _F
 
 
 def mark_of(spec: Callable[..., Any]) -> HookMark:
-    """Return the mark of a hook's specification.
+    """Return what `hookspec` recorded about a hook.
 
-    :raises TypeError: when the function is not a specification.
+    :raises TypeError: when the function is not the specification of a hook.
     """
     mark = getattr(spec, "pegboard_hook", None)
     if not isinstance(mark, HookMark):
@@ -145,15 +145,17 @@ def hookimpl(
 ) -> Any:
     """Mark a function as an implementation of the hook with its name.
 
-    `tryfirst` and `trylast` move it to the end of the order that its kind asks first or last.
-    With `optionalhook` it is no error if the plugin that defines the hook is missing. A fold that
-    is `required` is never left out: when it fails, or cannot be called, its subject ends with a
-    `RequiredHookError`, also after it is quarantined.
+    `tryfirst` and `trylast` make the hook call this implementation first or last. With
+    `optionalhook` it is no error if the plugin that defines the hook is missing. A fold that is
+    `required` is never left out: when it fails or cannot be called, the operation ends with a
+    `RequiredHookError`, even if the plugin is quarantined.
 
     `before`, `after` and `requires` are names of plugins: those that are asked later, those that
-    are asked earlier, and those without which this one is left out. A `wrapper` is an async
-    function around the whole of a fold, or of a hook whose first answer counts: `await call()`, its
-    argument, returns the result of the others, and `call(name=value)` changes their arguments.
+    are asked earlier, and those without which this one is left out.
+
+    A `wrapper` is an async function around the whole of a fold, or of a hook whose first answer
+    counts. It receives `call`: `await call()` returns the result of the other implementations, and
+    `call(name=value)` changes their arguments.
     """
     said = ImplMark(**facts)
 
@@ -166,7 +168,7 @@ def hookimpl(
 
 
 def said_by(function: object) -> ImplMark:
-    """Return the marks of an implementation; the defaults if it has only pluggy's mark."""
+    """Return what `hookimpl` recorded about an implementation, by default `ImplMark()`."""
     said: ImplMark = getattr(function, "pegboard_said", ImplMark())
     return said
 
@@ -184,7 +186,7 @@ pydantic's `SecretStr` is one, too, and a dataclass' `field(metadata={"secret": 
 
 
 class Plugin(Protocol):
-    """The plugin whose code runs: the argument `plugin` of a hook, `context.plugin` of a tool."""
+    """The plugin whose code runs, as the hook argument `plugin` and as `context.plugin`."""
 
     @property
     def name(self) -> str:
@@ -193,38 +195,38 @@ class Plugin(Protocol):
 
     @property
     def options(self) -> Any:  # noqa: ANN401 - of the class that the plugin declares
-        """The user's `[plugins.NAME.options]`, as the class that the plugin declares.
+        """The user's `[plugins.NAME.options]`, in the class that the plugin declares.
 
-        A plugin declares it as its attribute `options`: a pydantic model, a msgspec struct or a
-        dataclass. Without one it is the table itself.
+        A plugin declares the class as its attribute `options`: a pydantic model, a msgspec struct
+        or a dataclass. If it declares none, this is the table itself.
         """
         ...
 
     @property
     def data_dir(self) -> Path:
-        """A folder for data that must last, private to the user; created at first access."""
+        """A private folder for data that must last; it is created at first access."""
         ...
 
     @property
     def cache_dir(self) -> Path:
-        """A folder for data that can be rebuilt; created at first access."""
+        """A folder for data that can be rebuilt; it is created at first access."""
         ...
 
     @property
     def logger(self) -> "LoggerAdapter[Logger]":
-        """A log whose lines have the plugin's name; secrets are left out of them."""
+        """A log whose lines have the plugin's name and no secrets."""
         ...
 
     @property
     def http(self) -> "Http":
-        """An HTTP client that all plugins of the App share; the App closes it."""
+        """The HTTP client that all plugins of the App share; the App closes it."""
         ...
 
     def secret(self, name: str) -> str | None:
-        """Return a secret that the user has set for the plugin, None if there is none.
+        """Return a secret that the user has set for the plugin, or None.
 
-        It is `PEGBOARD_SECRET_PLUGIN_NAME` of the environment, else the one in the user's data
-        folder.
+        The environment variable `PEGBOARD_SECRET_PLUGIN_NAME` comes first, then the secret that is
+        stored in the user's data folder.
         """
         ...
 
@@ -233,27 +235,30 @@ T = TypeVar("T")
 
 
 class StashKey(Generic[T]):
-    """A key of `Stash` that no other module can name: only its owner reads the value.
+    """A key of `Stash`; only the module that made it can read the value.
 
-    Made once, at a module's top: `_CACHE = StashKey[dict[str, int]]()`.
+    Make it once, at the top of a module: `_CACHE = StashKey[dict[str, int]]()`.
     """
 
     __slots__ = ()
 
 
 class Stash:
-    """Values of plugins, gone with the App; what must be closed is closed in `shutdown`."""
+    """Values that plugins keep in memory until the App closes.
+
+    Nothing closes them: a plugin closes its own in `shutdown`.
+    """
 
     def __init__(self) -> None:
         self._values: dict[StashKey[Any], Any] = {}
 
     def get(self, key: StashKey[T]) -> T | None:
-        """Return the value, None if there is none."""
+        """Return the value, or None if there is none."""
         found: T | None = self._values.get(key)
         return found
 
     def setdefault(self, key: StashKey[T], make: Callable[[], T]) -> T:
-        """Return the value, after storing that of `make` if there is none."""
+        """Return the value; if there is none, store what `make` returns and return that."""
         item: T = self._values[key] if key in self._values else self._values.setdefault(key, make())
         return item
 
@@ -261,8 +266,8 @@ class Stash:
 def evolve(value: _T, /, **changes: Any) -> _T:  # noqa: ANN401 - as typed as the fields
     """Return a copy of the value with these fields changed.
 
-    It may be a turn, a part, a request, a configuration or any other value that hooks receive,
-    and a frozen dataclass of your own.
+    The value can be a turn, a part, a request, a configuration or anything else that hooks receive,
+    and also a frozen dataclass of your own.
 
     :raises TypeError: for an unknown field, with the nearest name, and for a value without fields.
     """
@@ -276,7 +281,7 @@ def evolve(value: _T, /, **changes: Any) -> _T:  # noqa: ANN401 - as typed as th
 
 
 def field_names(value: object) -> tuple[str, ...]:
-    """Return the names of the fields of a struct or dataclass, or of a class of them.
+    """Return the names of the fields of a struct or dataclass, given as a class or an instance.
 
     :raises TypeError: when it is neither.
     """

@@ -1,4 +1,4 @@
-"""The input and the result of a tool call, with the blocks that people see."""
+"""The input and the result of a tool call, and the blocks that display it to people."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ SpanStyle = Literal[
 
 
 class Span(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A piece of one line in one style; it has no line break."""
+    """A piece of a line in one style; it has no line break."""
 
     text: str
     style: SpanStyle = "plain"
@@ -45,12 +45,12 @@ SpanLine = tuple[Span, ...]
 
 
 class Block(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The drawing of a call: a title behind the tool's name, then the other fields that are set.
+    """How a call is displayed: a title after the tool's name, then the other fields that are set.
 
-    `lines`, a unified `diff`, the rows of a `table` (the first is its head) and `markdown` are
-    drawn in this order. Of all that at most `fold` lines are shown at first: the beginning or,
-    where `keep` says so, the end (`tail`), or some of each (`both`); 0 shows the title
-    alone until somebody asks for more.
+    They are drawn in this order: `lines`, a unified `diff`, the rows of a `table` (the first is its
+    head), and `markdown`. At first only `fold` lines of them are shown, from the beginning
+    (`keep="head"`), the end (`tail`) or both ends (`both`). With a `fold` of 0 only the title is
+    shown until the user asks for more.
     """
 
     title: str = ""
@@ -63,7 +63,7 @@ class Block(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that goes with a tool's answer; `url` is a `data:` URL."""
+    """A file that belongs to a tool's answer; `url` is a `data:` URL."""
 
     mime: str
     url: str
@@ -71,7 +71,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of_bytes(cls, content: bytes, mime: str, *, filename: str | None = None) -> "Attachment":
-        """Return an attachment with this content."""
+        """Return an attachment with these bytes as its content."""
         url = f"data:{mime};base64,{b64encode(content).decode()}"
         return cls(mime=mime, url=url, filename=filename)
 
@@ -79,9 +79,9 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's answer: `output` for the model, `title` and `metadata` for clients.
 
-    Clients of the protocol list calls by their `title`. The terminal lists them by their arguments,
-    and shows what a title that begins with these adds. `display` is what users see of the call in
-    place of its output; no model gets it.
+    Clients of the protocol list calls by their `title`. The terminal lists them by their arguments;
+    if the title begins with these, it also shows the rest of the title. `display` is shown to users
+    instead of the output; no model gets it.
     """
 
     output: str
@@ -93,12 +93,13 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Activity:
-    """A turn, a request to a model or a tool call; the engine fills it in while it lasts.
+    """A turn, a request to a model or a tool call; the engine fills it in while it runs.
 
-    `id` is that of the message or the call, `name` that of the agent, the model or the tool, and
-    `asked` what it is about. At the end `outcome` or `error` says what came of it. Of a request,
-    `chunks_ns` are when its chunks came and `last_ns` is when the answer was complete, in
-    nanoseconds since the epoch: its tools run while it still lasts.
+    `id` is the id of the message or the call, and `name` the name of the agent, the model or the
+    tool. `asked` is the request or the call; `outcome` or `error` is set at the end. For a request,
+    `chunks_ns` are the times at which its chunks arrived and `last_ns` is the time at which the
+    answer was complete, in nanoseconds since the epoch: a request lasts until its tools have run,
+    too.
     """
 
     kind: Literal["turn", "model", "tool"]
@@ -113,7 +114,7 @@ class Activity:
 
 
 class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call before it runs, as the `tool_execute_before` and `after` hooks see it."""
+    """A tool call before it runs, as hooks such as `tool_execute_before` see it."""
 
     id: str
     tool: str
@@ -122,9 +123,10 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoldStep(msgspec.Struct, frozen=True):
-    """The subject of a fold after one plugin; the same object if the plugin left it unchanged.
+    """One plugin's step of a fold: the subject `before` and `after` it.
 
-    `session_id` is "" for a hook without a session.
+    They are the same object if the plugin changed nothing. `session_id` is "" for a hook without a
+    session.
     """
 
     session_id: str
@@ -136,9 +138,9 @@ class FoldStep(msgspec.Struct, frozen=True):
 
 
 class PrefixChange(msgspec.Struct, frozen=True, kw_only=True):
-    """Two successive requests of a session, of which the second does not begin with the first.
+    """Two successive requests of a session, where the second does not begin like the first.
 
-    The steps are what plugins made of the subjects of the hooks that build a request, in order.
+    `steps_before` and `steps_after` are the steps of the folds that built each request, in order.
     """
 
     before: ModelRequest
@@ -150,8 +152,8 @@ class PrefixChange(msgspec.Struct, frozen=True, kw_only=True):
 class PrefixLoss(msgspec.Struct, frozen=True, kw_only=True):
     """The plugin that changed the beginning of a request, so that a provider's cache missed it.
 
-    `line` is the first changed line, `tokens` about what the cache would have had. The user reads
-    the `warning`, if there is one.
+    `line` is the first changed line, and `tokens` is about how many the cache would have saved. If
+    there is a `warning`, the user reads it.
     """
 
     plugin: str

@@ -1,4 +1,4 @@
-"""Hooks for tool calls: permission, arguments, results and display."""
+"""Hooks for tool calls: permissions, arguments, results and display."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager

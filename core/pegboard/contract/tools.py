@@ -57,26 +57,32 @@ class ToolFacts(TypedDict, total=False):
 class Tool:
     """A function that a model can call; made by `@tool` or by `Tool.raw`.
 
-    `timeout_s` is the time limit of a call, without the time in which the user is asked, None for
-    the configuration's. `requires` makes the permission requests of a call, and the engine awaits
-    it before the function; None requests `permission` for the pattern `*`, False requests nothing.
-    `effect` says what a call may do to files. If it understates what the tool does, its changes are
-    attributed late and are not reverted with the step. `exposure` says how a model gets at the
-    tool, unless the user says otherwise: `None` defers it where the tools' schemas are too long for
-    the model. `source` is what its plugin has it from, such as a server's name: tools of a source
-    are deferred together; "" stands for the plugin. `on_cut` is a sentence for the model on what
-    this tool can do with the file of an output that was too long, "" for nothing. The output of a
-    `lasting` tool stays in the model's view when old output is cleared. One that `needs_user` waits
-    for a user's decision: it is closed to subagents and to agents that the configuration adds,
-    unless their rules speak of it. `serves` says what the engine may have it for; the newest tool
-    that says so is taken. `imports` are modules that its own code imports with the first call; they
-    are loaded beforehand, while the model thinks. `draw` returns what people see of a call, by the
-    rules of the hook `render_tool`, whose plugins come first. One that `has_own_id` was given it by
-    its author, and keeps it in whatever file it stands. A tool made from a function is called from
-    Python as the function is: `await hello("Ada")`.
+    - `timeout_s`: the time limit of a call, without the time in which the user is asked; None for
+      the configured one.
+    - `requires`: makes the permission requests of a call; the engine awaits it before the function.
+      None requests `permission` for the pattern `*`, False requests nothing.
+    - `effect`: what a call may do to files. If it promises less than the tool does, the changes are
+      noticed late and are not reverted with the step.
+    - `exposure`: how a model gets at the tool, unless the user decides otherwise. None defers the
+      tool if the schemas of all tools are too long for the model.
+    - `source`: where its plugin has it from, such as the name of a server; "" is the plugin itself.
+      Tools of one source are deferred together.
+    - `on_cut`: a sentence that tells the model what this tool can do with the file that holds an
+      output which was too long; "" for nothing.
+    - `lasting`: the output stays in the model's view when old outputs are cleared.
+    - `needs_user`: the tool waits for a decision of the user. It is closed to subagents and to
+      agents that the configuration adds, unless their rules name it.
+    - `serves`: what the engine may use the tool for; the newest tool with the same value is used.
+    - `imports`: modules that the tool's code imports in the first call. They are loaded beforehand,
+      while the model thinks.
+    - `draw`: returns what people see of a call, by the rules of the hook `render_tool`, whose
+      plugins come first.
+    - `has_own_id`: the author chose the id, and the tool keeps it whatever its file is called.
 
-    :raises InvalidInputError: for an `effect`, an `exposure`, a `serves` or a `requires` that there
-        is not.
+    A tool made from a function can be called from Python like the function: `await hello("Ada")`.
+
+    :raises InvalidInputError: for an unknown `effect`, `exposure` or `serves`, or an unusable
+      `requires`.
     """
 
     id: str
@@ -124,19 +130,19 @@ class Tool:
         permission: str | None = None,
         **facts: Unpack[ToolFacts],
     ) -> "Tool":
-        """Make a tool with a JSON Schema of its own, such as one of an MCP server.
+        """Make a tool with a JSON Schema of its own, such as a tool of an MCP server.
 
-        `function` receives the context and the arguments as the model wrote them, after they fit
-        the schema; a plain function runs in a worker thread. `requires` takes the context and
-        those of the arguments that it names.
+        `function` receives the context and the arguments as the model wrote them, once they fit the
+        schema. A plain function runs in a worker thread. `requires` takes the context and those of
+        the arguments that it names.
 
-        A schema has at most 262,144 letters, 20,000 values and 64 levels, else the tool is left
-        out. Pegboard does not check a `format`, an `unevaluated...` keyword, a reference to another
-        document, an expression that Python cannot read, and what takes more than 0.3 s. The
-        function has to check such arguments itself.
+        A schema may have at most 262,144 letters, 20,000 values and 64 levels; a tool with a larger
+        one is left out. Some parts of a schema are not checked: a `format`, an `unevaluated...`
+        keyword, a reference to another document, an expression that Python cannot read, and what
+        takes more than 0.3 s. The function has to check such arguments itself.
 
         :raises InvalidInputError: for an id that providers refuse, and for an unknown `effect` or
-            `serves`.
+          `serves`.
         """
         return cls(
             id=checked_id(id),
@@ -155,20 +161,22 @@ class Tool:
 
     @property
     def permission(self) -> str:
-        """The permission that hides the tool; its id unless the author names another."""
+        """The permission that the tool requires: its id unless the author names another."""
         return self.own_permission or self.id
 
     @property
     def parameters(self) -> Mapping[str, Any]:
-        """The JSON Schema of the arguments, of type object; made at first access.
+        """The JSON Schema of the arguments, which has the type object.
 
-        :raises SignatureError: when a name in an annotation never came into being.
+        It is made at first access.
+
+        :raises SignatureError: when an annotation has a name that was never defined.
         """
         return self.arguments.schema
 
     @property
     def call_imports(self) -> tuple[str, ...]:
-        """The modules that a call needs and the tool's description does not."""
+        """The modules that a call needs but the tool's description does not."""
         return (*self.arguments.imports, *self.imports)
 
     def with_id(self, id: str) -> "Tool":  # noqa: A002 - the field's name
@@ -179,15 +187,16 @@ class Tool:
         return replace(self, id=checked_id(id), has_own_id=True)
 
     def own_names(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Rename arguments that are named as in another agent's tools to the tool's own names.
+        """Rename arguments that have the names of another agent's tool to the tool's own names.
 
         A name counts as the tool's if `aliases` says so, or if it differs only in case and
-        underscores (`file_path` for `filePath`). An argument with the own name wins.
+        underscores (`file_path` for `filePath`). If an argument is also given by its own name, that
+        one is used.
         """
         return own_names(args, self.parameters.get("properties", {}), self.aliases)
 
     def quick(self, args: Mapping[str, Any]) -> bool:
-        """Return whether `validate` is quick enough for these arguments to run without a thread."""
+        """Return whether `validate` is quick for these arguments and needs no thread."""
         return self.arguments.quick(args)
 
     def validate(self, args: Mapping[str, Any]) -> Mapping[str, object]:
@@ -206,15 +215,15 @@ class Tool:
         self.arguments.warm()
 
     async def call(self, context: "ToolContext", args: Mapping[str, object]) -> ToolResult:
-        """Call the tool with values of `validate`; errors of the function are raised unchanged.
+        """Call the tool with the values that `validate` returned.
 
         A plain function runs in a worker thread, which cannot be stopped: it has to look at
-        `context.cancelled` itself.
+        `context.cancelled` itself. Errors of the function are raised unchanged.
 
-        Dictionaries, lists, dataclasses, msgspec structs and pydantic models become JSON text.
+        A result that is a dictionary, list, dataclass, msgspec struct or pydantic model becomes
+        JSON text.
 
-        :raises ToolError: when the function returns a value of any other type than these, text and
-            `ToolResult`.
+        :raises ToolError: when the result is none of these, no text and no `ToolResult`.
         """
         bound = self.arguments.bind(context, args)
         try:
@@ -237,11 +246,11 @@ class Tool:
             raise ToolError(f"the tool {self.id} answered with {error}; {text}") from error
 
     async def require(self, context: "PermissionContext", args: Mapping[str, object]) -> object:
-        """Make the permission requests of a call, and return what `ToolContext.granted` answers.
+        """Make the permission requests of a call, and return the value for `ToolContext.granted`.
 
-        The engine awaits it before `call`. What `requires` raises is raised.
+        The engine awaits it before `call`. An error of `requires` is raised unchanged.
 
-        :raises ToolError: when `requires` answers with an awaitable, or tries to end the process.
+        :raises ToolError: when `requires` returns an awaitable or tries to end the process.
         """
         if self.requires is None and self.serves != "refused_calls":
             await context.require(self.permission, ("*",), always=("*",))
@@ -258,7 +267,7 @@ class Tool:
 
     @cached_property
     def _judged(self) -> frozenset[str] | None:
-        """The arguments that `requires` names, None where it takes all of them."""
+        """The arguments that `requires` names, or None if it takes all of them."""
         wanted = inspect.signature(self.requires).parameters if self.requires else {}
         takes_all = any(each.kind is each.VAR_KEYWORD for each in wanted.values())
         return None if takes_all else frozenset(wanted)
@@ -268,7 +277,7 @@ class Tool:
         return inspect.iscoroutinefunction(self.arguments.function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: ANN401 - the function's types
-        """Call the function itself."""
+        """Call the function that the tool was made from."""
         return self.arguments.function(*args, **kwargs)
 
 
@@ -299,17 +308,17 @@ def tool(
     permission: str | None = None,
     **facts: Unpack[ToolFacts],
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
-    """Make a tool of a function, as `@tool` or as `@tool(timeout_s=5)`.
+    """Make a tool from a function, as `@tool` or as `@tool(timeout_s=5)`.
 
-    The signature becomes the JSON Schema of the arguments. The docstring becomes the
-    description, and its entries those of the parameters. The engine fills a parameter annotated
+    The signature becomes the JSON Schema of the arguments. The docstring becomes the description,
+    and its entries describe the parameters. The engine fills a parameter that is annotated
     `ToolContext`. `permission` and `id` are the function's name by default. `requires` takes the
     context and those of the arguments that it names. `aliases` are other names for a parameter,
-    such as those that models know from other agents. `Tool` documents the other facts.
+    such as those that models know from other agents. `Tool` describes the other facts.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
     :raises InvalidInputError: for an `id` that providers refuse, and for an unknown `effect` or
-        `serves`.
+      `serves`.
     """
 
     def make(function: Callable[..., Any]) -> Tool:
@@ -329,14 +338,14 @@ def tool(
 
 
 def serving(found: Iterable[_Serving], work: Service | AgentWork) -> _Serving | None:
-    """Return the newest tool or agent that declares this work of the engine."""
+    """Return the newest tool or agent that serves this purpose of the engine, or None."""
     return next((each for each in reversed([*found]) if each.serves == work), None)
 
 
 def checked_id(id: str) -> str:  # noqa: A002 - the field's name
-    """Return the id of a tool unchanged if it has 1 to 64 ASCII letters, digits, `_` and `-`.
+    """Return the id of a tool if it is valid: 1 to 64 ASCII letters, digits, `_` and `-`.
 
-    :raises InvalidInputError: for any other, because providers refuse the whole request.
+    :raises InvalidInputError: for any other id, because providers refuse the whole request.
     """
     if _ID.fullmatch(id):
         return id

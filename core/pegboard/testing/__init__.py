@@ -1,13 +1,13 @@
 """The kit for authors of plugins: helpers, fixtures and checks for their own tests.
 
-- `scripted_app`, `play_turn`: a whole turn of an App of its own, with a model that a test has
-  written down; pytest gives them as the fixtures `pegboard_app`, `run_turn` and `tool_call`.
-- `check_tools(await tools_of(module))`: what about a plugin's tools would trouble a model.
+- `scripted_app`, `play_turn`: whole turns in an App of the test, with a model that follows a
+  script; in pytest also as the fixtures `pegboard_app`, `run_turn` and `tool_call`.
+- `check_tools(await tools_of(module))`: faults of a plugin's tools that would trouble a model.
 - `check_hooks`, `check_policy`, `check_provider`, `check_storage`, `check_shared_storage`,
-  `check_snapshots`, `check_sandbox`: the rules for other things that plugins bring; `()` where
-  all hold.
-- `check_provider_faults(make, wire)`: what a provider makes of a server that fails, by a table.
-- `EventRecorder(app)`: the events of an App, to look at and to wait for.
+  `check_snapshots`, `check_sandbox`: faults of other things that plugins add; `()` if
+  there are none.
+- `check_provider_faults(make, wire)`: how a provider handles a server that fails.
+- `EventRecorder(app)`: records the events of an App, and waits for them.
 """
 
 from pegboard import late_names

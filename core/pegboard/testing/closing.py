@@ -1,4 +1,4 @@
-"""The end of a test's server, also for a connection that is just being accepted."""
+"""Closing a test's server, also while it accepts a connection."""
 
 import asyncio
 
@@ -7,9 +7,9 @@ ACCEPT_TURNS = 5
 
 
 async def stop_accepting(server: asyncio.Server) -> None:
-    """Close a server, and wait until each connection that it has accepted has its handler.
+    """Close a server once each connection that it has accepted has its handler.
 
-    asyncio leaves a connection open that it accepts in the turn in which its server is closed.
+    asyncio would leave a connection open that it accepts just when its server is closed.
     """
     for listener in server.sockets:
         asyncio.get_running_loop().remove_reader(listener.fileno())

@@ -1,4 +1,4 @@
-"""Checks that a tool does not trouble a model or a provider."""
+"""Checks that models can use a tool and that providers accept it."""
 
 import inspect
 import json
@@ -28,11 +28,11 @@ async def tools_of(
     options: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> tuple[Tool, ...]:
-    """Return the tools that a plugin registers, or that a module of tools has.
+    """Return the tools that a plugin registers, or that a module of tools contains.
 
-    `config` is the argument of `register_tools`, a `Config` or in the syntax of a `pegboard.toml`;
-    `options` and `secrets` are the plugin's own. Hooks that the plugin defines are asked of the
-    plugin itself.
+    `config` is the argument of `register_tools`: a `Config`, or a mapping with the keys of a
+    `pegboard.toml`. `options` and `secrets` are the plugin's own. If `register_tools` calls hooks
+    that the plugin defines, only the plugin itself answers them.
 
     :raises AssertionError: when the options do not fit, or such a hook fails.
     """
@@ -58,15 +58,20 @@ def _fail(failure: PluginFailed) -> None:
 
 
 def check_tools(tools: Iterable[Tool], *, calls: bool = True) -> tuple[Finding, ...]:
-    """Return all findings about tools; none if they keep every rule.
+    """Return the faults found in tools; () if there are none.
 
-    The rules: id, description, schema, name (of a parameter), parameter (it has no description),
-    refuses (wrong arguments are let through), accepts (right ones are not), requires (its own
-    permission is not required before the call, or it acts before it asks).
-    A test says `assert check_tools(await tools_of(my_plugin)) == ()`. The checks are about what a
-    model reads, what happens to the arguments that it writes, and what a call requires. Only a tool
-    that requires something `later` is called, in a folder of its own where nothing is permitted,
-    and none without `calls`.
+    The rules:
+
+    - id, description, schema: each must be valid and present.
+    - name: providers accept the names of all parameters.
+    - parameter: each parameter has a description.
+    - refuses: wrong arguments are refused.
+    - accepts: arguments that fit the schema are accepted.
+    - requires: the tool requires its own permission, and does so before it acts.
+
+    A test says `assert check_tools(await tools_of(my_plugin)) == ()`. A tool is called only if it
+    requires something `later`, and only with `calls`. The call runs in a temporary folder, where
+    nothing is permitted.
     """
     return tuple(finding for tool in tools for finding in _check(tool, calls=calls))
 

@@ -1,4 +1,4 @@
-"""Findings of the suites for authors: each names the rule that is broken, and how."""
+"""Findings of the checks for plugin authors: each names a broken rule and describes the fault."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -10,7 +10,7 @@ LIMIT_S = 20.0
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """A broken rule: `subject` is the tool, hook, provider and so on that breaks it."""
+    """A broken rule; `subject` names the tool, hook or provider that breaks it."""
 
     subject: str
     rule: str
@@ -18,11 +18,11 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BrokenRuleError(Exception):
-    """A rule does not hold; the text says how it is broken."""
+    """An error for a broken rule; its text describes the fault."""
 
 
 def must(holds: object, text: str) -> None:
-    """Check that a rule holds.
+    """Raise an error unless a rule holds.
 
     :raises BrokenRuleError: when the rule is broken.
     """
@@ -34,7 +34,7 @@ Rule = Callable[[], Awaitable[None]]
 
 
 async def broken(subject: str, rules: Mapping[str, Rule]) -> tuple[Finding, ...]:
-    """Return the broken rules; a check that raises, or takes more than 20 s, counts as broken."""
+    """Return the broken rules; a rule counts as broken if it raises or takes more than 20 s."""
     found = [
         Finding(subject=subject, rule=name, text=text)
         for name, rule in rules.items()

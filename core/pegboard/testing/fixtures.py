@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def pegboard_app(tmp_path: Path) -> "Callable[..., AbstractAsyncContextManager[ScriptedApp]]":
-    """Return an opener of an App for several turns, for `async with`."""
+    """Return a function that opens an App for several turns, for `async with`."""
 
     def opened(
         *plugins: object,
@@ -33,9 +33,10 @@ def pegboard_app(tmp_path: Path) -> "Callable[..., AbstractAsyncContextManager[S
 
 @pytest.fixture
 def run_turn(tmp_path: Path) -> "Callable[..., TurnRecord]":
-    """Run a turn: `run_turn(plugin, script=[("select", {...}), "done"])` returns a `TurnRecord`.
+    """Return a function that runs a turn and returns its `TurnRecord`.
 
-    It runs an event loop of its own: an `async` test uses `pegboard_app`.
+    For example, `run_turn(plugin, script=[("select", {...}), "done"])`. The function starts an
+    event loop; an `async` test uses `pegboard_app` instead.
     """
 
     def played(
@@ -53,9 +54,10 @@ def run_turn(tmp_path: Path) -> "Callable[..., TurnRecord]":
 
 @pytest.fixture
 def tool_call(run_turn: "Callable[..., TurnRecord]") -> "Callable[..., CallRecord]":
-    """Make one call in a turn, as a `CallRecord`: `tool_call(select, {"table": "ships"})`.
+    """Return a function that makes one tool call in a turn and returns its `CallRecord`.
 
-    The tool is one itself, or the name of one; then the plugins that are needed follow.
+    For example, `tool_call(select, {"table": "ships"})`. The first argument is a tool or the name
+    of a tool; after the arguments of the call follow the plugins that it needs.
     """
 
     def called(

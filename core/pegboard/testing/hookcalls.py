@@ -1,4 +1,4 @@
-"""Calls of hooks as the engine makes them, with ordinary and with unusual values."""
+"""Sample arguments of hooks: ordinary and unusual values, as the engine may pass them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -85,9 +85,10 @@ def calls(
     project: Path,
     places: UserFolders,
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield the arguments of calls of a hook, ordinary ones first; `hooks` calls the plugin.
+    """Yield the arguments for several calls of a hook, ordinary values first.
 
-    Values follow from the types of the arguments, so a new hook needs nothing here.
+    `hooks` calls the plugin that is tested. The values follow from the types of the arguments, so a
+    new hook needs no change here.
     """
     view = session_view(config, project)
     known = _values_in_a_session(view) | {
@@ -107,7 +108,7 @@ def calls(
 
 
 def _values(kind: Any, known: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:  # noqa: ANN401 - a type
-    """Return values of a type; for an unknown struct, one with its required fields."""
+    """Return sample values of a type; for an unknown struct, one with its required fields."""
     if kind in known:
         return known[kind]
     if get_origin(kind) is tuple:
@@ -119,13 +120,13 @@ def _values(kind: Any, known: Mapping[Any, Sequence[Any]]) -> Sequence[Any]:  # 
 
 
 def specifications() -> Mapping[str, Any]:
-    """Return the hooks of the core that can be called here, by name."""
+    """Return the core's hooks that can be called without an App, by name."""
     unfit = {"register_hooks", "startup", "shutdown"}
     return {name: each for name, each in core_specs().items() if name not in unfit}
 
 
 def _values_in_a_session(view: SessionView) -> dict[Any, Sequence[Any]]:
-    """Return values by type; one call uses the same texts in all of its arguments."""
+    """Return sample values by type; the same text appears in all arguments of a call."""
     turns = tuple(map(_turn, _TEXTS))
     context = SimpleNamespace(
         session=view,
@@ -166,7 +167,7 @@ def _values_in_a_session(view: SessionView) -> dict[Any, Sequence[Any]]:
 
 
 def _events() -> Iterator[Event]:
-    """Yield one event of each type, with its required fields only, and one of a plugin's own."""
+    """Yield an event of each type with its required fields only, and a custom event."""
     for kind in TYPES:
         yield Event(properties=minimal(kind))
     yield Event(properties=Custom(name="a.custom.event", data={"a": 1}))

@@ -50,12 +50,13 @@ async def check_hooks(
     options: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return all findings about a plugin's hooks; none if they keep every rule.
+    """Return the faults found in a plugin's hooks; () if there are none.
 
-    Each hook of the core that the plugin has is called with plain and with odd values, the hook
-    `event` with every event that there is; `startup` and `shutdown`, which want an App, are not
-    called. A module is imported once more, in a process of its own that is looked at. `config`,
-    `options` and `secrets` are as in `tools_of`.
+    Each of the core's hooks that the plugin implements is called with ordinary and with unusual
+    values, and `event` is called with every type of event. `startup` and `shutdown` need an App and
+    are not called. A module is also imported in a process of its own, which must not write files,
+    use the network, or start processes or threads. `config`, `options` and `secrets` are as in
+    `tools_of`.
     """
     async with lone_plugin(plugin, config, options=options, secrets=secrets) as alone:
         name = alone.name
@@ -77,7 +78,7 @@ async def check_hooks(
 
 
 class _Hook:
-    """One hook of the plugin, called alone."""
+    """A hook of the plugin that is called without other plugins."""
 
     def __init__(self, spec: Callable[..., Any], alone: LonePlugin) -> None:
         self._hook, self._spec, self._config = spec.__name__, spec, alone.config
@@ -106,7 +107,7 @@ class _Hook:
         must(slowest < SLOW_S, f"a call takes {slowest:.1f} s {given}, and at most {SLOW_S} s")
 
     async def _taken_s(self, arguments: Mapping[str, Any]) -> float:
-        """Return the duration of a call; where it seems slow, the best of some attempts."""
+        """Return the duration of a call; for a slow call, the shortest of several attempts."""
         taken_s = SLOW_S
         for _ in range(ATTEMPTS):
             if taken_s >= SLOW_S and not self._failures:
@@ -116,7 +117,7 @@ class _Hook:
         return taken_s
 
     async def _same(self) -> None:
-        """Check that the start of each request is the same text, which providers then cache."""
+        """Check that a repeated call returns the same value, because providers cache the text."""
         for arguments in self._calls():
             first, second = await self._call(arguments), await self._call(arguments)
             must(first == second, "two calls give two answers: providers cannot cache the request")

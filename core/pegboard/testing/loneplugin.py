@@ -1,4 +1,4 @@
-"""One plugin, registered as in an App: with its options and folders, but no other plugin."""
+"""A plugin loaded as in an App, with its options and folders, but without other plugins."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
@@ -27,7 +27,7 @@ Settings = Config | Mapping[str, object] | None
 
 
 def config_of(settings: Settings) -> Config:
-    """Parse a configuration.
+    """Return the configuration for settings that a test gives.
 
     :raises ConfigError: for a value of the wrong type.
     """
@@ -41,7 +41,7 @@ def config_of(settings: Settings) -> Config:
 
 
 def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
-    """Return an object as a plugin next to the built-in ones, with its settings table."""
+    """Return the object as an embedded plugin with the name of its settings table."""
     builtin = {each.name for each in entry_points() if each.distribution == OWN}
     found = embedded(plugin, tables)
     found.table = table_of(found, tables, builtin)
@@ -49,10 +49,11 @@ def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
 
 
 class LonePlugin:
-    """A plugin alone, as its hooks see it; `flaws` are the faults of its hooks and options.
+    """A plugin that is loaded without other plugins.
 
-    `name` is what findings call it: the name of its entry point, if it has one, as in an App.
-    `config` has the `options` in it.
+    `name` is the name in findings: the name of its entry point if it has one, as in an App.
+    `config` includes the plugin's `options`. `flaws` are the faults of its hooks, and the attribute
+    `options` the faults of its options.
     """
 
     def __init__(
@@ -88,11 +89,11 @@ class LonePlugin:
         }
 
     def has(self, hook: str) -> bool:
-        """Return whether the plugin has a function for the hook that can be called."""
+        """Return whether the plugin has a usable function for the hook."""
         return bool(self._implementations.get(hook))
 
     def hooks(self, on_failure: Callable[[PluginFailed], None]) -> Hooks:
-        """Return callers of the plugin's hooks."""
+        """Return an object that calls the plugin's hooks."""
         return Hooks(self._implementations, on_failure=on_failure)
 
 
@@ -102,7 +103,7 @@ async def lone_plugin(
     config: Settings,
     **given: Any,  # noqa: ANN401 - options and secrets
 ) -> AsyncIterator[LonePlugin]:
-    """Yield the plugin with folders that exist while the block lasts; see `LonePlugin`."""
+    """Yield a `LonePlugin` with folders that are deleted after the block."""
     folder = await asyncio.to_thread(TemporaryDirectory, prefix="pegboard-check-")
     try:
         alone = LonePlugin(plugin, config, Path(folder.name), **given)

@@ -1,4 +1,4 @@
-"""The outcome of a request to a provider, and the checks that it must pass."""
+"""The outcome of a request to a provider, and checks of it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from pegboard.testing.wireframes import meant
 
 @dataclass(slots=True)
 class Outcome:
-    """The outcome of a request."""
+    """The outcome of a request to a model: the events of the answer, and the error if it failed."""
 
     events: list[StreamEvent] = field(default_factory=list)
     error: BaseException | None = None
@@ -24,12 +24,12 @@ class Outcome:
 
     @property
     def calls(self) -> list[ToolCall]:
-        """The calls of the answer, in order."""
+        """The tool calls of the answer, in order."""
         return [each for each in self.events if isinstance(each, ToolCall)]
 
     @property
     def finish(self) -> StreamFinish | None:
-        """The last event of the answer, None if the answer broke off."""
+        """The last event of the answer, or None if the answer broke off."""
         found = [each for each in self.events if isinstance(each, StreamFinish)]
         return found[-1] if found else None
 
@@ -45,7 +45,7 @@ def fails(
     wait_s: float | None = None,
     hides: str = "",
 ) -> Check:
-    """Return a check that the request fails with this error and this advice on retries."""
+    """Return a check that the request fails with such an error, retryable or not as given."""
 
     def check(outcome: Outcome) -> None:
         error = outcome.error
@@ -65,7 +65,7 @@ def fails(
 def answers(
     text: str | None = None, *, calls: Sequence[str] | None = (), reason: str | None = None
 ) -> Check:
-    """Return a check that the answer is complete, with this text and these calls; None for any."""
+    """Return a check that the answer is complete, with this text and these calls (None: any)."""
 
     def check(outcome: Outcome) -> None:
         must(outcome.error is None, f"{type(outcome.error).__name__}: {outcome.error}")

@@ -38,8 +38,8 @@ _ACTS = frozenset(
 def permission_flaws(tool: Tool, *, calls: bool) -> Iterator[str]:
     """Yield the faults in the permission requests of a tool.
 
-    Its `requires` is called with sample arguments, in a folder of its own. If it requires something
-    `later` and `calls` says so, the tool is called too, with a context that permits nothing.
+    Its `requires` is called with sample arguments, in a temporary folder. If it requires something
+    `later` and `calls` is true, the tool is called too, with a context that permits nothing.
     """
     if not callable(tool.requires):
         if {"require", tool.permission} <= _names(tool.arguments.function):
@@ -53,7 +53,7 @@ def permission_flaws(tool: Tool, *, calls: bool) -> Iterator[str]:
 
 
 def _names(function: Callable[..., Any]) -> set[object]:
-    """Return the attributes and constants that the code of a function names."""
+    """Return the attribute names and the strings in the code of a function."""
     codes = [getattr(inspect.unwrap(function), "__code__", None)]
     found: set[object] = set()
     while codes:
@@ -64,7 +64,7 @@ def _names(function: Callable[..., Any]) -> set[object]:
 
 
 async def _flaws(tool: Tool, *, calls: bool) -> list[str]:
-    """Return the first flaw that a call with sample arguments shows."""
+    """Return the first fault that calls with sample arguments show."""
     for arguments in islice(samples(tool.parameters), MOST_SAMPLES):
         with TemporaryDirectory(prefix="pegboard-check-") as folder:
             context = Probe(tool, folder)
@@ -95,14 +95,14 @@ class Probe:
         self._laid: set[Path] = set()
 
     def lay_out(self, arguments: Mapping[str, Any]) -> None:
-        """Make a file for each argument that may name one."""
+        """Create a file for each argument that may be the name of a file."""
         for value in arguments.values():
             if isinstance(value, str) and value.isidentifier():
                 (self.directory / value).write_text(value)
         self._laid = {*self.directory.rglob("*")}
 
     async def flaw(self, arguments: Mapping[str, Any], *, calls: bool) -> str:
-        """Return the fault in the requests of a call; "" if there is none or the call fails."""
+        """Return the fault in the requests of a call, or "" if there is none or the call fails."""
         if await broken(self._tool.id, {"requires": partial(self._require_all, arguments)}):
             return ""
         if self._tool.permission not in self._asked:
@@ -125,7 +125,7 @@ class Probe:
     async def require(
         self, permission: str, _: Sequence[str], *, later: bool = False, **__: object
     ) -> None:
-        """Record the request; a request with `later` is denied when the call makes it."""
+        """Record a request; deny a request that was made with `later` when the call repeats it."""
         self._asked.add(permission)
         if later:
             self._open.add(permission)
@@ -133,19 +133,19 @@ class Probe:
             raise PermissionDeniedError("this is a check")
 
     async def require_path(self, path: Path, **_: object) -> Path:
-        """Return the path; all are in the folder."""
+        """Return the path without a question: every path is in the temporary folder."""
         return self.directory / path
 
     def granted(self, _: object) -> Any:  # noqa: ANN401 - what the tool's `requires` answers
-        """Return the answer of the tool's `requires`."""
+        """Return what the tool's `requires` returned."""
         return self._answer
 
     async def process_env(self) -> Mapping[str, str]:
-        """Return an environment without variables."""
+        """Return an empty environment."""
         return {}
 
     async def todos(self) -> tuple[()]:
-        """Return an empty list."""
+        """Return an empty todo list."""
         return ()
 
     def note_read(self, path: Path) -> None:
@@ -155,18 +155,18 @@ class Probe:
         """Do nothing: all files count as read."""
 
     def lock(self, _: Path) -> AbstractAsyncContextManager[None]:
-        """Return a block without a lock."""
+        """Return a block that locks nothing."""
         return nullcontext()
 
     def progress(self, **_: object) -> None:
-        """Show no progress."""
+        """Do nothing: nobody sees the progress."""
 
     async def replace(self, _: Path, __: bytes) -> int:
-        """Note that the tool changes a file."""
+        """Record that the tool changes a file."""
         return await self._act("changes a file")
 
     async def will_change(self, _: Path) -> None:
-        """Note that the tool changes a file."""
+        """Record that the tool changes a file."""
         await self._act("changes a file")
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[int]]:

@@ -1,4 +1,4 @@
-"""Checks that a policy lets no forbidden call pass, and asks its user no needless question."""
+"""Checks that a permission policy judges every request reliably, and does not block."""
 
 import asyncio
 import threading
@@ -39,10 +39,10 @@ async def check_policy(
     options: Mapping[str, Any] | None = None,
     secrets: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return all findings about a plugin's `permission_ask`; none if it keeps every rule.
+    """Return the faults found in a plugin's `permission_ask`; () if there are none.
 
-    It is asked about requests of many kinds, and about yours. `config`, `options` and `secrets`
-    are as in `tools_of`.
+    The hook is called for requests of many kinds, and for the `requests` given. `config`, `options`
+    and `secrets` are as in `tools_of`.
     """
     asked = (*_requests(), *requests)
     async with lone_plugin(plugin, config, options=options, secrets=secrets) as alone:
@@ -70,7 +70,7 @@ def _flaws(alone: LonePlugin) -> tuple[str, ...]:
 
 
 class _Policy:
-    """Calls the plugin's hook; `failures` are those since `ask` began."""
+    """Calls of the plugin's `permission_ask`; `failures` has those of the last call."""
 
     def __init__(self, alone: LonePlugin) -> None:
         self.view = session_view(alone.config, Path("/project"))
@@ -78,7 +78,10 @@ class _Policy:
         self.hooks = alone.hooks(self.failures.append)
 
     async def ask(self, request: PermissionRequest) -> Verdict | None:
-        """Return the plugin's verdict; raise when a rule is broken."""
+        """Return the plugin's verdict on a request.
+
+        :raises BrokenRuleError: when the hook fails.
+        """
         self.failures.clear()
         view: SessionView = self.view
         verdict = await self.hooks.strictest(
@@ -95,7 +98,7 @@ async def _answers(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
 
 
 async def _patterns(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
-    """Check that a request is judged like the strictest of its patterns, in any order."""
+    """Check that a request is judged as strictly as its strictest pattern, in any order."""
     for request in asked:
         alone = [await policy.ask(_with(request, (each,))) for each in request.patterns]
         wanted = max(alone, key=_strictness, default=None)
@@ -128,7 +131,7 @@ async def _reason(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
 
 
 async def _blocks(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
-    """Check that a policy does not block the event loop."""
+    """Check that a policy does not hold up the event loop."""
     held_s = STALL_S
     for _ in range(ATTEMPTS):
         if held_s >= STALL_S:
@@ -138,7 +141,7 @@ async def _blocks(policy: _Policy, asked: Sequence[PermissionRequest]) -> None:
 
 
 async def _held_s(policy: _Policy, asked: Sequence[PermissionRequest]) -> float:
-    """Return the longest time in which the event loop does not turn while a policy answers."""
+    """Return the longest time for which the policy holds up the event loop."""
     turns = [0.0]
 
     async def turn() -> None:

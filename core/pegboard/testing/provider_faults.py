@@ -1,6 +1,6 @@
-"""The faults of a provider's server, each over a real socket, with the required outcome.
+"""Faults of a provider's server, each over a real socket, with the required outcome.
 
-The table is the same for every HTTP provider; each wire format provides its own frames.
+The faults are the same for every HTTP provider; each wire format has frames of its own.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ head of an answer, and does not retry by itself."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """One row: the server's behaviour, and the outcome that the provider must reach."""
+    """A fault of a server, with the check of the outcome that the provider must reach."""
 
     name: str
     play: Play
@@ -48,8 +48,8 @@ async def check_provider_faults(
 ) -> tuple[Finding, ...]:
     """Return what the provider does wrong with failing and unusual servers; () if nothing.
 
-    `model` is an id that it resolves. `framing` says what the frames of `wire` are: server-sent
-    events, or lines of JSON.
+    `model` is a model id that the provider resolves. `framing` is the format in which `wire` writes
+    frames: server-sent events, or lines of JSON.
     """
     place = _FaultPlace(make, model, CONTENT_TYPES[framing])
     rules: dict[str, Rule] = {
@@ -66,7 +66,7 @@ async def check_provider_faults(
 
 @dataclass(frozen=True, slots=True)
 class _FaultPlace:
-    """The endpoint of a request, and the content type of its server."""
+    """How requests are made: the provider, its model, and the server's content type."""
 
     make: Make
     model: str
@@ -77,7 +77,7 @@ class _FaultPlace:
 
 
 def faults(wire: ServerFrames, framing: Framing = "events") -> Iterator[Fault]:
-    """Yield the table, without the rows that need more than one server or request."""
+    """Yield the faults that need only one server and one request."""
     yield from _refusals(wire)
     yield from _breaks(wire, framing)
     yield from _odd_bytes(wire, framing)
@@ -90,7 +90,7 @@ def _answer_with(wire: ServerFrames, text: str = "hi", *, end: End = "stop") -> 
 
 
 def _refusals(wire: ServerFrames) -> Iterator[Fault]:
-    """Yield errors in the place of an answer."""
+    """Yield faults where the server sends an error instead of an answer."""
 
     def refused(name: str, code: int, refusal: Refusal, check: Check, **headers: str) -> Fault:
         body = wire.error(refusal, f"scripted: {name}")
@@ -127,7 +127,7 @@ def _refusals(wire: ServerFrames) -> Iterator[Fault]:
 
 
 def _breaks(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
-    """Yield answers that break off."""
+    """Yield faults where the answer breaks off."""
     again = fails(retry=True)
     half = wire.start() + wire.text("Hel")
     begun = wire.start() + wire.cut_call("call_1", "look", '{"filePath": "a')
@@ -147,7 +147,7 @@ def _breaks(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
 
 
 def _odd_bytes(wire: ServerFrames, framing: Framing) -> Iterator[Fault]:
-    """Yield the same answer in other bytes, and invalid bytes."""
+    """Yield faults where the same answer arrives in unusual or invalid bytes."""
     whole, odd = _answer_with(wire), "ünï 🧡 \u2028 \u0000"
     single = [whole[place : place + 1] for place in range(len(whole))]
     spoken = _answer_with(wire, odd)
@@ -181,7 +181,7 @@ def _rest(wire: ServerFrames) -> bytes:
 
 
 def _odd_answers(wire: ServerFrames) -> Iterator[Fault]:
-    """Yield whole answers that end in unusual ways."""
+    """Yield faults where a complete answer ends in an unusual way."""
     start, args = wire.start(), '{"filePath": "a.txt"}'
     first = wire.call("call_1", "look", args)
     second = wire.call("call_2", "look", '{"filePath": "b.txt"}', index=1)
@@ -224,7 +224,7 @@ def _never_called(outcome: Outcome) -> None:
 
 
 def _mid_stream(wire: ServerFrames) -> Iterator[Fault]:
-    """Yield errors after a head with status 200, which are like those of HTTP."""
+    """Yield faults where the status is 200 and an error follows in the stream."""
     kinds: dict[Refusal, Check] = {
         "overloaded": fails(retry=True),
         "invalid": fails(retry=False),
@@ -295,7 +295,7 @@ async def _refused(place: _FaultPlace) -> None:
 
 
 async def _reused(place: _FaultPlace, wire: ServerFrames) -> None:
-    """Check that an idle connection which the server closes costs no answer."""
+    """Check that no answer is lost if the server has closed an idle connection."""
     plays: tuple[Play, ...] = ((_answer_with(wire), Disconnect()), (_answer_with(wire),))
     async with place.server(*plays) as server, _open(place, server.url) as provider:
         await _ask(provider, place.model)
@@ -317,7 +317,7 @@ async def _left(place: _FaultPlace, wire: ServerFrames) -> None:
 
 
 async def _redirected(place: _FaultPlace, wire: ServerFrames) -> None:
-    """Check that a redirect does not take the key elsewhere."""
+    """Check that a redirect does not send the key to another server."""
     async with place.server((_answer_with(wire),)) as other:
         head = Status(code=307, headers={"location": f"{other.url}/elsewhere"})
         play: Play = (head, b"moved")

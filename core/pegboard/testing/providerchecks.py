@@ -39,12 +39,12 @@ _ENDS = {TextEnd: "text", ReasoningEnd: "reasoning", ToolInputEnd: "call"}
 async def check_provider(
     provider: Provider, *requests: ModelRequest, models: Sequence[str] = ()
 ) -> tuple[Finding, ...]:
-    """Return all findings about a provider; none if it keeps every rule.
+    """Return the faults found in a provider; () if there are none.
 
-    Each request is sent, and its answer checked. Without any request the first known model is
-    asked to say hello, so have a server of the test's own behind it. `models` are ids that
-    `resolve` must know in addition to those that `models()` lists. `check_provider_faults` checks
-    the provider with servers that fail.
+    Each request is sent, and its answer is checked. Without `requests` the first known model is
+    asked to say hello, so let the provider use a server of the test. `models` are ids that
+    `resolve` must know in addition to those of `models()`. `check_provider_faults` tests the
+    provider with servers that fail.
     """
     rules: dict[str, Rule] = {
         "id": partial(_id, provider),
@@ -63,7 +63,7 @@ async def check_provider(
 
 
 def check_answer(events: Sequence[StreamEvent], subject: str = "answer") -> tuple[Finding, ...]:
-    """Return the flaws in the events of one answer; `text` names the event."""
+    """Return the faults in the events of an answer; each text names the event."""
     return tuple(Finding(subject=subject, rule="stream", text=text) for text in _flaws(events))
 
 
@@ -127,7 +127,7 @@ def _bytes_of(request: ModelRequest) -> bytes:
 
 
 async def _close(provider: Provider, request: ModelRequest) -> None:
-    """Check that a closed answer ends at once, and that the next request works."""
+    """Check that closing a stream ends it at once, and that the next request works."""
     stream = provider.stream(request)
     await anext(stream)
     close = getattr(stream, "aclose", None)
@@ -158,7 +158,7 @@ def _flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
 
 
 def _block_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
-    """Yield the flaws of blocks: each is started once, and ended."""
+    """Yield the faults of blocks: each block must start once and must end."""
     open_, seen = set[tuple[str, str]](), set[tuple[str, str]]()
     for event in events:
         name = type(event).__name__
@@ -178,7 +178,7 @@ def _block_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
 
 
 def _call_flaws(events: Sequence[StreamEvent]) -> Iterator[str]:
-    """Yield the faults of calls: each call must be complete, unique, and equal to its pieces."""
+    """Yield the faults of tool calls: each must be complete, unique and equal to its deltas."""
     written: dict[str, str] = {}
     open_, called = set[str](), set[str]()
     for event in events:

@@ -14,10 +14,10 @@ _T = TypeVar("_T")
 
 
 class Publisher(Protocol):
-    """An App, or a bus."""
+    """An object that publishes events: an App or an event bus."""
 
     def subscribe(self, *, limit: int) -> Subscription:
-        """Subscribe to the events from now on."""
+        """Subscribe to events from now on."""
         ...
 
 
@@ -53,7 +53,7 @@ class EventRecorder:
             await self._task  # ends with the subscription, once all queued events are recorded
 
     def of(self, kind: type[_T]) -> list[_T]:
-        """Return the events of one kind so far, as their properties."""
+        """Return the properties of all events of one type so far."""
         return [each.properties for each in self.events if isinstance(each.properties, kind)]
 
     async def wait_for(
@@ -63,9 +63,9 @@ class EventRecorder:
         *,
         timeout_s: float = 5.0,
     ) -> _T:
-        """Return the first event of a kind that fulfils `where`, from the start of the recording.
+        """Return the first event of a type that fulfils `where`, since the recording began.
 
-        :raises TimeLimitError: when none comes in time; its text lists what came.
+        :raises TimeLimitError: when none comes in time; the text lists the events that came.
         """
         try:
             async with asyncio.timeout(timeout_s):

@@ -1,4 +1,4 @@
-"""Arguments that fit a JSON Schema, to try a tool's check with."""
+"""Sample arguments that fit the JSON Schema of a tool."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -14,19 +14,21 @@ _T = TypeVar("_T")
 
 
 class _NoSampleError(Exception):
-    """An error for a schema without a sample."""
+    """An error for a schema that no sample can be made for."""
 
 
 def samples(schema: Mapping[str, Any]) -> Iterator[dict[str, Json]]:
-    """Yield objects that fit the schema: with all arguments, the required ones, each alternative.
+    """Yield sample arguments that fit the schema.
 
-    Only objects that jsonschema finds valid are given, so a schema with a pattern may have none.
+    The first sample has all properties, the second the required ones, and each further one has
+    another alternative for one property. Only samples that jsonschema finds valid are given, so a
+    schema with a pattern may have none.
     """
     return (each for each in _objects(schema) if fits(each, schema))
 
 
 def fits(value: Json, schema: Mapping[str, Any]) -> bool:
-    """Return whether a value is valid by a schema, as far as that can be known here."""
+    """Return whether a value fits a schema; true also if the schema cannot be checked here."""
     from jsonschema import Draft202012Validator
     from referencing.exceptions import Unresolvable
     from referencing.jsonschema import EMPTY_REGISTRY
@@ -49,7 +51,7 @@ def _objects(schema: Mapping[str, Any]) -> Iterator[dict[str, Json]]:
 
 
 def _values(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Json]:
-    """Return one value for each alternative of a property, its default and examples among them."""
+    """Return a value for each alternative of a property, and its default and examples."""
     values = [schema["default"]] if "default" in schema else []
     values += schema.get("examples", ())
     for alternative in _alternatives(schema):
@@ -154,7 +156,7 @@ _TEXTS = {
 
 
 def minimal(kind: type[_T]) -> _T:
-    """Return a value of a struct of the schema with only the required fields."""
+    """Return an instance of a struct with only its required fields."""
     schema = msgspec.json.schema(kind)
     deep = -_MAX_DEPTH  # what is required of the schema's structs is never recursive
     return msgspec.convert(_value(schema, schema, depth=deep), kind)

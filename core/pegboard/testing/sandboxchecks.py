@@ -1,4 +1,4 @@
-"""Checks that a sandbox lets no process out, and does not hinder its work."""
+"""Checks that a sandbox keeps processes inside, and lets them do their work."""
 
 import asyncio
 import os
@@ -24,11 +24,11 @@ _CALL = "import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])"
 async def check_sandbox(
     sandbox: Sandbox, folder: Path, *, level: Enclosing = "workspace"
 ) -> tuple[Finding, ...]:
-    """Return all findings about a sandbox; none if it enforces its policy on real processes.
+    """Return the faults found in a sandbox; () if it enforces its policy on real processes.
 
-    `folder` is an empty folder of the test's, best not below /tmp, of which sandboxes often have
-    one of their own. Where the sandbox says that it cannot hold the policy on this machine, that
-    is the one finding, with the rule `why_not`.
+    `folder` is an empty folder of the test, preferably not below /tmp, because many sandboxes have
+    a /tmp of their own. If the sandbox says that it cannot enforce the policy on this machine, this
+    is the only finding, with the rule `why_not`.
     """
     site = _SandboxSite(sandbox, folder, level)
     why_not = await asyncio.to_thread(sandbox.why_not, site.policy)
@@ -50,7 +50,7 @@ async def check_sandbox(
 
 
 class _SandboxSite:
-    """A worktree, the folders around it, and the policy that separates them."""
+    """A worktree, the folders around it, and a policy for processes in the worktree."""
 
     def __init__(self, sandbox: Sandbox, folder: Path, level: Enclosing) -> None:
         self.sandbox = sandbox
@@ -89,7 +89,7 @@ class _SandboxSite:
         )
 
     async def shell(self, script: str) -> tuple[int, str]:
-        """Run a shell script in the sandbox; return its exit code and its output."""
+        """Run a shell script in the sandbox, and return its exit code and output."""
         return await self.run(("/bin/sh", "-c", script))
 
     async def run(
@@ -150,7 +150,7 @@ async def _protected(site: _SandboxSite) -> None:
 
 
 def _is_made(path: Path) -> bool:
-    """Return whether the path has content; a sandbox may put an empty stand-in there."""
+    """Return whether the file has content; a sandbox may put an empty file in its place."""
     return path.is_file() and path.stat().st_size > 0
 
 
@@ -186,7 +186,7 @@ async def _sockets(site: _SandboxSite) -> None:
 
 
 async def _processes(site: _SandboxSite) -> None:
-    """Check that other processes of the user are out of reach."""
+    """Check that a process in the sandbox cannot read or kill other processes of the user."""
     victim = await site.started("/bin/sh", "-c", "exec sleep 60")
     try:
         look, kill = f"cat /proc/{victim.pid}/environ > src/seen", f"kill -9 {victim.pid}"
@@ -202,7 +202,7 @@ async def _processes(site: _SandboxSite) -> None:
 
 @contextmanager
 def _listen(family: int, address: Any) -> Iterator[tuple[socket.socket, Callable[[], bool]]]:  # noqa: ANN401 - one of either family
-    """Yield a listener, and a function that returns whether a client has connected since."""
+    """Yield a listener, and a function that returns whether a client has connected."""
     with socket.socket(family, socket.SOCK_STREAM) as listener:
         listener.bind(address)
         listener.listen()

@@ -1,4 +1,4 @@
-"""A whole turn in a test: an App in temporary folders, and a scripted model."""
+"""Whole turns in a test: an App in temporary folders, with a scripted model."""
 
 import asyncio
 import os
@@ -54,7 +54,7 @@ Replies = Reply | Callable[[PermissionRequest], Reply | tuple[Reply, str]]
 
 @dataclass(slots=True, kw_only=True)
 class ScriptedApp:
-    """An open App whose model plays a script; `project` is its folder."""
+    """An open App whose model follows a script; `project` is its folder."""
 
     app: App
     model: ScriptedModel
@@ -63,14 +63,14 @@ class ScriptedApp:
     session_id: str
 
     async def turn(self, prompt: str | Sequence[PartInput] = "go") -> TurnRecord:
-        """Run the turn of a prompt to its end, and return its record."""
+        """Send a prompt, wait for the end of the turn, and return its record."""
         parts = (TextInput(text=prompt),) if isinstance(prompt, str) else tuple(prompt)
         return await self._play(self.app.prompt(self.session_id, Prompt(parts=parts)))
 
     async def command(self, name: str, arguments: str = "") -> TurnRecord:
-        """Run the turn of the slash command `/name arguments` to its end, and return its record.
+        """Run the slash command `/name arguments` to the end of its turn, and return the record.
 
-        :raises NotFoundError: when there is no such command.
+        :raises NotFoundError: when the command does not exist.
         """
         from pegboard_plugins.shared.frontend import CommandOrder, run_command
 
@@ -132,14 +132,18 @@ async def scripted_app(  # noqa: PLR0913 - what a test can set, all keyword-only
     secrets: Mapping[str, str] | None = None,
     files: Mapping[str, str | bytes] | None = None,
 ) -> AsyncIterator[ScriptedApp]:
-    """Open an App with the built-in plugins and these, with all its folders below `folder`.
+    """Open an App with the built-in plugins and `plugins`, with all its folders below `folder`.
 
-    A plugin may be a module, an object with hooks, or a tool. `script` is the list of the model's
-    answers, one for each request: a text, a call as `(tool, arguments)`, a list of these, `CANCEL`,
-    a `ProviderError`, an event, or a function of the request that returns one. `reply` answers
-    requests to the user; without it there is no user, and a request is denied. `config`
-    is as in a `pegboard.toml`; `options` and `secrets` are those of each of the plugins. `files`
-    are written into the project, which is trusted: tools and plugins among them are loaded.
+    - `plugins`: modules, objects with hooks, or tools.
+    - `script`: the model's answers, one for each request: a text, a call as `(tool, arguments)`, a
+      list of these, `CANCEL`, a `ProviderError`, a stream event, or a function that gets the
+      request and returns an answer.
+    - `reply`: the user's answer to permission requests; without it no user is there, and requests
+      are denied.
+    - `config`: settings, as in a `pegboard.toml`.
+    - `options`, `secrets`: options and secrets for each of the plugins.
+    - `files`: files for the project. The project is trusted, so that tools and plugins in these
+      files are loaded.
     """
     project = _project(folder, files or {})
     begun: Begun = defaultdict(asyncio.Event)
@@ -188,14 +192,14 @@ async def play_turn(
     prompt: str | Sequence[PartInput] = "go",
     **options: Any,  # noqa: ANN401 - those of `scripted_app`
 ) -> TurnRecord:
-    """Run one turn of a `scripted_app`, with its options."""
+    """Run a single turn in a `scripted_app`, with its options, and return the record."""
     async with scripted_app(folder, *plugins, script=script, **options) as scripted:
         return await scripted.turn(prompt)
 
 
 @dataclass(frozen=True)
 class _Brought:
-    """The plugin that a test adds: the model, and the tools that are given directly."""
+    """The plugin that adds the scripted model, and the tools that the test passed directly."""
 
     model: Provider
     tools: tuple[Tool, ...]
@@ -211,7 +215,7 @@ class _Brought:
 
 @dataclass(frozen=True)
 class _Watched:
-    """The arguments of a tool, with a record of the calls that begin."""
+    """The arguments of a tool, extended so that each call is recorded when it begins."""
 
     arguments: Arguments
     begun: Begun
@@ -232,7 +236,7 @@ def _watch(app: App, begun: Begun) -> None:
 
 
 async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:
-    """Return when the call reports progress, has run for a while, or will not run."""
+    """Wait until the call reports progress, has run for a while, or will not run."""
 
     def ended(event: PartUpdated) -> bool:
         match event.part:
@@ -264,7 +268,7 @@ async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:
 
 
 async def _answer_requests(app: App, reply: Replies | None) -> None:
-    """Answer each permission request, as a user would."""
+    """Answer each permission request in place of a user."""
     async with app.subscribe() as events:
         async for event in events:
             if isinstance(asked := event.properties, PermissionAsked) and reply is not None:
@@ -297,7 +301,7 @@ def _config(
 def _env(
     folder: Path, settings: Mapping[str, Any], plugins: Sequence[object], secrets: Mapping[str, str]
 ) -> Mapping[str, str]:
-    """Return the App's environment: only a home, the PATH and the secrets."""
+    """Return the App's environment: a home, the PATH and the secrets, nothing else."""
     tables = settings.get("plugins", {})
     names = [with_own_table(each, tables).name for each in plugins]
     variables = {variable_of(name, key): value for name in names for key, value in secrets.items()}
@@ -305,7 +309,7 @@ def _env(
 
 
 def _given_tools(plugin: object) -> tuple[Tool, ...]:
-    """Return the tool that is given as a plugin, or those of a tool file without hooks."""
+    """Return the tools that are passed as a plugin: one tool, or a module without hooks."""
     if isinstance(plugin, Tool):
         return (plugin,)
     if not isinstance(plugin, ModuleType):

@@ -1,15 +1,15 @@
-"""A model whose answers a test writes down, in a small vocabulary.
+"""A model that follows a script of a test.
 
 A script is a list; each item is the model's answer to one request:
 
 - `"done"`: a text.
-- `("select", {"table": "ships"})`: a tool call. Arguments that are a text are sent as they are,
+- `("select", {"table": "ships"})`: a tool call. Arguments given as a text are sent unchanged,
   valid JSON or not.
 - `["I look.", ("select", {...}), ("count", {...})]`: several of these in one answer, in order.
-- `CANCEL`: the user stops the turn here; behind calls, once these are at work.
+- `CANCEL`: the user stops the turn here; after calls, once these have begun their work.
 - an exception, such as `ProviderError("busy", retryable=True)`: the request fails with it.
-- a `StreamEvent`, such as `StreamFinish("length")`, goes out as it is.
-- a function: it is given the `ModelRequest` and gives one of the above.
+- a `StreamEvent`, such as `StreamFinish("length")`: it is sent unchanged.
+- a function: it gets the `ModelRequest` and returns one of the above.
 """
 
 import json
@@ -46,7 +46,7 @@ _USAGE = Usage(input=10, output=5)
 
 
 class Cue(Enum):
-    """An event of a script between the model's answers."""
+    """An event between the model's answers in a script."""
 
     CANCEL = "cancel"
 
@@ -60,9 +60,10 @@ Cancel = Callable[[str, Sequence[str]], Awaitable[None]]
 
 
 class ScriptedModel:
-    """Provider `test` with the one model `test/model`; `requests` has the received requests.
+    """The provider `test`, with one model that follows a script: `test/model`.
 
-    A request for which the script has no answer left fails, and says so.
+    `requests` has the requests received. When the script has no answer left, a request fails with a
+    text that says so.
     """
 
     id = PROVIDER
@@ -75,17 +76,17 @@ class ScriptedModel:
         self._cancel = cancel
 
     def models(self) -> tuple[Model, ...]:
-        """Return the model."""
+        """Return the scripted model."""
         return (MODEL,)
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model, None for another id."""
+        """Return the scripted model, or None for another id."""
         return MODEL if model_id == MODEL.id else None
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Yield the next answer of the script.
+        """Yield the events of the script's next answer.
 
-        :raises ProviderError: when the script has no more.
+        :raises ProviderError: when the script has no answer left.
         """
         number = len(self.requests)
         self.requests.append(request)
@@ -110,7 +111,7 @@ class ScriptedModel:
             yield StreamFinish("tool-calls" if called else "stop", _USAGE)
 
     async def aclose(self) -> None:
-        """Close nothing: no connection is open."""
+        """Do nothing: no connection is open."""
 
     async def _stop(self, request: ModelRequest, called: Sequence[str]) -> None:
         if self._cancel is None:

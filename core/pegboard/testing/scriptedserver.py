@@ -11,7 +11,7 @@ from pegboard.testing.closing import stop_accepting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The status and headers of a scripted answer; without one the server sends 200."""
+    """The status and headers of a scripted answer; by default the server sends 200."""
 
     code: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -19,14 +19,14 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A pause of this many seconds; None lasts until the client leaves."""
+    """A pause in an answer, in seconds; None waits until the client leaves."""
 
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Disconnect:
-    """The end of the connection, in the middle of the answer."""
+    """A break of the connection in the middle of an answer."""
 
 
 Play = Sequence[bytes | Status | Pause | Disconnect]
@@ -34,9 +34,9 @@ Play = Sequence[bytes | Status | Pause | Disconnect]
 
 
 class ScriptedServer:
-    """A server that answers each request with the next play, and repeats the last one.
+    """A server that answers each request with the next scripted answer, and repeats the last one.
 
-    `requests` are the bodies that came, `left` says that a client has gone before the end.
+    `requests` are the bodies received. `left` is set when a client leaves before the end.
     """
 
     def __init__(self, *plays: Play, content_type: str = "text/event-stream") -> None:
@@ -49,7 +49,7 @@ class ScriptedServer:
 
     @property
     def url(self) -> str:
-        """The root URL, without a slash at the end."""
+        """The server's URL, without a slash at the end."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -134,7 +134,7 @@ class ScriptedServer:
 
 
 async def _request(reader: asyncio.StreamReader) -> bytes | None:
-    """Read the body of the next request, None when the client has gone."""
+    """Read the body of the next request, or return None if the client has left."""
     length = 0
     if not (line := await reader.readline()):
         return None

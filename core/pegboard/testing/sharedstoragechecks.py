@@ -1,4 +1,4 @@
-"""Checks that processes that share a database do not harm each other."""
+"""Checks that several processes can use a database at the same time."""
 
 import asyncio
 import sys
@@ -41,10 +41,11 @@ _LOOK_S = 0.05
 async def check_shared_storage(
     open_storage: OpenStorage, new_url: Callable[[], str]
 ) -> tuple[Finding, ...]:
-    """Return all findings about a kind of database that several processes may use at once.
+    """Return the faults found in a kind of database that several processes use at once.
 
-    The arguments are those of `check_storage`, whose rules hold too. `open_storage` must be a
-    function that other processes can import: one of them is killed while it writes.
+    The arguments are as in `check_storage`, and its rules must hold, too. `open_storage` must be a
+    function that other processes can import, because a process is started and killed while it
+    writes.
     """
     rules: dict[str, Callable[[_Shared], Awaitable[None]]] = {
         "owners": _owners,
@@ -62,14 +63,14 @@ async def check_shared_storage(
 
 
 class _Shared:
-    """A database that other processes open too."""
+    """A database that other processes use at the same time."""
 
     def __init__(self, site: StorageSite) -> None:
         self.site = site
 
     @asynccontextmanager
     async def other(self) -> AsyncIterator[Storage]:
-        """Open the database once more."""
+        """Open the database a second time."""
         storage = await self.site.open(self.site.url, ids=IdSource())
         try:
             yield storage
@@ -78,7 +79,7 @@ class _Shared:
 
 
 async def _owners(shared: _Shared) -> None:
-    """Check that only one process holds the right to a session, and that others learn its owner."""
+    """Check that only one process can claim a session, and that others learn its owner."""
     site = shared.site
     session = await site.with_session()
     async with shared.other() as other:
@@ -98,7 +99,7 @@ async def _owners(shared: _Shared) -> None:
 
 
 async def _takeovers(shared: _Shared) -> None:
-    """Check that closing a storage frees its rights, and that its fences are then refused."""
+    """Check that closing a storage releases its claims, and that their fences are then refused."""
     site = shared.site
     session = await site.with_session()
     async with shared.other() as other:
@@ -110,7 +111,7 @@ async def _takeovers(shared: _Shared) -> None:
 
 
 async def _updates(shared: _Shared) -> None:
-    """Check that changes of one session by several processes all count."""
+    """Check that changes of a session by several processes are all counted."""
     site = shared.site
     session = await site.with_session()
     change = ChangeSession(session_id=session.id, cost=1.0)
@@ -122,7 +123,7 @@ async def _updates(shared: _Shared) -> None:
 
 
 async def _followers(shared: _Shared) -> None:
-    """Check that a follower gets each commit of each process once, in the order of numbers."""
+    """Check that a follower gets each commit of each process once, in order."""
     site, numbers, more = shared.site, list[int](), asyncio.Event()
 
     async def follow_events() -> None:
@@ -149,13 +150,13 @@ async def _followers(shared: _Shared) -> None:
 
 
 async def _publish(storage: Storage) -> list[int]:
-    """Store events, one at a time; return their numbers."""
+    """Store events one at a time, and return their numbers."""
     change = PublishEvent(Custom(name="check.published", data={}))
     return [event.seq for _ in range(_COMMITS) for event in await storage.commit(change)]
 
 
 async def _kill(shared: _Shared) -> None:
-    """Check that a killed process loses its right, but no stored change."""
+    """Check that a killed process loses its claim, but no stored change."""
     site = shared.site
     opener = f"{site.open.__module__}:{site.open.__qualname__}"  # type: ignore[attr-defined]  # a function
     command = f"import sys; sys.path[:] = {sys.path!r}; import {__name__} as own; own.write_on()"
@@ -193,7 +194,7 @@ async def _line(child: Process) -> str:
 
 
 async def _claim(storage: Storage, session_id: str) -> Fence:
-    """Claim the session of a dead process, as soon as its death is noticed."""
+    """Claim the session of a dead process, as soon as the storage notices that it is dead."""
     while True:  # each rule of a suite has a time limit
         try:
             return await storage.claim(session_id)
@@ -202,9 +203,9 @@ async def _claim(storage: Storage, session_id: str) -> Fence:
 
 
 def write_on() -> None:
-    """Write into a database until the process is killed, and print each number once it is stored.
+    """Write into a database until this process is killed; print the number of each stored commit.
 
-    The arguments of the program are the function that opens it, as `module:name`, and its URL.
+    The program's arguments are the function that opens the database, as `module:name`, and the URL.
     """
     opener, url = sys.argv[1:]
     module, _, name = opener.partition(":")
@@ -233,7 +234,7 @@ async def _write_on(open_storage: OpenStorage, url: str) -> None:
 
 
 def _turn(session_id: str, message_id: str) -> tuple[Change, ...]:
-    """Return an answer in progress, with a text, a running call and a pending one."""
+    """Return the changes that store an unfinished answer: a text, a running and a pending call."""
     message = AssistantMessage(
         id=message_id,
         session_id=session_id,

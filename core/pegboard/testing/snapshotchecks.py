@@ -1,4 +1,4 @@
-"""Checks that snapshots lose no file, and revert no change of another process."""
+"""Checks that snapshots lose no file, and do not revert changes of other processes."""
 
 import shutil
 import tempfile
@@ -19,10 +19,10 @@ _BINARY = bytes(range(256))
 async def check_snapshots(
     open_snapshots: Callable[[Path], States], new_worktree: Callable[[], Path]
 ) -> tuple[Finding, ...]:
-    """Return all findings about a kind of snapshots; none if it keeps its promises.
+    """Return the faults found in a kind of snapshots; () if there are none.
 
-    `new_worktree` gives another empty folder each time, of a kind for which there are snapshots;
-    `open_snapshots` opens those of such a folder, also a second time.
+    `new_worktree` returns another empty folder each time, of a kind that can have snapshots.
+    `open_snapshots` opens the snapshots of such a folder, if necessary several times.
     """
     checks = (
         _tracks,
@@ -47,7 +47,7 @@ async def check_snapshots(
 
 
 class _Site:
-    """A worktree with files of each kind, and its snapshots."""
+    """A worktree with files of many kinds, and its snapshots."""
 
     def __init__(self, opened: Callable[[Path], States], root: Path) -> None:
         self.open, self.root = opened, root
@@ -71,12 +71,12 @@ class _Site:
 
     @contextmanager
     def writing(self, session: str = _SESSION) -> Iterator[None]:
-        """Run a call that may write any file."""
+        """Run the block as a tool call that may write any file."""
         with self.snapshots.writing((session,), tells=False):
             yield
 
     async def undone(self, way: RestoreWay, *paths: Path) -> Restored:
-        """Restore the files to the start of the way, and return the result."""
+        """Restore the files to the state at the start of `way`, and return the result."""
         back = RestoreWay(before=way.after, after=way.before)
         return await self.snapshots.restore(dict.fromkeys(paths, back))
 
@@ -117,7 +117,7 @@ async def _takes(sites: _Sites) -> None:
 
 
 async def _named_files(sites: _Sites) -> None:
-    """Check that the files that a call names are recorded as its changes."""
+    """Check that the files which a call reports are recorded as its changes."""
     async with sites() as site:
         await site.track()
         with site.snapshots.writing((_SESSION,), tells=True) as writing:
@@ -129,7 +129,7 @@ async def _named_files(sites: _Sites) -> None:
 
 
 async def _others(sites: _Sites) -> None:
-    """Check that changes of the user, or of another session, do not count as this session's."""
+    """Check that changes by the user or another session do not count as this session's."""
     async with sites() as site:
         await site.track()
         (site.root / "user.txt").write_text("mine")
@@ -176,7 +176,7 @@ async def _diffs(sites: _Sites) -> None:
 
 
 async def _restores(sites: _Sites) -> None:
-    """Check that every kind of file comes back byte for byte, and that new files go."""
+    """Check that every kind of file is restored byte for byte, and new files are removed."""
     async with sites() as site:
         paths = [site.text, site.program, site.link, site.root / "binary", site.root / "new.txt"]
         paths += [site.root / name for name in _ODD_NAMES]
@@ -196,7 +196,7 @@ async def _restores(sites: _Sites) -> None:
 
 
 async def _copies(sites: _Sites) -> None:
-    """Check that a copy of the worktree gets every kind of file, and the worktree is unchanged."""
+    """Check that a copy gets every kind of file, while the worktree stays unchanged."""
     async with sites() as site:
         paths = [site.text, site.program, site.link, site.root / "binary", site.root / "new.txt"]
         before, as_it_was = await site.track(), _facts_of(paths)
@@ -218,7 +218,7 @@ async def _copies(sites: _Sites) -> None:
 
 
 async def _leaves(sites: _Sites) -> None:
-    """Check that files changed since are left, and named."""
+    """Check that files which changed after the session's change are left alone and named."""
     async with sites() as site:
         before = await site.track()
         with site.writing():
@@ -232,7 +232,7 @@ async def _leaves(sites: _Sites) -> None:
 
 
 async def _unknown(sites: _Sites) -> None:
-    """Check that an unknown state changes no file."""
+    """Check that restoring an unknown state changes no file."""
     async with sites() as site:
         after = await site.track()
         gone = RestoreWay(before="0" * 40, after=after)
@@ -257,7 +257,7 @@ async def _reopened(sites: _Sites) -> None:
 
 
 async def _collects(sites: _Sites) -> None:
-    """Check that a collection spares stored states."""
+    """Check that removing unused states keeps the stored ones."""
     async with sites() as site:
         before = await site.track()
         with site.writing():

@@ -1,4 +1,4 @@
-"""The duration of code, without the time in which it only waits for a processor."""
+"""A stopwatch that leaves out the time in which threads wait for a processor."""
 
 import os
 import time
@@ -11,9 +11,9 @@ ATTEMPTS = 3
 
 
 class Stopwatch:
-    """A stopwatch that starts when it is made, and pauses while a thread gets no processor.
+    """A stopwatch that starts when it is made, and pauses while a thread waits for a processor.
 
-    The threads are those with these native ids, by default all of the process.
+    `threads` are the native ids of the threads; without any, all threads of the process count.
     """
 
     def __init__(self, *threads: int) -> None:
@@ -23,7 +23,7 @@ class Stopwatch:
 
     @property
     def taken_s(self) -> float:
-        """The seconds until now."""
+        """The seconds since the start."""
         taken_s = time.perf_counter() - self._began
         starved = self._starved_s().items()
         return max(taken_s - sum(each - self._starved.get(name, 0.0) for name, each in starved), 0)

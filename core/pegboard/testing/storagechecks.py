@@ -1,4 +1,4 @@
-"""Checks that a storage does not lose, resurrect or reorder the content of sessions."""
+"""Checks that a storage loses and reorders no content, and brings no deleted session back."""
 
 import json
 from collections.abc import Callable
@@ -41,9 +41,9 @@ from pegboard.testing.storagesite import (
 async def check_storage(
     open_storage: OpenStorage, new_url: Callable[[], str]
 ) -> tuple[Finding, ...]:
-    """Return all findings about a kind of database; none if it keeps the promises of `Storage`.
+    """Return the faults found in a kind of database; () if it does what `Storage` promises.
 
-    `open_storage` is the function that `register_storage` returns for the scheme; `new_url`
+    `open_storage` is the function that `register_storage` returns for the URL scheme. `new_url`
     returns the URL of another empty database each time.
     """
     checks = (
@@ -168,7 +168,7 @@ async def _turns(sites: Sites) -> None:
 
 
 async def _texts(sites: Sites) -> None:
-    """Check that a streamed text is read with all that was added to it."""
+    """Check that a streamed text includes everything that was added to it."""
     async with sites() as site:
         session = await site.with_session()
         turn = await site.with_turn(session, "one")
@@ -183,7 +183,7 @@ async def _texts(sites: Sites) -> None:
 
 
 async def _whole(sites: Sites) -> None:
-    """Check that a commit writes all of its changes, or none and then no event."""
+    """Check that a commit writes all of its changes, or writes none and publishes nothing."""
     async with sites() as site:
         session = await site.with_session()
         before = len(site.events)
@@ -201,7 +201,7 @@ async def _whole(sites: Sites) -> None:
 
 
 async def _large(sites: Sites) -> None:
-    """Check that a commit may have many changes."""
+    """Check that a commit can have many changes."""
     async with sites() as site:
         turn = await site.with_turn(await site.with_session(), *map(str, range(1000)))
         found = await site.storage.turn(turn.info.session_id, turn.info.id)
@@ -310,7 +310,7 @@ async def _claims(sites: Sites) -> None:
 
 
 async def _fences(sites: Sites) -> None:
-    """Check that a process that has lost the right to a session cannot write to it."""
+    """Check that a process that has lost its claim to a session cannot write to it."""
     async with sites() as site:
         session = await site.with_session()
         fence = await site.storage.claim(session.id)
@@ -327,7 +327,7 @@ async def _fences(sites: Sites) -> None:
 
 
 async def _reopened(sites: Sites) -> None:
-    """Check that a reopened database has all acknowledged changes, and free rights."""
+    """Check that a reopened database has all confirmed changes, and no claims."""
     async with sites() as site:
         session = await site.with_session()
         turn = await site.with_turn(session, "a")

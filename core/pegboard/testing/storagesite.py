@@ -1,4 +1,4 @@
-"""The database for the checks of a storage, and the rows that they write."""
+"""The database for the checks of a storage, and the content that they write."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,7 +25,7 @@ PROJECT = Project(
 
 
 class StorageSite:
-    """A database with a project, and the events of its commits."""
+    """A database that contains a project, with the events of its commits."""
 
     def __init__(self, open_storage: OpenStorage, url: str) -> None:
         self.open, self.url = open_storage, url
@@ -34,12 +34,12 @@ class StorageSite:
         self.storage: Storage
 
     async def reopen(self) -> Storage:
-        """Return the open database, reopened if it was closed."""
+        """Open the database, for the first time or again, and return the storage."""
         self.storage = await self.open(self.url, ids=self.ids, on_commit=self.events.extend)
         return self.storage
 
     def session(self, title: str = "Title", *, parent: str | None = None) -> Session:
-        """Return a session of the project that is not stored."""
+        """Return a new session of the project, without storing it."""
         return Session(
             id=self.ids.new("session"),
             slug="slug",
@@ -52,13 +52,13 @@ class StorageSite:
         )
 
     async def with_session(self, title: str = "Title", *, parent: str | None = None) -> Session:
-        """Return a stored session."""
+        """Store a new session and return it."""
         session = self.session(title, parent=parent)
         await self.storage.commit(CreateSession(session))
         return session
 
     def message(self, session: Session) -> UserMessage:
-        """Return a message that is not stored."""
+        """Return a new message of the session, without storing it."""
         return UserMessage(
             id=self.ids.new("message"),
             session_id=session.id,
@@ -68,21 +68,21 @@ class StorageSite:
         )
 
     def part(self, message: UserMessage, text: str) -> TextPart:
-        """Return a part that is not stored."""
+        """Return a new part of the message, without storing it."""
         part_id = self.ids.new("part")
         return TextPart(id=part_id, session_id=message.session_id, message_id=message.id, text=text)
 
     async def with_turn(self, session: Session, *texts: str) -> Turn:
-        """Return a stored message with parts."""
+        """Store a new message with a part for each text, and return it."""
         message = self.message(session)
         parts: tuple[Part, ...] = tuple(self.part(message, each) for each in texts)
         await self.storage.commit(PutMessage(message), *map(PutPart, parts))
         return Turn(info=message, parts=parts)
 
     async def stored_events(self, after: int, *, last: int) -> tuple[Event, ...]:
-        """Return the stored events after a number, as soon as the last one is there.
+        """Return the stored events after a number, once the last one is visible.
 
-        Events may show late where several processes write; see `Storage.events`.
+        Where several processes write, events can become visible late; see `Storage.events`.
         """
         while True:  # each rule of a suite has a time limit
             found = await self.storage.events(after)
@@ -97,7 +97,7 @@ Sites = Callable[[], AbstractAsyncContextManager[StorageSite]]
 
 @asynccontextmanager
 async def storage_site(open_storage: OpenStorage, url: str) -> AsyncIterator[StorageSite]:
-    """Open a database with a project, and close it."""
+    """Open a database, store a project in it, and close it after the block."""
     site = StorageSite(open_storage, url)
     await (await site.reopen()).commit(PutProject(PROJECT))
     try:
@@ -107,7 +107,7 @@ async def storage_site(open_storage: OpenStorage, url: str) -> AsyncIterator[Sto
 
 
 async def check_refusal(wanted: type[PegboardError], asked: Awaitable[object], what: str) -> None:
-    """Check that an operation raises an error of this type."""
+    """Check that an operation raises this type of error."""
     try:
         await asked
     except wanted:

@@ -16,8 +16,8 @@ _T = TypeVar("_T")
 class CallRecord:
     """A tool call of a turn: its arguments and its result.
 
-    `error` is what the model reads of a call that failed, "" of one that did not; `denied` says
-    that no permission was given.
+    `error` is what the model reads if the call failed, else "". `denied` says whether the call
+    failed for lack of a permission.
     """
 
     tool: str
@@ -34,12 +34,14 @@ class CallRecord:
 class TurnRecord:
     """A turn, as a test inspects it.
 
-    `text` is the model's last one, `error` what the turn ended with, also before the model was
-    asked, "" if it ended well;
-    `failures` are the faults of the plugins under test, at load and in hooks, and of the settings
-    that the test makes. A built-in plugin that this machine slows down or cannot load is not among
-    them. `requests` are what the model was
-    asked, `events` what everybody could hear.
+    - `text`: the last text of the model.
+    - `error`: why the turn failed, also if that was before the model was asked; "" if it did not
+      fail.
+    - `failures`: the faults of the plugins under test, at load and in hooks, and of the test's
+      settings. The faults of built-in plugins that are slow on this machine or cannot be loaded are
+      left out.
+    - `requests`: the requests to the model.
+    - `events`: the published events.
     """
 
     text: str
@@ -54,7 +56,7 @@ class TurnRecord:
     def call(self, tool: str) -> CallRecord:
         """Return the first call of this tool.
 
-        :raises LookupError: when there is none; its text lists the calls that there are.
+        :raises LookupError: when there is none; the text lists the calls of the turn.
         """
         for each in self.calls:
             if each.tool == tool:
@@ -63,7 +65,7 @@ class TurnRecord:
         raise LookupError(f"the turn has no call of {tool!r}; its calls: {made}; {self!r}")
 
     def events_of(self, kind: type[_T]) -> list[_T]:
-        """Return the properties of the events of one kind, in order."""
+        """Return the properties of the events of one type, in order."""
         return [each.properties for each in self.events if isinstance(each.properties, kind)]
 
 

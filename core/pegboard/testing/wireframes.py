@@ -1,4 +1,4 @@
-"""The frames that a kind of server sends, for tests of its clients."""
+"""The frames that a kind of model server sends, for tests of providers."""
 
 import json
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ BROKEN_FRAMES: Mapping[Framing, bytes] = {"events": b'data: {"broken\n\n', "line
 
 
 def meant(arguments: str) -> object:
-    """Parse a call's arguments, whatever their spacing; return the text if it is not JSON."""
+    """Return a call's arguments as parsed JSON, or as text if they are not JSON."""
     try:
         return json.loads(arguments)
     except ValueError:
@@ -25,9 +25,10 @@ def meant(arguments: str) -> object:
 
 
 class ServerFrames(Protocol):
-    """The frames of a kind of server's answers, as bytes of the body.
+    """The frames that a kind of server sends, as bytes of an answer's body.
 
-    A method that a format has no frames for gives `b""`; the faults that need them are left out.
+    If a format has no frames for a method, the method returns `b""`, and the faults that need these
+    frames are left out.
     """
 
     def start(self) -> bytes:
@@ -39,15 +40,15 @@ class ServerFrames(Protocol):
         ...
 
     def call(self, call_id: str, name: str, arguments: str, *, index: int = 0) -> bytes:
-        """Return a complete call; `arguments` are JSON, `index` is its place among the blocks."""
+        """Return a complete call with JSON `arguments`; `index` is the number of its block."""
         ...
 
     def cut_call(self, call_id: str, name: str, arguments: str) -> bytes:
-        """Return the beginning of a call, up to the middle of its arguments."""
+        """Return the beginning of a call that breaks off within its arguments."""
         ...
 
     def end(self, reason: End, *, usage: tuple[int, int] | None = (10, 5)) -> bytes:
-        """Return the end of an answer, with its usage: input and output tokens."""
+        """Return the end of an answer, with its `usage` as input and output tokens."""
         ...
 
     def error(self, refusal: Refusal, message: str) -> bytes:
@@ -55,9 +56,9 @@ class ServerFrames(Protocol):
         ...
 
     def error_event(self, refusal: Refusal, message: str) -> bytes:
-        """Return an error in the middle of a stream that began with 200."""
+        """Return an error event, for the middle of a stream with status 200."""
         ...
 
     def stray(self) -> bytes:
-        """Return an event of an unknown kind."""
+        """Return an event of an unknown type."""
         ...
