@@ -3,11 +3,12 @@
 import re
 from pathlib import Path
 
+import pyte
 import pytest
 
 from docs.pages import PAGES
 from docs.pictures import FOLDER, SCENES, taken
-from docs.terminal_svg import rows_of
+from docs.terminal_svg import DARK, rows_of, svg
 
 LIMIT_BYTES = 60_000
 _PICTURE = re.compile(r"!\[([^\]]+)\]\(([^)]+\.svg)\)")
@@ -27,6 +28,16 @@ async def test_a_picture_shows_what_a_chat_shows_now(name: str, tmp_path: Path) 
 @pytest.mark.parametrize("name", sorted(SCENES))
 async def test_every_picture_is_what_the_script_makes(name: str, tmp_path: Path) -> None:
     assert await taken(SCENES[name], tmp_path) == (FOLDER / f"{name}.svg").read_text()
+
+
+def test_a_picture_does_not_depend_on_the_time_that_work_takes() -> None:
+    pictures = []
+    for call, turn in (("1.2", "3"), ("12.3", "45")):
+        screen = pyte.Screen(40, 2)
+        pyte.Stream(screen).feed(f"bash make  {call} s\r\nWriting · {turn} s · Esc stops")
+        pictures.append(svg(screen, DARK, "A turn"))
+
+    assert pictures[0] == pictures[1]
 
 
 def test_each_picture_is_small_and_stands_on_a_page_with_words_for_it() -> None:
