@@ -89,17 +89,21 @@ class Choice:
         rows = max(1, room - 1)
         first = max(0, min(self._at - rows // 2, len(self._shown) - rows))
         found = [self._line(n) for n in range(first, min(first + rows, len(self._shown)))]
-        helps = [text for text in self._helps() if cell_len(f"{self._title}  {text}") <= width]
-        head = (Span(f"{self._title}  ", "bold"), Span((helps or self._helps())[0], "dim"))
+        helps = self._helps()
+        fitting = (text for text in helps if cell_len(f"{self._title}  {text}") <= width)
+        head = (Span(f"{self._title}  ", "bold"), Span(next(fitting, helps[-1]), "dim"))
         return [shown_line(head), *(found or [(Span("  no match", "dim"),)])]
 
     def _helps(self) -> Sequence[str]:
         """Return help texts about the keys, the longest first."""
         count = f"{len(self._shown)} of {len(self._every)}"
-        keys = "Enter chooses · Esc cancels"
-        saves = (f"Enter chooses · {self._save_key} also saves it · Esc cancels", keys)
-        every = [*(saves if self._save_key else ()), keys]
-        return *(f"{count} · type to filter · {each}" for each in every), f"{count} · Enter · Esc"
+        key = self._save_key
+        saves = f" · {key} also saves it" if key else ""
+        return (
+            f"{count} · type to filter · Enter chooses{saves} · Esc cancels",
+            f"{count} · type to filter · Enter{saves} · Esc",
+            f"{count} · {key} saves it" if key else f"{count} · Enter · Esc",
+        )
 
     def _line(self, number: int) -> SpanLine:
         item, chosen = self._shown[number], number == self._at

@@ -228,7 +228,8 @@ class Pool:
             *filter(None, [followed]),
             *missing.lines,
             *app.storage.warnings,
-            *settings_warnings(app),
+            *(each for each in settings_warnings(app) if each not in missing.details),
+            *missing.others,
         ):
             _log.warning("%s", warning)
         return member

@@ -213,6 +213,11 @@ async def test_the_head_of_a_list_says_which_keys_choose_and_cancel() -> None:
 
     heads = {width: plain_line(choice.lines(width, 4)[0]) for width in (39, 80)}
 
+    models = Choice("Model", [Item(value=str(n)) for n in range(64)], save_key="Alt+Enter")
+    for width in (38, 80):
+        head = plain_line(models.lines(width, 4)[0])
+        assert len(head) <= width
+        assert re.search(r"Alt\+Enter (also )?saves it", head)
     menu = Menu("Get started", [Item(value="login")])
     assert plain_line(menu.lines(39, 4)[0]) == "Get started  letter · Enter · Esc"
     assert heads[39] == "Permission mode  2 of 2 · Enter · Esc"

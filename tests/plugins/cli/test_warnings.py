@@ -99,8 +99,49 @@ async def test_several_that_are_left_out_are_counted_on_that_line(pegboard: Comm
         assert "and 4 more; `pegboard plugins doctor` shows more" in line
 
 
+SLOW = """
+import time
+
+from pegboard import hookimpl
+
+
+@hookimpl
+async def register_agents():
+    time.sleep(2)
+    return ()
+"""
+
+
 def warnings_of(done: Done) -> list[str]:
     return [line for line in done.err.splitlines() if "warning:" in line]
+
+
+async def test_a_command_of_an_untrusted_file_is_named_in_one_warning(
+    pegboard: CommandLine,
+) -> None:
+    file = pegboard.project / ".pegboard" / "commands" / "hey.md"
+    file.parent.mkdir(parents=True)
+    file.write_text("Say hey.")
+    async with ModelServer(by_step(say("Done."))) as server:
+        pegboard.use_model(server.url)
+        done = await pegboard("run", "hi")
+
+    (warning,) = warnings_of(done)
+    assert "not loaded: .pegboard/commands/hey.md (not trusted); `pegboard trust" in warning
+
+
+async def test_a_plugin_whose_hook_stalls_is_loaded_and_named_so(pegboard: CommandLine) -> None:
+    folder = pegboard.home / "config" / "plugins"
+    folder.mkdir(parents=True)
+    (folder / "slow.py").write_text(SLOW)
+    async with ModelServer(by_step(say("Done."))) as server:
+        pegboard.use_model(server.url)
+        done = await pegboard("run", "hi")
+
+    (warning,) = warnings_of(done)
+    assert warning.startswith(
+        "warning: plugin slow: hook register_agents held up everything for more than"
+    )
 
 
 async def test_what_a_run_leaves_out_the_doctor_shows_in_full(pegboard: CommandLine) -> None:

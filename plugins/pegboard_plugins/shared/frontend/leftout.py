@@ -11,6 +11,8 @@ _NOTICES = ("replaced", "order", "options")
 """Kinds of problems that take nothing away, unless the plugin has an error of its own."""
 _MOST_LETTERS = 160
 """Of one reason, of which the line has two; `pegboard plugins doctor` has the whole."""
+_STALL = "held up everything"
+"""What is said of a hook that blocks the event loop: its plugin is loaded and goes on."""
 NAMES = 3
 """The line names so many files of a kind, and counts the rest."""
 
@@ -57,7 +59,11 @@ def left_out(app: "App", *, names: int = NAMES) -> LeftOut:
     ways = [trust] * bool(waiting) + ["`pegboard plugins doctor` shows more"] * bool(broken)
     return LeftOut(
         lines=(f"not loaded: {'; '.join((*groups, *ways))}",) if groups else (),
-        details=(*untrusted_warnings(app), *(each.warning for each in faults)),
+        details=(
+            *untrusted_warnings(app),
+            *_document_warnings(app),
+            *(each.warning for each in faults),
+        ),
         others=tuple(each.warning for each in found if each.is_notice),
     )
 
@@ -70,6 +76,12 @@ def untrusted_warnings(app: "App") -> tuple[str, ...]:
     names = ", ".join(_short(path, app.workspace.worktree) for path in code)
     text = f"not loaded, because this project is not trusted: {names}"
     return (f"{text}; `pegboard trust allow` shows and trusts it, --trust does so once",)
+
+
+def _document_warnings(app: "App") -> Iterator[str]:
+    """Yield the warnings that only name a command or an agent of a file that is not trusted."""
+    files = tuple(f"{path}: " for path in app.config_sources.untrusted if path.suffix == ".md")
+    return (each for each in app.config_sources.warnings if each.startswith(files))
 
 
 def fault_warnings(app: "App") -> tuple[str, ...]:
@@ -91,7 +103,12 @@ def _faults(app: "App") -> tuple[_Fault, ...]:
         for each in app.plugins.problems
     )
     failures = (
-        _Fault(each.plugin, each.message.removeprefix(f"plugin {each.plugin}: "), each.message)
+        _Fault(
+            each.plugin,
+            each.message.removeprefix(f"plugin {each.plugin}: "),
+            each.message,
+            is_notice=_STALL in each.message,
+        )
         for each in app.failures
     )
     return (*problems, *failures)

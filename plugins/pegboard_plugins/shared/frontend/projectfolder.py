@@ -70,7 +70,12 @@ def facts_of(app: App, note: str = "") -> Facts:
         untrusted=tuple(map(str, app.untrusted)),
         unseen=unseen_warnings(app),
         left_out=lines,
-        warnings=(*filter(None, [note]), *lines, *surroundings(app), *others),
+        warnings=(
+            *filter(None, [note]),
+            *lines,
+            *(each for each in surroundings(app) if each not in details),
+            *others,
+        ),
         known=details,
         keys={name: tuple(each.env) for name, each in app.providers.items()},
         options=chat.options if chat else {},
