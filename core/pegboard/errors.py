@@ -218,7 +218,7 @@ class PluginError(PegboardError):
 
 
 class SignatureError(PluginError):
-    """A tool's parameter that no model can be told about; `parameter` is "" for the tool itself."""
+    """A parameter that cannot be described to a model; "" stands for the tool itself."""
 
     def __init__(self, plugin: str, message: str, *, tool: str, parameter: str = "") -> None:
         place = f"tool {tool}, parameter {parameter}" if parameter else f"tool {tool}"
@@ -308,7 +308,7 @@ class QuestionRejectedError(ToolError):
 
 
 class AbortedError(PegboardError):
-    """The user's stop of the turn."""
+    """A turn that the user or a plugin stopped."""
 
     exit_code = 130
 

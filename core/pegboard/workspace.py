@@ -99,7 +99,7 @@ def _shared_git_dir(git_dir: Path) -> Path:
 def _identity(folder: Path, git_dir: Path) -> Path:
     """Return the path that identifies the project and its approvals.
 
-    It is another folder's repository only if that repository lists this folder.
+    The path of another folder's repository is returned only if that repository lists this folder.
     """
     shared = _shared_git_dir(git_dir)
     own = git_dir == folder / ".git"

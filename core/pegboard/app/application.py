@@ -265,7 +265,7 @@ class App:
     async def resume(self, session_id: str) -> Turn:
         """Continue an answer that was aborted or whose process died; return the last answer.
 
-        The model sees an error for an interrupted call. `InvalidInputError` without a prompt.
+        The model sees an error for an interrupted call. No prompt: `InvalidInputError`.
         """
         await self.reload_project_code()
         return await self._runs.resume(session_id)
@@ -341,7 +341,7 @@ class App:
         return await self.storage.search(self.workspace.project_id, text, limit=limit)
 
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
-        """Summarise the session, which continues from the summary; `info.error` has a failure.
+        """Summarise the session, which continues from the summary; `info.error` is a failure.
 
         :raises SessionBusyError: while the session runs, AbortedError when the summary is stopped.
         """

@@ -50,7 +50,7 @@ def diff_rows(diff: str) -> Iterator[SpanLine]:
 
 
 def _outside(line: str, *, several: bool) -> Iterator[SpanLine]:
-    """Yield a line outside of hunks; of the format's own lines, only a file's name."""
+    """Yield a line outside of hunks; from a line of the diff format only the file name."""
     if several and line.startswith("+++ "):
         yield (Span(line[4:].partition("\t")[0], "path"),)
     elif line and not line.startswith(_FORMAT):

@@ -235,7 +235,7 @@ _DIGEST_BYTES = 16
 
 
 class _Latest(msgspec.Struct, frozen=True):
-    """The last result of a call: its digest, how often in a row it came, and the news count."""
+    """The last result of a call: its digest, its count in a row, and the count of news then."""
 
     answer: bytes
     times: int
@@ -283,7 +283,7 @@ class RepeatedCalls:
         self._latest[call, self._tree] = _Latest(answer, times, self._news)
 
     def times(self, call: bytes) -> int:
-        """Return how often in a row the call had the same result, without news in between."""
+        """Return how often the call had the same result since the last news."""
         latest = self._latest.get((call, self._tree))
         return latest.times if latest is not None and latest.news == self._news else 0
 

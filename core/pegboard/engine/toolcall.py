@@ -85,7 +85,7 @@ class Caller:
         self.denied = False
 
     async def __call__(self, call: ToolCall, plan: CallPlan | None = None) -> None:
-        """Run a call and pass its result to the processor; a `plan` replaces the model's input."""
+        """Run a call, by the `plan` if there is one, and pass its result to the processor."""
         nested = partial(self._nested_call, call.id)
         await self._answer(call, plan or self._repaired(call), call_tool=nested)
 

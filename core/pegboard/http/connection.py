@@ -22,7 +22,7 @@ _CUT_OFF = "the connection closed before the answer was complete"
 
 
 class BrokenAnswerError(ConnectionError):
-    """The server sent invalid HTTP, or closed the connection during an answer."""
+    """An error for invalid HTTP, or for a connection that ends during an answer."""
 
 
 class Connection(asyncio.Protocol):

@@ -133,8 +133,8 @@ def media_inputs(model: Model) -> frozenset[str]:
 def note_instead(media: Media, kinds: Collection[str], mimes: Collection[str] = ()) -> str:
     """Return the note that replaces media that the model cannot read, or "" if it can.
 
-    `kinds` are the kinds that the model reads. `mimes` are the types that its provider accepts, ()
-    for all.
+    `kinds` are the kinds of media that the model reads. `mimes` are the MIME types that its
+    provider accepts; () accepts all.
     """
     kind = media_kind(media)
     if kind not in kinds:

@@ -186,7 +186,7 @@ def unapproved(
 ) -> tuple[str, ...]:
     """Return the patterns of a request that no approval covers.
 
-    If the strictest verdict on a request is ask, only these patterns must be judged again.
+    If the verdict on the whole request is ask, only these patterns have to be judged again.
     """
     folder = None if home is None else str(home)
     granted = [rule for rule in approvals if rule.action == "allow"]

@@ -33,7 +33,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 class _ForeignError(OSError):
-    """Another user may have written the file."""
+    """An error for a file that another user may have written."""
 
 
 class Trusted(msgspec.Struct, frozen=True, kw_only=True):
