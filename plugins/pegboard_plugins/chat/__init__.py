@@ -42,7 +42,7 @@ class ChatOptions(msgspec.Struct, frozen=True):
 
 
 options = ChatOptions
-"""What `plugins.chat.options` can say."""
+"""The class of the settings in `plugins.chat.options`."""
 
 
 def short_count(tokens: int) -> str:

@@ -12,10 +12,10 @@ from pegboard_plugins.shared.terminal import wrapped
 
 BETWEEN = " · "
 MOST_ROWS_EACH = 3
-"""Rows of one answer, whose pattern or description may be long."""
+"""The maximum number of rows of one answer."""
 MARK = "❯ "
 STEPS = {"up": -1, "down": 1, "s-tab": -1, "tab": 1}
-"""How far each key moves the mark."""
+"""The number of answers by which each key moves the mark."""
 KEY_NAMES = {"escape": "esc"}
 
 

@@ -7,7 +7,7 @@ from pegboard_plugins.chat.modes import Mode
 from pegboard_plugins.shared.terminal import QUIET_S
 
 WAITING = "keys go to the editor until it is empty · {} to answer"
-"""The line under a dialog that waits, with the key that turns to it."""
+"""The line under a dialog without the keys; it names the key that gives them to the dialog."""
 
 
 class Attention:

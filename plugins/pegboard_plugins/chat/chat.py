@@ -23,7 +23,7 @@ from pegboard_plugins.chat.window import Window
 from pegboard_plugins.shared.frontend import Feed
 
 ENTERED_S = 30.0
-"""How long `/reload` waits for the commands that were entered before it."""
+"""The longest wait of `/reload` for commands that were entered before it."""
 UNKNOWN = "{} is from another chat: paste the text again, or press Enter to send it unchanged"
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 REPLAYED = 20
 _CLIENT = "install the client: pip install 'pegboard[client]'"
 GARBAGE_AFTER = 10_000
-"""New objects after which garbage is looked for; the start waits for ten times as many."""
+"""The number of new objects after which garbage is collected; at the start it is ten times as
+many."""
 _INSTEAD = 'the chat needs a terminal; for one prompt: pegboard run "..."'
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pegboard_plugins.shared.terminal import Pen
 
 TICK_S = 1.0
-"""How often the seconds of running work are counted; at rest there is no timer."""
+"""The interval of redraws that count the seconds of running work; without work there are none."""
 SHELL = "shell command: Enter runs it unasked, and the agent sees its output"
 
 

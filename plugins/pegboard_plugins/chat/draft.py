@@ -14,11 +14,11 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from pegboard.schema.part import FileInput, mime_of
 
 LONG_LINES, LONG_LETTERS = 10, 2000
-"""A paste that is longer becomes a chip."""
+"""The maximum size of a paste that is inserted as text; a longer paste becomes a placeholder."""
 COMPOSING_S = 3.0
-"""So long an input method may need for the next letter."""
+"""The longest pause between two letters of an input method."""
 LONGEST_EDITED = 100_000
-"""The most letters of a text that comes back to the editor; each key redraws all of its lines."""
+"""The maximum length of a text that returns to the editor, since each key redraws all lines."""
 PICTURES = ("image/",)
 COMMAND = "/"
 _CHIP = re.compile(r"\[(?:Pasted text|Picture) #\d+[^\]]*\]")

@@ -12,7 +12,7 @@ from pegboard_plugins.shared.terminal import Pen, coloured_diff, wrapped
 SpanLine = tuple[Span, ...]
 MARK = (Span("  │ ", "dim"),)
 ASKED_LINES = 12
-"""Of a prompt that is shown, first and last ones: the user's words may stand behind a paste."""
+"""The maximum number of displayed lines of a prompt, from its beginning and its end."""
 THOUGHT_LINES = 1
 MS_PER_S = 1000
 STOPPED = "Stopped."

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pegboard_plugins.chat.talk import Talk
 
 SERVERS = {11434: "Ollama", 1234: "LM Studio", 8000: "vLLM", 8080: "llama.cpp"}
-"""The ports on which servers of models listen by default."""
+"""The default ports of model servers."""
 PROBED_S = 0.3
 FIRST = ("openai", "anthropic", "gemini")
 SAME = {"google": "gemini"}
-"""Providers with a second name."""
+"""The providers with a second name."""
 NAMED, ADDRESS = "openai", "OPENAI_BASE_URL"
-"""The provider whose server a variable names."""
+"""The provider with a server that an environment variable names, and the variable."""
 REFUSALS = ("status 401", "status 403")
 UNREACHED = "nothing listens there"
 KEY = Item(value="login", text="Add an API key")

@@ -21,14 +21,14 @@ from pegboard_plugins.shared.terminal import row_sign, wrapped
 THOUGHT_LINES, TAIL_LETTERS = 5, 2000
 CALLS, CHILDREN, TODOS, QUEUED, OFFERED = 4, 4, 5, 3, 10
 NARROW_ROOM = 6
-"""So few lines are worth more than a blank one above them."""
+"""The number of lines up to which the footer has no blank line above it."""
 REASON_LETTERS = 400
 BLANK_ROWS = 4
-"""So many rows of blanks in a line are its end."""
+"""The number of blank rows of a line that count as its end."""
 LEAST_LETTERS, SUBJECT_LETTERS = 10, 80
-"""Of what a call is about, which leaves room for how long it runs."""
+"""The minimum and maximum length of a call's subject."""
 LIVE_LINES = 8
-"""Of a command's output while it runs."""
+"""The maximum number of displayed lines of a running command's output."""
 MS_PER_S = 1000
 
 

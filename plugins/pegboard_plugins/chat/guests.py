@@ -14,7 +14,8 @@ from pegboard_plugins.shared.terminal import PALETTE
 WIDGET_LINES = 5
 ASKED_EVERY_S = 1.0
 BEAT_S, HELD_S, HANGS_S = 0.5, 1.0, 10.0
-"""How often a plugin's command is looked at, and after how long it holds the loop, or hangs."""
+"""The interval of checks on a plugin's code, and the times after which it counts as blocking or
+hanging."""
 Report = Callable[[str], None]
 Action = Callable[[], Awaitable[None]]
 

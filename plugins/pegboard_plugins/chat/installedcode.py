@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 GROUP = OWN = "pegboard"
 MOST_FILES = 2000
-"""Files of one package that are looked at."""
+"""The maximum number of files of one package that are checked."""
 _File = tuple[int, int, int]
 
 

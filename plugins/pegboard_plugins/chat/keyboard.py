@@ -11,7 +11,7 @@ from pegboard_plugins.chat.requests import Permission
 from pegboard_plugins.shared.terminal import HELD_S
 
 TWICE_S = 1.0
-"""Within so long the second press of a key means more than the first."""
+"""The time within which a key counts as pressed twice."""
 C_C_AGAIN, C_D_AGAIN = "Ctrl+C again leaves", "Ctrl+D again stops the turn and leaves"
 """Notices; while one is on the screen, the next press of its key leaves."""
 FOCUS_IN, FOCUS_OUT = "\x1b[I", "\x1b[O"

@@ -11,7 +11,7 @@ from pegboard_plugins.chat.modes import SpanLine
 from pegboard_plugins.chat.turnprogress import retry_text
 
 REASON_LETTERS = 60
-"""Of the reason of a retry; the transcript has all of it."""
+"""The maximum length of a retry's reason; the transcript has all of it."""
 STOPS = "Esc stops"
 LOST = "No connection to the server, trying again"
 

@@ -41,12 +41,12 @@ if TYPE_CHECKING:
 
 LETTERS_PER_TOKEN = 4
 COPIED_BYTES = 74_000
-"""More no terminal takes by OSC 52 (xterm's limit of 100,000 letters in base64)."""
+"""The maximum size of a copied answer by OSC 52 (xterm's limit of 100,000 letters in base64)."""
 LISTED = 200
 CARD = "Keys: also / commands, @ files, ! shell; /keys has all keys with their names"
 CARD_WIDTH = 78
 INLINE_LINES = 30
-"""Of changes; more are shown on a page of their own."""
+"""The maximum number of lines of changes above the footer; longer changes are a page."""
 
 
 def _talk(chat: Desk) -> "Talk":

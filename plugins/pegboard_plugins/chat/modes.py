@@ -12,7 +12,7 @@ from pegboard.unstable import shown_line
 
 SpanLine = tuple[Span, ...]
 SAVE = "escape enter"
-"""The key of a list that chooses for good."""
+"""The key that chooses an item of a list and saves the choice."""
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):

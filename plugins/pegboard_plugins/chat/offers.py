@@ -9,7 +9,7 @@ from pegboard_plugins.chat.modes import Item
 
 SIGNS = ("@",)
 LABEL_LETTERS = 20
-"""Of the column of names; a longer one pushes its note aside."""
+"""The width of the column of names."""
 
 
 class Offers:

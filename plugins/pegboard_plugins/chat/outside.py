@@ -22,14 +22,14 @@ from pegboard_plugins.shared.terminal import TYPED_AHEAD
 
 CLIPBOARD_S = 2.0
 _PEGBOARD = (sys.executable, "-P", "-c", "from pegboard.cli.main import main; main()")
-"""Another command of ours; with `-P` it imports nothing of the directory."""
+"""The command line of another Pegboard command; with `-P` it imports nothing of the directory."""
 _PICTURES = (
     ("wl-paste", "--type", "image/png"),
     ("xclip", "-selection", "clipboard", "-t", "image/png", "-o"),
     ("pngpaste", "-"),
 )
 _PAGER = "q goes back, arrows and PgUp PgDn scroll, / searches?e (end)."
-"""The last line of `less`, in its own language: `?e` begins what is said at the end."""
+"""The prompt of `less` in its own syntax, where `?e` begins the text for the end."""
 
 
 class Outside:

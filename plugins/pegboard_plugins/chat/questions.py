@@ -12,7 +12,7 @@ from pegboard_plugins.shared.terminal import wrapped
 
 DIGITS = 9
 HEAD_ROWS = 3
-"""Of a question."""
+"""The maximum number of rows of a question."""
 
 
 class QuestionDialog:

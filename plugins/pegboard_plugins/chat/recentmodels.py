@@ -6,7 +6,7 @@ from pegboard_plugins.chat.outside import private_file
 
 REMEMBERED = 8
 FILE = "chat-models"
-"""In the state folder, a name a line."""
+"""The file in the state folder with one name per line."""
 
 
 def recent_models(env: Mapping[str, str]) -> Sequence[str]:

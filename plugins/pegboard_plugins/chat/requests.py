@@ -15,16 +15,16 @@ from pegboard_plugins.chat.modes import SpanLine
 from pegboard_plugins.shared.terminal import CONFIRM, permission_lines, row_sign, wrapped
 
 MOST_ROWS = 5_000
-"""Of what is asked, to scroll through; the page has all of it."""
+"""The maximum number of rows to scroll through; the page has all rows."""
 SHOWN_LETTERS = 4_000
-"""Of a reason or a pattern, of which few rows are shown."""
+"""The maximum length of a reason or a pattern, of which few rows are displayed."""
 BODY_ROWS = 6
-"""Rows of what is asked that come before a row of its own for each answer."""
+"""The number of rows of the request that take precedence over a row for each answer."""
 REASON_ROWS = 2
 ALWAYS_LETTERS = 120
-"""Of the patterns in an answer; the page has all of them."""
+"""The maximum length of the patterns in an answer; the page has all of them."""
 LEAST_LETTERS, TITLE_LETTERS = 8, 60
-"""Of what is asked, in the title; the pattern is there if the first row below is not."""
+"""The minimum and maximum length of the request in the title."""
 V = " · v shows all"
 _ALWAYS_ONCE = "asked every time"
 _INSTEAD = "Tell the agent what to do instead · Enter sends it · Esc goes back"

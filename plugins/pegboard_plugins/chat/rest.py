@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pegboard.errors import AbortedError, InvalidInputError
 
 REST_S = 60
-"""A turn that takes longer is waited for by the user, who can stop it."""
+"""The longest wait for the end of a turn."""
 
 
 class IdleWait:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pegboard_plugins.shared.frontend import Facts
 
 LEAST_LETTERS, NAME_LETTERS = 8, 32
-"""Of a model's name; the end of it says which one it is."""
+"""The minimum and maximum length of a model's name; a longer name loses its beginning."""
 BETWEEN = " · "
 
 

@@ -17,14 +17,14 @@ from prompt_toolkit.styles import BaseStyle
 from pegboard_plugins.shared.terminal import SIGNS
 
 FRAMES = 15
-"""A second at most while something streams; a key is drawn at once, beside them."""
+"""The maximum number of frames per second while a turn streams; keys are drawn at once."""
 KEY_WAIT_S = 0.05
-"""After an escape byte: what comes later is another key."""
+"""The time after an escape byte within which bytes belong to the same key."""
 FOOTER_LINES = 16
 ROWS_LEFT = 4
 """Rows of the terminal that the footer leaves to the conversation."""
 ROWS_PER_ROW_LEFT = 8
-"""A dialog leaves one row of so many, and at most `ROWS_LEFT`: its answers come first."""
+"""The number of rows for each of which a dialog leaves one row, up to `ROWS_LEFT`."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _NO_REFLOW = ("linux", "vt100", "vt220", "screen.linux")
 

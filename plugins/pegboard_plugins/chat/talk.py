@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from pegboard_plugins.shared.frontend import Facts
 
 REPLAYED = 20
-"""Prompts of a session that are shown when it is resumed."""
+"""The number of prompts that are printed when a session is resumed."""
 DRAWN_AT_ONCE = 4000
-"""The most letters of Markdown that are drawn on the loop; more are drawn in a thread."""
+"""The maximum length of Markdown that is rendered on the event loop, not in a thread."""
 BUSY = "another chat is using this session, and your message is in the editor again"
 SENT_KEPT = 50
-"""Prompts of this chat that may not have been read yet."""
+"""The maximum number of stored prompts that the model may not have read yet."""
 
 
 class Talk:

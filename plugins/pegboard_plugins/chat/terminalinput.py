@@ -14,7 +14,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 ASK_BACKGROUND = "\x1b]11;?\x1b\\"
-"""Has the terminal report its background (xterm's OSC 11), in the same words."""
+"""The sequence that requests a report of the background colour (xterm's OSC 11)."""
 _SEQUENCE = re.compile(
     r"\x1b\[\[[A-E]"  # the console of Linux
     r"|\x1b\[[0-?]*[ -/]*[@-~]"  # CSI (ECMA-48, 5.4)
@@ -22,13 +22,13 @@ _SEQUENCE = re.compile(
 )
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?)\Z")
 _NEW_LINES = ("\x1b[13;2u", "\x1b[27;2;13~")
-"""Shift and Enter, by the protocol of kitty and by xterm's modifyOtherKeys."""
+"""The sequences of Shift+Enter, in kitty's protocol and in xterm's modifyOtherKeys."""
 _PASTE_END = "\x1b[201~"
 _COLOUR = re.compile(r"11;rgb:([0-9a-f]+)/([0-9a-f]+)/([0-9a-f]+)", re.IGNORECASE)
 _WEIGHTS = (0.2126, 0.7152, 0.0722)
-"""Of red, green and blue in the brightness that is seen (ITU-R BT.709)."""
+"""The weights of red, green and blue in the perceived brightness (ITU-R BT.709)."""
 _AT_ONCE = (Keys.ControlC, Keys.ControlD, Keys.ControlZ)
-"""What leaves or suspends the chat whatever the other keys mean."""
+"""The keys that leave or suspend the chat, whatever other keys mean."""
 _KEYS_WAIT = ContextVar("_KEYS_WAIT", default=False)
 
 

@@ -7,7 +7,7 @@ from pegboard_plugins.shared.terminal import DARK_PALETTE, LIGHT_PALETTE, PALETT
 
 _PLAIN = {role: "reverse" if role in ("added_word", "removed_word") else "" for role in PALETTE}
 AUTO = "auto"
-"""The theme for the terminal's background, where the terminal says what that is like."""
+"""The theme for the terminal's background, if the terminal reports it."""
 DARK = Theme(name="dark", palette=DARK_PALETTE)
 LIGHT = Theme(name="light", palette=LIGHT_PALETTE)
 TERMINAL = Theme(name="terminal", palette=PALETTE)

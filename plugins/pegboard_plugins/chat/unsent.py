@@ -11,7 +11,7 @@ from pegboard.errors import (
 
 UNSENT = (ModelNotFoundError, NotFoundError, ServerUnreachableError, SessionBusyError)
 UNSENT_THERE = ("NotFoundError", "ProviderModelNotFoundError", "SessionBusyError")
-"""Those errors as a server names them."""
+"""The names of these errors in a server's response."""
 
 
 def is_unsent(error: PegboardError) -> bool:

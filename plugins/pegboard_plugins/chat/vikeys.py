@@ -16,16 +16,16 @@ from prompt_toolkit.filters import (
 from prompt_toolkit.key_binding.vi_state import InputMode
 
 COMMAND_WAIT_S = 1.0
-"""So long the second key of a command such as `fx` or `gg` may take."""
+"""The time limit for the second key of a command such as `fx` or `gg`."""
 ALWAYS = Always()
 WRITES: Filter = ~vi_mode | vi_insert_mode
-"""Letters are written."""
+"""The filter that holds while letters are inserted."""
 _IS_EMPTY = Condition(lambda: not get_app().current_buffer.text)
 DISPLACED: Mapping[str, Filter] = {
     "stop": ~vi_mode | vi_navigation_mode,
     "help": WRITES | (vi_navigation_mode & _IS_EMPTY),
 }
-"""When the chat's own actions have their keys, by the actions' names; others always have them."""
+"""The filters that hold while actions have their keys; other actions always have them."""
 
 
 class ViKeys:

@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 
 EDITOR_LINES = 8
 PROMPT, COMMAND_PROMPT = "❯ ", "\u276e "
-"""Before the text; the second one while letters are commands of vi."""
+"""The prefixes of the text; the second one is used while letters are commands of vi."""
 PARKED_S = 0.5
-"""So long after a turn a terminal may still tell of a size that it got within it."""
+"""The time after a turn within which a terminal may still report a resize."""
 UNSEEN = "\N{REPLACEMENT CHARACTER}"
 
 

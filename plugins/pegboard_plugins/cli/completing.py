@@ -25,9 +25,9 @@ Kind = Literal["session", "model", "agent", "plugin", "tool", "command", "profil
 Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 LIMIT_S = 5.0
 NEWEST = 30
-"""Sessions that are offered; older ones are found by `session list`."""
+"""The number of newest sessions that are completed; `session list` has the others."""
 _MODEL_KEYS = frozenset({"model", "small_model"})
-"""What a setting is called whose value is a model, in any table."""
+"""The names of settings with a model as their value, in any table."""
 
 
 def live(kind: Kind) -> Completer:

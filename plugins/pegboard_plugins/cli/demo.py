@@ -25,7 +25,7 @@ PROMPT = "The tests of ledger fail. Find out why and mend it."
 TESTS = ("python3", "-m", "unittest", "-q")
 TEST_LINES = 20
 COMMAND_LIMIT_S = 60
-"""For git and the tests, which take a second."""
+"""The time limit of git and of the tests, which take a second."""
 
 _IDENTITY = ("-c", "user.name=Pegboard", "-c", "user.email=demo@pegboard.invalid")
 

@@ -29,7 +29,7 @@ SEVERAL_NUMBERS = "Numbers with commas, or an answer of your own; - for none: "
 NO_ANSWER = "-"
 _Value = TypeVar("_Value")
 _LINE_BYTES = 4096
-"""A terminal gives no longer line than this."""
+"""The maximum length of a terminal's line."""
 _KEY_BYTES = 64
 _KEYS_WIDTH = len("s@ a@ u@")
 _SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}

@@ -11,7 +11,7 @@ from pegboard.permissions import UNCLEAR, deciding_rule
 from pegboard.schema.session import PermissionRequest, Rule
 
 BUILT_IN = "built-in"
-"""The source of what no file sets."""
+"""The source of settings that no file sets."""
 
 
 class DecidingRule(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pegboard_plugins.cli.render import Line
 
 DEMO = "scripted/demo"
-"""The model of the demonstration: it plays its script, whatever the prompt."""
+"""The model of the demonstration, which follows its script, whatever the prompt."""
 _WAYS = (
     ("pegboard auth login PROVIDER", "saves an API key; `pegboard models` lists what each opens"),
     ("pegboard config set model PROVIDER/MODEL", "chooses the model"),

@@ -44,7 +44,7 @@ _STATES = {
     "broken": "broken",
 }
 _WIDTH = 1000
-"""The most characters of a cell, whose text is all that says what to do."""
+"""The maximum length of a cell, which is large because the text says what to do."""
 _DIGEST_LETTERS = 16
 
 

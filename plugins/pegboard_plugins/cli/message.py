@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 TELL_S = 2.0
 WAIT_S = 30.0
-"""How long a pipe may be silent at first: who starts us may have left one open by accident."""
+"""The longest wait for the first input from a pipe, which may be open by accident."""
 UNTRUSTED = (
     "this project's own commands are not loaded, because it is not trusted: `pegboard trust allow` "
     "shows and trusts it; after `--` a message is sent unchanged"
@@ -129,7 +129,7 @@ class MessageCommand(click.Command):
     """A click command that keeps the text after `--` unchanged and separate from the words."""
 
     LITERAL = "pegboard.literal"
-    """Where `Context.meta` has the words after `--`."""
+    """The key of the words after `--` in `Context.meta`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the arguments before `--`; ignore options in `PRINT`, rename those in `ALIASES`.

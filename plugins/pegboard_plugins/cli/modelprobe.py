@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LIMIT_S = 120.0
 """How long an answer may take."""
 _ANSWER_TOKENS = 2_000
-"""Room for thoughts as well."""
+"""The maximum length of an answer, with room for reasoning."""
 _RED = (255, 0, 0)
 _SIDE = 32
 

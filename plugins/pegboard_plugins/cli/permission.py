@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _MS = 1000
 _WHOLE = 1_000_000
-"""Characters of a pattern: what is approved is shown in full."""
+"""The width of a pattern's cell, so that patterns are never cut."""
 
 
 @click.group(cls=Group)

@@ -9,7 +9,7 @@ from pegboard.display import escape_controls
 from pegboard_plugins.shared.terminal import interruptible
 
 SHOWN = 15
-"""Lines that leave the question on a small screen."""
+"""The maximum number of rows, so that the question stays on a small screen."""
 
 
 def can_pick() -> bool:

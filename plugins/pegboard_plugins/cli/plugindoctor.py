@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pegboard.app import PluginInfo
 
 SLOW_MS = 100
-"""An import that takes longer is felt at every start."""
+"""The import time above which a plugin counts as slow."""
 SHOWN = 3
 HEAVY_TOKENS = 2_000
-"""Tools of a plugin or a server that take more of each request are worth a look."""
+"""The number of tokens per request above which a source of tools gets a warning."""
 TOKEN_BYTES = 4
 
 

@@ -33,7 +33,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "command": ("A command for Pegboard.", "It is `pegboard NAME`."),
     "storage": ("A kind of database for Pegboard.", "Set `PEGBOARD_DATABASE=NAME:///path/to/it`."),
 }
-"""For each kind what the package is, and how it is used."""
+"""The description and the use of the package for each kind."""
 
 
 @click.command()

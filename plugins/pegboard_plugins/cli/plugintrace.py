@@ -17,7 +17,7 @@ _ADDED = "+"
 _HEADS = ("+++", "---", "@@")
 SYSTEM = "chat_system_transform"
 _OWN = "embedded:Scripted:"
-"""How the key of the plugin begins that brings the script."""
+"""The beginning of the key of the plugin that provides the script."""
 
 
 @click.command()

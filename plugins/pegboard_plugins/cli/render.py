@@ -40,7 +40,7 @@ _STYLES: dict[Style, str] = {
     "active": "bold",
 }
 DIFF_LINES = 60
-"""Lines of a diff that are shown; `git diff` has all."""
+"""The maximum number of lines of a diff; `git diff` has all of them."""
 LABEL_WIDTH = 100
 FAILURE_WIDTH = 500
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pegboard_plugins.cli.views import RunResult
 
 BARE = ("commandhooks", "foreignfiles", "instructions", "skill")
-"""The plugins that read files which people and other products have written for agents."""
+"""The plugins that read files which people and other products wrote for agents."""
 
 
 def laid_over(others: Mapping[str, Any], given: Sequence[str], *, bare: bool) -> Mapping[str, Any]:

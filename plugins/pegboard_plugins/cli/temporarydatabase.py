@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory, TemporaryFile
 from pegboard.app import UserFolders
 
 _ROOM_BYTES = 1 << 16
-"""What a new database needs at least."""
+"""The minimum free space for a new database."""
 
 
 def with_database(leaving: ExitStack) -> Mapping[str, str] | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LOCK = Path(".pegboard/trust.lock")
 _SHOWN_DIGITS = 16
-"""Of a digest; it is there to be compared, not to be proven."""
+"""The number of displayed digits of a digest, which users only compare."""
 
 
 @click.group(cls=Group)

@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from pegboard_plugins.shared.frontend import Feed
 
 QUIET_S = 0.4
-"""After so many seconds without an event a user wants to see that something goes on."""
+"""The time without an event after which the user sees that work is in progress."""
 
 END_LIMIT_S = 8.0
-"""How long a stopped turn may take to end with all that belongs to it."""
+"""The time limit for the end of a stopped turn."""
 
 DEAF_LIMIT_S = 4.0
-"""How long the event loop may take to hear of a signal; a plugin may hold it for ever."""
+"""The time limit for the event loop to handle a signal, because a plugin may block it."""
 
 ABORT_AGAIN_AFTER_S = (0.2, 0.5, 1.0, 2.0, 4.0)
-"""How long a turn at a server may take to stop, each time that it is told to."""
+"""The pauses between the requests to stop a turn on a server."""
 
 _SHOW_CURSOR = "\x1b[?25h"
 _STOPPED = {

@@ -16,10 +16,10 @@ from pegboard.unstable import temporary_beside
 
 FILE = "warnings.json"
 MOST_PROJECTS = 200
-"""The file has no more of them than this, those with the newest warnings."""
+"""The maximum number of projects in the file; those with the oldest warnings are dropped."""
 LIMIT_BYTES = 1 << 20
 LINES = 2
-"""A run begins with no more lines of warnings than this."""
+"""The maximum number of lines of warnings at the start of a run."""
 
 
 class _Day(msgspec.Struct):

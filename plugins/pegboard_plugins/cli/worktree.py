@@ -15,7 +15,7 @@ from pegboard_plugins.cli.render import Line
 from pegboard_plugins.shared.frontend import running_settings
 
 LIMIT_S = 120.0
-"""How long git may take to check the files out."""
+"""The time limit of one git command."""
 BRANCH = "pegboard"
 
 

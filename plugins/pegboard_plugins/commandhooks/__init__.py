@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pegboard_plugins.commandhooks.runner import HookRunner
 
 HOOK_S = 660.0
-"""Longer than the longest hook, which is ended first."""
+"""The time limit of this plugin's hooks, longer than that of any command hook."""
 FILES: "ForeignFiles" = (
     ("claude", ".claude/settings.json"),
     ("claude", ".claude/settings.local.json"),
@@ -37,10 +37,10 @@ FILES: "ForeignFiles" = (
     ("codex", ".codex/config.toml"),
     ("gemini", ".gemini/settings.json"),
 )
-"""The files of hooks, in the user's home and in a project, and whose form they have."""
+"""The names of hook files in the user's home and in projects, each with its product."""
 _APPS: "WeakKeyDictionary[Plugin, Host]" = WeakKeyDictionary()
 _RUNNERS: "WeakKeyDictionary[Plugin, HookRunner]" = WeakKeyDictionary()
-"""The Apps and their runners: hooks of tools get no other value that lives as long as an App."""
+"""The Apps and runners of the plugin, stored here because hooks of tools do not get the App."""
 
 
 class HookOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -22,7 +22,7 @@ FIRING: dict[str, dict[str, str]] = {
     "codex": {row.codex or row.claude: row.name for row in _FIRING_ROWS if row.codex or row.claude},
     "gemini": {row.gemini: row.name for row in _FIRING_ROWS if row.gemini},
 }
-"""By product and its own name of an event, the name within Pegboard."""
+"""The names of events in Pegboard, by product and the product's own name."""
 _PLAIN = frozenset({"hookSpecificOutput", "hookEventName", "reason", "stopReason"})
 _NOTES = {
     name: row.note for row in ROWS if not row.runs for name in (row.claude, row.codex, row.gemini)
@@ -33,7 +33,7 @@ HONOURED = {
     )
     for row in _FIRING_ROWS
 }
-"""By event the keys of a hook's output that have an effect."""
+"""The keys of a hook's output that have an effect, by event."""
 
 
 def never_reason(name: str) -> str:

@@ -10,9 +10,9 @@ import msgspec
 
 Product = Literal["claude", "codex", "gemini"]
 ForeignFiles = tuple[tuple[Product, str], ...]
-"""Hook files by their names in a home or a project, each with the product whose form it has."""
+"""The names of hook files in a home or a project, each with its product."""
 MATCH_WITHIN_S = 0.1
-"""For one regular expression of a matcher."""
+"""The time limit for one regular expression of a matcher."""
 _EXACT: dict[Product, re.Pattern[str]] = {
     "claude": re.compile(r"[\w\-,| ]*"),
     "codex": re.compile(r"[\w|]*"),
@@ -22,7 +22,7 @@ _EXACT: dict[Product, re.Pattern[str]] = {
 _RULE = re.compile(r"\s*(?P<tool>[\w*-]+)\s*(?:\((?P<pattern>.*)\))?\s*", re.DOTALL)
 _COMMANDS = re.compile(r"&&|\|\||[;|&\n(){}]")
 _UNCLEAR = re.compile(r"[$`'\"\\<>]")
-"""With these in a shell line its commands are not what a split of the line gives."""
+"""The characters with which a shell line cannot be split into its commands."""
 _ASSIGNMENTS = re.compile(r"\s*(?:\w+=\S*\s+)*")
 
 

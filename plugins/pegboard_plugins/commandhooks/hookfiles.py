@@ -22,13 +22,13 @@ from pegboard_plugins.shared.frontend import read_bundles
 
 LONGEST_S = 600.0
 MOST_FILES = 200
-"""Of a folder of hook scripts; more are not looked at."""
+"""The maximum number of files of a folder of hook scripts that are checked."""
 _DEFAULTS_S = {"UserPromptSubmit": 30.0, "SessionEnd": 1.5}
 _GEMINI_S = 60.0
 _VARIABLE = re.compile(r"\$\{?\w+\}?")
 _WORD = re.compile(r"[\w./@%+~-]+")
 _WRITTEN = re.compile(r"""(?:\d|&)?>[>|]?\s*(?:"[^"`]*"|'[^']*'|[^\s;|&<>()"'`])+""")
-"""A redirection with the file that it writes, which is not run by that."""
+"""A redirection with the file that it writes and does not run."""
 _TEE = re.compile(
     r"""(?:^|[|;&(\n])\s*tee\b(?:\s+-\S+|\s+(?:"[^"`]*"|'[^']*'|[^\s;|&<>()"'`])+)+"""
 )
@@ -41,7 +41,7 @@ _LISTING = re.compile(
     r"/\*|(?:^|\s)\*(?:\s|$)"
     r"|\b(?:find|ls|xargs|run-parts|listdir|scandir|walk|iterdir|r?glob|readdir\w*)\b"
 )
-"""A sign that files are taken as a folder has them, whatever their names are."""
+"""A sign that a script takes all files of a folder, whatever their names are."""
 _LOOKED_AT_BYTES = 64 * 1024
 
 

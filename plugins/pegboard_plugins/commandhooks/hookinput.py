@@ -34,7 +34,7 @@ _CODEX: Mapping[str, tuple[str, ...]] = {
     "PreCompact": ("model", "turn_id", *_AGENT, "trigger"),
     "PostCompact": ("model", "turn_id", *_AGENT, "trigger"),
 }
-"""By event the fields of Codex' input, whose schemas allow no other."""
+"""The fields of Codex's input by event; its schemas allow no others."""
 _OF_GEMINI = frozenset({"prompt", "prompt_response"})
 """The fields of Gemini CLI's input at the end of a turn, which Claude Code's does not have."""
 _COMMON = ("session_id", "transcript_path", "cwd", "hook_event_name")

@@ -10,7 +10,7 @@ from pegboard.plugins import lock_file, replace_file
 from pegboard_plugins.commandhooks.outcome import Ended
 
 _MOST = 1000
-"""Hooks that are counted; those that ran least recently are forgotten."""
+"""The maximum number of counted hooks; those that ran least recently are dropped."""
 
 
 class HookRuns(msgspec.Struct):

@@ -9,7 +9,7 @@ from pegboard_plugins.commandhooks.honoured import HONOURED
 from pegboard_plugins.commandhooks.hookcommand import CommandHook
 
 TEXT_LIMIT = 10_000
-"""Letters of a hook's text that the model gets."""
+"""The maximum length of a hook's text for the model."""
 _BLOCKED = 2
 _NEVER_FAIL_BLOCKING = frozenset({"Stop", "SubagentStop"})
 _PLAIN_CONTEXT = frozenset(
@@ -27,7 +27,7 @@ _REFUSED_BY_CODEX = {
     "PermissionRequest": frozenset({"continue", "interrupt"}),
     "PostToolUse": frozenset({"updatedMCPToolOutput"}),
 }
-"""By event the output that Codex refuses in its own hooks, and that counts here."""
+"""The output, by event, that Codex rejects in its own hooks and Pegboard accepts."""
 _OF_REQUESTS = frozenset({"behavior", "message", "interrupt"})
 
 

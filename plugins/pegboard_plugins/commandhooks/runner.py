@@ -34,13 +34,13 @@ OPEN_WITHIN_S = 10.0
 MOST_IN_BACKGROUND = 16
 MOST_PENDING = 1000
 THIS_TIME = "trusted for this time"
-"""The reason of a decision that the user made for one run, by `--trust`."""
+"""The reason of a trust decision that `--trust` made for one run."""
 WATCHING = frozenset(
     {
         *("Notification", "PermissionDenied", "PostCompact", "StopFailure", "Interrupt"),
     }
 )
-"""The events whose hooks run by events of the App; what they decide has no effect."""
+"""The events whose hooks run after events of the App and cannot decide anything."""
 _State = tuple[int, int, int] | None
 
 

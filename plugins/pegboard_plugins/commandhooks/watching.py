@@ -17,7 +17,7 @@ from pegboard.schema.message import AbortedFailure, AssistantMessage
 from pegboard_plugins.commandhooks.runner import HookRunner
 
 END_WITHIN_S = 1.5
-"""For all SessionEnd hooks together."""
+"""The time limit of all SessionEnd hooks together."""
 
 
 async def listen(runner: HookRunner, app: Host) -> None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pegboard_plugins.foreignfiles.claudefolder import ClaudeSetup
 
 _READ = ("agents", "commands", "settings.json", "settings.local.json")
-"""What a folder needs one of, so that its modules are loaded at the start."""
+"""The names in a `.claude` folder of which one must exist, or its modules are not loaded."""
 _MOST_NOTES = 3
 
 
@@ -43,7 +43,7 @@ class ForeignOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 options = ForeignOptions
 _SETUPS: "WeakKeyDictionary[Plugin, ClaudeSetup]" = WeakKeyDictionary()
-"""What the folders of each App have, which is read once, before anything is registered."""
+"""The parsed folders of each App, read once before anything is registered."""
 
 
 @hookimpl

@@ -27,12 +27,12 @@ FOLDER = ".claude"
 DEFINITIONS = ("agents", "commands")
 SETTINGS = ("settings.json", "settings.local.json")
 PLAN = "plan"
-"""The mode of settings that Pegboard starts in as well; others would allow more."""
+"""The mode of settings in which Pegboard also starts; other modes would allow more."""
 MOST_FILES = 500
 MOST_FOLDERS = 200
 _NAME = re.compile(r"[A-Za-z0-9][\w:.-]{0,63}")
 _OURS = frozenset({"build", "plan"})
-"""The agents of Pegboard that talk to the user, which no subagent replaces."""
+"""The agents of Pegboard that talk to the user and that no subagent can replace."""
 _OF_AN_AGENT = frozenset({"name", "description", "tools", "disallowedTools", "maxTurns", "effort"})
 _OF_A_COMMAND = frozenset({"description", "argument-hint", "arguments", "allowed-tools"})
 _WITHOUT_EFFECT = frozenset({"color", "disable-model-invocation", "user-invocable"})
@@ -47,7 +47,7 @@ _COLORS = {
     "pink": "#d6409f",
 }
 _LIKE_OURS = {"model": frozenset({"inherit"}), "permissionMode": frozenset({"default"})}
-"""Settings that ask for what Pegboard does anyway, with the values that do."""
+"""The settings and their values that describe what Pegboard does anyway."""
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,12 +13,12 @@ from pegboard_plugins.foreignfiles.claudetools import PERMISSIONS, permissions_o
 
 ACTIONS: tuple[Action, ...] = ("allow", "ask", "deny")
 MOST_RULES = 1000
-"""Of one list; a rule is looked at for each request."""
+"""The maximum number of rules of one list, because each request checks all of them."""
 _RULE = re.compile(r"([A-Za-z]\w*(?:__[\w*.-]+)?)(?:\((.*)\))?", re.DOTALL)
 _PATH_TOOLS = {"Read": ("read", "edit"), "Edit": ("edit",)}
-"""The tools whose rules name files; what may not be read may not be written either."""
+"""The tools with rules about files; a file that must not be read must not be written."""
 _UNREAD = frozenset({"Write", "NotebookEdit", "MultiEdit", "Glob", "Grep"})
-"""Tools of which Claude Code looks at no rule with a path."""
+"""The tools for which Claude Code ignores rules with a path."""
 _BEHIND_A_DOMAIN = ("", "/*", ":*")
 _PARAMETER = re.compile(r"([A-Za-z_-]+):.*", re.DOTALL)
 _SPAWNING = frozenset(
@@ -37,7 +37,7 @@ _PARAMETERS = {
     "Read": frozenset({"file_path", "limit", "offset", "pages"}),
     "Edit": frozenset({"file_path", "new_string", "old_string", "replace_all"}),
 }
-"""The arguments of tools whose rules can have other text before a colon as well."""
+"""The arguments of tools with rules that may have other text before a colon."""
 _ASKED = "asked about whatever its arguments are"
 
 

@@ -24,13 +24,13 @@ PERMISSIONS = {
     "LSP": "lsp",
 }
 CHANGING = {"Write": ("write",), "Edit": ("edit", "multiedit")}
-"""The tools that an agent does not have without one of Claude Code's; all ask for `edit`."""
+"""Pegboard's tools that an agent lacks without a tool of Claude Code; all request `edit`."""
 _SECTION = re.compile(r"^\s*\*\*\*\s*(.*?)\s*(?::|$)", re.MULTILINE)
 _SECTIONS = {
     "write": frozenset({"add file"}),
     "edit": frozenset({"update file", "delete file", "move to"}),
 }
-"""The parts of a patch for which an agent needs the tool."""
+"""The sections of a patch for which an agent needs each tool."""
 _AROUND = frozenset({"begin patch", "end patch", "end of file"})
 NOTEBOOKS = "*.ipynb"
 _OWN = re.compile(r"[a-z][a-z0-9_]*")

@@ -23,13 +23,13 @@ NAMES = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
 OLDER = "CONTEXT.md"
 """The instruction file of a folder that has none of `NAMES`."""
 LOCAL = "CLAUDE.local.md"
-"""A file that counts as well, behind the others of its folder."""
+"""The name of a further instruction file, after the others of its folder."""
 OTHERS = ("GEMINI.md", ".github/copilot-instructions.md", ".cursorrules", ".windsurfrules")
-"""The first of these counts where no folder has another instruction file."""
+"""Other products' instruction files; the first one counts if no folder has another."""
 RULES, OTHER_RULES = ".claude/rules", ".cursor/rules"
-"""Folders of rules, the second where no folder has another instruction file."""
+"""The folders of rules; the second counts if no folder has another instruction file."""
 LIMIT_BYTES = 32 * 1024
-"""How much of one file is given to the model."""
+"""The maximum size of one file's text for the model."""
 _WILDCARDS = frozenset("*?[")
 
 

@@ -11,13 +11,13 @@ from pegboard.files import secret_path
 from pegboard.permissions import judge_rules
 
 MOST_HOPS = 4
-"""How far imports of imports go."""
+"""The maximum depth of imports of imports."""
 LIMIT_BYTES = 128 * 1024
-"""How much all imports of a session have together."""
+"""The maximum size of all imports of a session together."""
 IMPORTING = frozenset({"AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md"})
 """The files whose imports count; those of imported files count, too."""
 DOCUMENTS = frozenset({"", ".md", ".mdc", ".rst", ".txt"})
-"""The suffixes that a project's file can import, so that no key reaches a model this way."""
+"""The suffixes of files that a project's file can import, so that it cannot import keys."""
 _NAMED = re.compile(r"(?:^|(?<=\s))@((?:\\ |[^\s\\`@\0])(?:\\ |[^\s\\`\0])*)", re.MULTILINE)
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _TICKS = re.compile("`+")

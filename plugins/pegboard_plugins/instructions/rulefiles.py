@@ -12,7 +12,7 @@ MOST_FILES = 100
 MOST_FOLDERS = 100
 _SUFFIXES = (".md", ".mdc")
 _FITS = ("paths", "globs")
-"""The settings that say which files a rule is for: Claude Code's and Cursor's."""
+"""The settings with patterns of the files that a rule applies to: Claude Code's and Cursor's."""
 
 
 def rule_files(folder: Path) -> Iterator[Path]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pegboard.app import UserFolders
 
 BUNDLE_PLACES = (".agents/plugins", ".pegboard/bundles")
-"""Folders of a project whose folders are bundles."""
+"""The folders of a project in which each subfolder may be a bundle."""
 _ENVIRONMENTS = (".venv", "venv")
 _ACTIVE = ("VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT")
 

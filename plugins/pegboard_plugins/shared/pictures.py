@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 INSTALL = "`pip install 'pegboard[images]'` makes such pictures fit"
 MOST_PIXELS = 89_000_000
-"""Of a picture that is decoded: 360 MB of memory, and below what Pillow takes for an attack."""
+"""The maximum size of a decoded picture: 360 MB of memory, below Pillow's limit for attacks."""
 LEAST_SIDE = 64
 MOST_KNOWN = 32
 _QUALITY = 85
 _BROKEN = (OSError, ValueError, SyntaxError, LookupError, TypeError, struct.error, zlib.error)
 """Errors of Pillow for content that is damaged after its header."""
 _KNOWN: dict[tuple[str, int, int], bytes | str] = {}
-"""The last pictures by their digests and limits: each request of a session has them again."""
+"""The most recent results by digest and limits, because each request has the same pictures."""
 
 
 def fitting_picture(content: bytes, limits: MediaLimits) -> bytes | str:

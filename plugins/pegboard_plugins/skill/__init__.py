@@ -49,7 +49,7 @@ MOST_FOLDERS = 2000
 LIMIT_BYTES = 256 * 1024
 MOST_LISTED = 50
 MOST_KNOWN = 128
-"""Skills whose settings are not read again while their texts stay."""
+"""The maximum number of parsed skills in the cache."""
 SHOWN_DESCRIPTION = 240
 UNSEEN = "written by an agent, not yet accepted by the user"
 MATERIAL = (

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 MOST_OF_LIBRARIES = 1024
-"""How many bytes of a request the lines of libraries' skills have."""
+"""The number of bytes of a request for the lines about libraries' skills."""
 MOST_OF_NAMES = 256
-"""How many of them the names of those have whose lines do not fit."""
+"""The number of these bytes for the names of skills without a line of their own."""
 
 
 def described_skills(lines: Mapping[str, str], *, most: int) -> tuple[str, ...]:

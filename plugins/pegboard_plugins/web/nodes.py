@@ -14,7 +14,7 @@ from pegboard_plugins.shared.transcripts import answer_html, rows_html
 Node = Any
 """JSON: a string, or `[tag, attributes, *nodes]`."""
 MOST_LETTERS = 400_000
-"""Of one message or diff; the page says what it leaves out."""
+"""The maximum length of one message or diff; the page says how much is left out."""
 _VOID = frozenset({"br", "hr", "img", "input"})
 
 

@@ -12,9 +12,9 @@ from pegboard.schema.wire import Wire
 from pegboard_plugins.shared.terminal import sum_costs
 
 READ_SESSIONS = 500
-"""Sessions whose messages are read; the newest ones, with those of their subagents."""
+"""The number of newest sessions with their subagents of which messages are read."""
 MOST_ROWS = 50
-"""Of one table."""
+"""The maximum number of rows of one table."""
 _DAY_MS = 24 * 3600 * 1000
 
 

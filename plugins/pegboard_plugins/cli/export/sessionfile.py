@@ -22,7 +22,7 @@ from pegboard_plugins.shared.frontend import Conversation, adopted
 FORMAT = 1
 """The number of the format; a reader refuses numbers that it does not know."""
 LINE_LIMIT_BYTES = 256 << 20
-"""No message is longer; a longer line is another kind of file."""
+"""The maximum length of a line; a longer line is not a message."""
 
 
 class SessionLine(Rest, frozen=True, tag_field="type", tag="session"):

@@ -9,7 +9,7 @@ from pegboard.schema.session import CacheTokens, Session, Tokens, add_tokens
 from pegboard_plugins.shared.terminal import sum_costs
 
 OTHER = "(other)"
-"""The agent of titles, of dropped messages, and of failed attempts' tokens."""
+"""The agent name for the costs of titles, removed messages and failed attempts."""
 _NOTHING_USD = 1e-9
 
 

@@ -22,7 +22,7 @@ MOST_BYTES = 64 << 20
 CLONE_WITHIN_S = 300
 _SCHEMES = ("https://", "http://", "ssh://", "git@", "file://")
 _CACHE: dict[Path, tuple[tuple[object, ...], str]] = {}
-"""The digests of folders with the states of their files, from which they follow."""
+"""The states of each folder's files, and the digest computed from them."""
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):

@@ -76,7 +76,7 @@ _MODULES = {
     "urllib3": "uses the network",
     "webbrowser": "runs a process",
 }
-"""Dotted beginnings of what is called or handed on, with what that does."""
+"""The beginnings of dotted names that have an effect, each with its description."""
 _METHODS = {
     "write_text": "changes files",
     "write_bytes": "changes files",

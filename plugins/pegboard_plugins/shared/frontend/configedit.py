@@ -175,9 +175,9 @@ def _after_spaces(text: str, place: int) -> int:
 
 
 NAMES = ("opencode.jsonc", "opencode.json")
-"""The file that is read last is the one that is written, so that what it says counts."""
+"""The possible names of the configuration file; the file that is loaded last is edited."""
 DEEPEST = 32
-"""Tables and lists in one another; settings need five."""
+"""The maximum nesting of tables and lists; settings need five levels."""
 
 
 class ConfigEdit(msgspec.Struct, frozen=True):

@@ -33,7 +33,7 @@ RESYNC = "feed.resync"
 With an `error` in its data the server is away for good, and no event follows.
 """
 FACTS = "feed.facts"
-"""A feed's own event: `facts` are others."""
+"""The feed's own event that announces changed `facts`."""
 
 
 class Feed(Protocol):

@@ -11,9 +11,9 @@ from pegboard.plugins import FoldStep, StashKey
 from pegboard.providers import ModelRequest
 
 KEPT = 2000
-"""Steps that are kept; older ones are forgotten, so that a long session cannot fill memory."""
+"""The maximum number of recorded steps; older steps are dropped to limit memory."""
 _DIGEST = 16
-"""Hexadecimal digits of a digest: enough to tell the values of one session apart."""
+"""The number of hexadecimal digits of a digest, enough to distinguish a session's values."""
 
 
 class TraceStep(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,13 +4,13 @@ import re
 from typing import Any
 
 LONGEST_SETTINGS = 16 * 1024
-"""In letters: so many take YAML 0.1 s, and every request pays it,"""
+"""The maximum length of settings in characters, which YAML parses in 0.1 s."""
 MOST_BRACKETS = 100
-"""with few brackets: its time grows with the square of their depth."""
+"""The maximum number of brackets, because YAML's time is quadratic in their nesting."""
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)(.*)", re.DOTALL | re.MULTILINE)
 
 _COMMA = re.compile(r",(?![^{]*\})")
-"""A comma that does not stand in the braces of a pattern."""
+"""A comma outside of the braces of a pattern."""
 
 
 def front_matter(text: str) -> tuple[dict[str, Any] | None, str]:

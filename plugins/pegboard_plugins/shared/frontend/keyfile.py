@@ -22,7 +22,7 @@ from pegboard.plugins import lock_file, replace_file
 from pegboard.unstable import set_aside
 
 KEYRING: Mapping[str, Any] = {"type": "keyring"}
-"""What stands in the file for a key that the keyring has."""
+"""The entry in the file for a key that is stored in the system's keyring."""
 Credentials = dict[str, dict[str, Any]]
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _log = logging.getLogger("pegboard.credentials")

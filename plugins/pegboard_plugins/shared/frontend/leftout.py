@@ -8,13 +8,13 @@ if TYPE_CHECKING:
     from pegboard import App
 
 _NOTICES = ("replaced", "order", "options")
-"""Kinds of problems that take nothing away, unless the plugin has an error of its own."""
+"""The kinds of problems that disable nothing, unless the plugin also has an error."""
 _MOST_LETTERS = 160
-"""Of one reason, of which the line has two; `pegboard plugins doctor` has the whole."""
+"""The maximum length of one reason in the line; `pegboard plugins doctor` has all of it."""
 _STALL = "held up everything"
-"""What is said of a hook that blocks the event loop: its plugin is loaded and goes on."""
+"""The text about a hook that blocks the event loop; its plugin is loaded and continues."""
 NAMES = 3
-"""The line names so many files of a kind, and counts the rest."""
+"""The maximum number of file names of each kind in the line."""
 
 
 class LeftOut(NamedTuple):

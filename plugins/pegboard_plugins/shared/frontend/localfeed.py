@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from pegboard_plugins.shared.frontend import Facts, PluginEntry, TraceEntry
 
 QUEUED_EVENTS = 20_000
-"""Events that may wait while the user thinks about a question."""
+"""The maximum number of events that wait while the user thinks about a question."""
 FACTS_S = 1.0
-"""The branch may be another by then."""
+"""The time after which facts such as the branch are read again."""
 
 
 @asynccontextmanager

@@ -20,7 +20,7 @@ from pegboard.schema.part import DIRECTORY_MIME, AgentInput, FileInput, TextInpu
 from pegboard.unstable import mention, open_workspace
 
 MENTIONS_LIMIT = 50
-"""The most files that a typed text mentions; the rest stays plain text."""
+"""The maximum number of mentions in a text; further mentions stay plain text."""
 
 _MENTION = re.compile(r"(?<![\w`@/])@(?P<name>\.?[^\s`,.@]+(?:\.+[^\s`,.@]+)*)")
 _LINES = re.compile(r"#L?(?P<start>\d+)(?:-L?(?P<end>\d+))?$")

@@ -3,7 +3,7 @@
 import re
 
 VERSION_DIGITS = 2
-"""A longer number in a model's name is a date."""
+"""The maximum number of digits of a version; a longer number is a date."""
 
 
 def newest_first(name: str) -> tuple[str, list[int], str]:

@@ -9,7 +9,7 @@ from pegboard import App
 from pegboard.http import is_loopback
 
 PROBE_S = 0.3
-"""A server on this machine takes a connection at once, or it is not there."""
+"""The time limit for a connection to a server on this machine."""
 
 
 async def model_sources(app: App) -> tuple[str, ...]:

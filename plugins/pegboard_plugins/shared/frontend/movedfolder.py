@@ -13,7 +13,7 @@ from pegboard.unstable import open_workspace, temporary_beside
 from pegboard_plugins.shared.frontend.copies import moved_here
 
 MOST_FOLDERS = 1000
-"""The record has no more of them than this, those that came last."""
+"""The maximum number of folders in the record; the oldest are dropped."""
 
 
 async def take_sessions(app: App, file: Path, known: dict[str, str], mark: str) -> str:

@@ -7,7 +7,7 @@ from pegboard.schema.session import Session
 
 _SHOWN = 5
 LISTED = 500
-"""The newest sessions, which are offered, and among which a misspelt id is looked for."""
+"""The number of newest sessions that are listed, and searched for a misspelt id."""
 
 
 async def named_session(app: App, session_id: str, *, whole: bool = False) -> Session:

@@ -15,7 +15,7 @@ ACCEPT_EDITS = "accept-edits"
 PLAN = "plan"
 EVERYTHING = "everything"
 _KEY = "mode"
-"""The mode in a session's metadata."""
+"""The key of the permission mode in a session's metadata."""
 
 
 class PermissionMode(msgspec.Struct, frozen=True, kw_only=True):

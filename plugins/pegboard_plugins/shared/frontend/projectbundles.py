@@ -17,7 +17,7 @@ from pegboard_plugins.shared.frontend.bundlemanifest import Bundle, BundleError,
 MOST_BUNDLES = 50
 MOST_FILES = 500
 MOST_BYTES = 8 << 20
-"""Of one bundle; its files are read whenever the project is opened."""
+"""The maximum size of one bundle, because its files are read whenever the project is opened."""
 _Stamp = tuple[int, int, int, int]
 
 

@@ -21,7 +21,7 @@ _FOLDER = ".pegboard"
 _FOLDERS = "folders.json"
 _LINE_BYTES = 8192
 _LOOKED_AT = 50
-"""Of a folder that may be misspelt so many files are read."""
+"""The maximum number of files that are read in a folder with a misspelt name."""
 _PACKAGE = "__init__.py"
 _NO_CODE: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]] = (), (), ()
 

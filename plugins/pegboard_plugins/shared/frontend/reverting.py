@@ -172,7 +172,7 @@ def _exchange(turns: Sequence[Turn], message_id: str) -> tuple[Turn, ...]:
 
 
 MOST_NAMED = 20
-"""More files are counted, not named; the answer of `App.revert` has all."""
+"""The maximum number of files that a warning names; the result of `App.revert` has all."""
 _OFF = "snapshots are turned off (`snapshot = false`)"
 _NOBODY = "no plugin keeps snapshots"
 _NONE = "no snapshot was taken, or the program ended before"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _OWN = re.compile(r"([a-z][\w*.-]*)(?:\((.*)\))?", re.DOTALL)
 _LIKE_CLAUDES = {"bash": "Bash", "read": "Read", "edit": "Edit"}
-"""Permissions whose patterns are written as Claude Code's are."""
+"""The permissions with patterns in Claude Code's syntax."""
 _WITHOUT_TOOL = ("external_directory", "doom_loop", "destroy", "protected")
 
 

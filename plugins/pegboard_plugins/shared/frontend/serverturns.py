@@ -22,7 +22,7 @@ from pegboard.unstable import Bus
 from pegboard_plugins.shared.frontend.feed import RESYNC
 
 TOLD_WITHIN_S = 10.0
-"""What the events of a turn may come later than its answer, which has a connection of its own."""
+"""The longest delay of a turn's events after its answer, which has its own connection."""
 LOOK_EVERY_S = 0.5
 _NOT_FOUND, _ABORTED = "NotFoundError", "MessageAbortedError"
 

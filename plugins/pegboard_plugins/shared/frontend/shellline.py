@@ -18,9 +18,9 @@ from pegboard.schema.message import Turn
 from pegboard.unstable import serving
 
 TIME_LIMIT_S = 3600.0
-"""A user can stop the command; this ends one that everybody has forgotten."""
+"""The time limit of a command that the user has not stopped."""
 SHOWN_LETTERS = 30_000
-"""Of the output while it comes; the whole is cut like every tool's."""
+"""The maximum length of the output that is displayed while the command runs."""
 NO_OUTPUT = "(no output)"
 RAN = "The user ran the following command in a shell."
 

@@ -13,7 +13,7 @@ from pegboard_plugins.shared.frontend.frontmatter import front_matter
 
 SKILL_FILE = "SKILL.md"
 MOST_OF_DESCRIPTION = 1024
-"""How many letters Agent Skills 1.0 gives a description."""
+"""The maximum length of a description in Agent Skills 1.0."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _PORTABLE_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _IGNORED = {

@@ -13,7 +13,7 @@ import msgspec
 
 UNKNOWN = "pegboardUnknown"
 ASKS_UNKNOWN = ("x-pegboard-unknown", "named")
-"""The header of a request whose answer shall say what is not known, and its value."""
+"""The name and value of the header with which a client requests the extra fields."""
 _MARK = f'"{UNKNOWN}"'.encode()
 _OURS = b'"pegboard'
 _FIELDS = re.compile(rb',"pegboard(?:Unknown":\[[^\]]*\]|Estimate":\{[^{}\[\]]*\})')

@@ -17,7 +17,7 @@ from pegboard.plugins import lock_file, replace_file
 from pegboard.unstable import read_bounded
 
 _MOST_VERSIONS = 20
-"""Of one document; an undo can bring any of them back."""
+"""The maximum number of recorded versions of one document; an undo can restore any of them."""
 _MOST_PATHS = 1000
 _Record = dict[str, list[str]]
 

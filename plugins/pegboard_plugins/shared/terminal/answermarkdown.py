@@ -19,7 +19,7 @@ from pegboard.display import escape_controls
 from pegboard_plugins.shared.terminal.codetokens import CODE_ROLES
 
 DEEPEST = 16
-"""Levels of Markdown that are drawn: the parser leaves out what is in the twentieth."""
+"""The maximum nesting of Markdown; the parser drops content from the twentieth level on."""
 Row = list[tuple[str, Style]]
 _ROLES = {
     **dict.fromkeys(("code", "code_block"), "code"),
@@ -30,7 +30,7 @@ _ROLES = {
     "table.header": "bold",
     "block_quote": "quote",
 }
-"""The roles of what rich tells apart in Markdown: whatever has a colour."""
+"""The roles of rich's Markdown styles that have a colour."""
 _CODE_ROLES = {
     **CODE_ROLES,
     ("Generic", "Inserted"): "added",

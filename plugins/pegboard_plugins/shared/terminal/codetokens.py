@@ -20,11 +20,11 @@ CODE_ROLES: Mapping[tuple[str, ...], SpanStyle] = {
     ("Literal", "String"): "done",
     ("Literal", "Number"): "hunk",
 }
-"""The roles of Pygments' kinds of tokens, which count for the kinds below them, too."""
+"""The roles of Pygments' token types, which also apply to their subtypes."""
 
 
 GUESSED_LETTERS = 2000
-"""Of the code, by which the languages are told apart that a file's name may stand for."""
+"""The length of the code from which the language is guessed, if the file name is ambiguous."""
 _ROLE = "role"
 
 

@@ -19,14 +19,14 @@ from typing import Any, NoReturn, TextIO
 from pegboard.cli.memorylimit import is_limited
 
 SIGNS = "pegboard_signs"
-"""The name of the error handler that writes `-` or `>` for a sign that an encoding has not."""
+"""The name of the error handler that replaces characters that an encoding lacks."""
 _PLAIN = str.maketrans(
     "─│·•…⋯⏎❯\u276e▸↳✗✓●○◆↑↓\u2013\u2014\u2018\u2019\u201c\u201d", "-|-*~~~><>>xv*o*^v--''\"\""
 )
-"""Each as wide as the sign that it stands for."""
+"""The replacements of characters, each as wide as the original."""
 _RULE, _PROMPT = "─", "❯ "
 _AWAY = "\r\x1b[A\x1b[K\x1b[B\x1b[J\x1b[A"
-"""From the editor's row to the first, and nothing stands there; see `Painter.erase_down`."""
+"""The sequence that erases the footer from the editor's row; see `Painter.erase_down`."""
 _PASTES_ON, _PASTES_OFF = "\x1b[?2004h", "\x1b[?2004l"
 _RUBOUT = ("\x7f", "\b")
 _READ_BYTES = 4096
@@ -105,7 +105,7 @@ class _Footer:
 
 
 _STANDING: ContextVar[_Footer | None] = ContextVar("standing", default=None)
-"""The footer that stands already where the chat's command begins."""
+"""The footer that was drawn before the chat's command began."""
 
 
 @contextmanager

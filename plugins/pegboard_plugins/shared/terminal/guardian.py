@@ -20,12 +20,12 @@ from pegboard.unstable import OUT_OF_MEMORY, end_without_memory
 
 BEAT_S = 1.0
 MISSED_BEATS = 20
-"""So many in turn end the program: no code of ours or of a library keeps all threads so long."""
+"""The number of missed reports after which the program is killed."""
 _HEARD = (
     *(signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP),
     *(signal.SIGUSR1, signal.SIGUSR2, signal.SIGCHLD, signal.SIGALRM),
 )
-"""Whoever started the program knows the first process alone, and sends these to it."""
+"""The signals that the parent process forwards, since other programs know only its id."""
 _CRASHES = (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)
 _HUNG = f"error: nothing has moved for {MISSED_BEATS} s; {OUT_OF_MEMORY}\n".encode()
 _CRASHED = f"error: the program has crashed, most likely because {OUT_OF_MEMORY}\n".encode()

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 LONGEST_BLOCK = 64_000
-"""Letters after which a block, or a line, counts as finished, so that none grows without end."""
+"""The maximum length of a block or a line, which then counts as finished."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _LIST = re.compile(r" {0,3}([-*+]|\d{1,9}[.)])\s")
 _HEADING = re.compile(r" {0,3}#{1,6}\s")

@@ -24,7 +24,7 @@ CUT: Mapping[str, str] = {
     "length": "the answer is cut off at the model's output limit; `pegboard run -c` goes on",
     "content-filter": "the provider's content filter stopped the answer",
 }
-"""Reasons to finish that leave an answer unfinished, and what a user reads about them."""
+"""The reasons to finish that leave an answer incomplete, with their texts for the user."""
 
 UNKNOWN_COST = "unknown"
 

@@ -20,7 +20,7 @@ _SYSTEMS = {
     "full": ColorSystem.TRUECOLOR,
 }
 _GUTTER = re.compile(r" *\d+ ")
-"""The number of a line in front of it."""
+"""The line number at the beginning of a diff's line."""
 _TO_THE_EDGE = "\x1b[K"
 _NARROWEST = 10
 _PIECE_LETTERS = 4000

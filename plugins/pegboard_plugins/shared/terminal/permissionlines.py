@@ -20,9 +20,9 @@ CONFIRM: Mapping[Scope, str] = {
 }
 """The line behind the key of an answer that lasts: Enter gives it, as it is not asked again."""
 SEEN_AT_ONCE = 100
-"""Letters of one line; how long another text is stands below it."""
+"""The maximum length of a line without a note about its length."""
 _OPERATORS = re.compile(r" *(?:&&|\|\|?|;) *")
-"""Between the parts of a command, which are patterns of their own."""
+"""The operators between the commands of a shell line, each of which is a pattern."""
 _DELETES = re.compile(r"(?:rm|rmdir|unlink)(?: [^\n&|;<>()$`]*)")
 """A single command that only deletes files."""
 

@@ -12,7 +12,7 @@ from typing import Any
 from pegboard_plugins.shared.terminal.permissionlines import QUIET_S
 
 TYPED_AHEAD = "PEGBOARD_TYPED_AHEAD"
-"""The environment variable with the file descriptor that takes what is typed before a question."""
+"""The environment variable with the file descriptor for keys typed before a question."""
 _READ_BYTES = 4096
 
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from pegboard_plugins.shared.transcripts.markdownparser import Parser
 
 LONGEST_LETTERS = 200_000
-"""A longer answer is plain text: the time to parse some texts is quadratic."""
+"""The maximum length of an answer that is parsed, because the time can be quadratic."""
 DEEPEST = 16
-"""Levels of Markdown that are drawn: the parser leaves out what is in the twentieth."""
+"""The maximum nesting of Markdown; the parser drops content from the twentieth level on."""
 _SCHEMES = ("http://", "https://", "mailto:")
 _CODE = re.compile(r"\\[\s\S]|(?P<run>`+)(?P<code>(?!`)[\s\S]*?(?<!`))(?P=run)(?!`)|`+|[<&\[]")
 _LANGUAGE = re.compile(r"[\w+#.-]*")

@@ -32,7 +32,7 @@ from pegboard_plugins.shared.frontend import Conversation
 from pegboard_plugins.shared.terminal import UNKNOWN_COST, cost_text
 
 WIDTH = 100
-"""Columns of the blocks that depend on a width."""
+"""The width in columns of blocks that depend on a width."""
 _PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
