@@ -200,10 +200,13 @@ class Desk(ABC):
         talk = self.talk
         top = next(reversed(self.open_modes), None)
         waits = top is not None and not self._has_keys(top)
+        is_new = isinstance(top, Menu) and waits and not self.draft.text
+        if isinstance(top, Menu):
+            top.waits = waits
         footing = Footing(
             course=talk.course if talk else None,
             mode=self.mode or top,
-            hint=WAITING.format(self.window.key_of("answer")) if waits else "",
+            hint=WAITING.format(self.window.key_of("answer")) if waits and not is_new else "",
             queue=[order.text for order in talk.queue] if talk else (),
             edit_key="" if self.draft.text else self.window.key_of("up"),
             is_connected=talk is None or talk.feed.is_connected,

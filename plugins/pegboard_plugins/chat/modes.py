@@ -155,8 +155,12 @@ class Menu(Choice):
 
     edits = False
     is_unasked = True
+    waits = False
+    """Whether keys still go to the editor: the keys of the list are named once they count."""
 
     def _helps(self) -> Sequence[str]:
+        if self.waits:
+            return ("",)
         return "↑↓ · a letter or Enter · Esc skips", "letter · Enter · Esc"
 
     def _line(self, number: int) -> SpanLine:

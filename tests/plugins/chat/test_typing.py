@@ -95,8 +95,9 @@ async def test_a_blank_leaves_the_keys_with_the_dialog(pegboard: CommandLine) ->
 
 
 async def test_the_first_screen_gives_a_sentence_to_the_editor(pegboard: CommandLine) -> None:
-    async with chat(pegboard, ready=WAITING) as terminal:
+    async with chat(pegboard, ready="Get started") as terminal:
         await terminal.see_dialog("a letter or Enter")
+        assert WAITING.encode() not in terminal.raw  # nothing is typed that it could wait for
         terminal.press("explain")
         await terminal.until(lambda: terminal.editor == "❯ explain")
         await terminal.see_now(WAITING)
@@ -105,7 +106,7 @@ async def test_the_first_screen_gives_a_sentence_to_the_editor(pegboard: Command
 async def test_the_first_screen_takes_no_key_that_was_meant_for_the_editor(
     pegboard: CommandLine,
 ) -> None:
-    async with chat(pegboard, ready=WAITING) as terminal:
+    async with chat(pegboard, ready="Get started") as terminal:
         terminal.press("login")
         await terminal.until(lambda: terminal.editor == "❯ login")
         terminal.press("c-u")
