@@ -22,7 +22,9 @@ audit.add_command(auditlog.show)
 @audit.command()
 def verify() -> None:
     """Check that no line was changed, added, moved or removed."""
-    from pegboard_plugins.audit.check import verify_audit as verified
+    from pegboard_plugins.audit.check import (
+        verify_audit as verified,  # `pegboard --help` goes without it
+    )
 
     places = UserFolders.of(os.environ)
     path = places.audit
@@ -44,8 +46,12 @@ def acknowledge(*, yes: bool) -> None:
 
     The log is set aside and continues in new files.
     """
-    from pegboard_plugins.audit.acknowledgement import acknowledge_audit as acknowledged
-    from pegboard_plugins.audit.check import verify_audit as verified
+    from pegboard_plugins.audit.acknowledgement import (
+        acknowledge_audit as acknowledged,  # `pegboard --help` goes without it
+    )
+    from pegboard_plugins.audit.check import (
+        verify_audit as verified,  # `pegboard --help` goes without it
+    )
 
     places = UserFolders.of(os.environ)
     try:

@@ -8,15 +8,29 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pegboard import InvalidInputError
 from pegboard.cli import open_app, run_async
+from pegboard.display import escape_controls
+from pegboard.schema.part import TextPart, ToolPart
+from pegboard.unstable import total
+from pegboard_plugins.cli.bisection import (
+    Trial,
+    changed_between,
+    changing_steps,
+    search,
+    states_after,
+    try_state,
+)
 from pegboard_plugins.cli.completing import live
+from pegboard_plugins.cli.foundsession import find_session
+from pegboard_plugins.cli.render import Line, open_screen, tool_head, whole_diff
+from pegboard_plugins.shared.frontend import require_folder
 
 if TYPE_CHECKING:
     from pegboard import App
     from pegboard.schema.message import Turn
     from pegboard.schema.session import FileDiff
-    from pegboard_plugins.cli.bisection import BreakingRange, ChangingStep, Outcome, Trial, TrialRun
-    from pegboard_plugins.cli.render import Line
+    from pegboard_plugins.cli.bisection import BreakingRange, ChangingStep, Outcome, TrialRun
 
 _LIMIT_S = 600.0
 _PRINTED_LINES = 20
@@ -48,10 +62,6 @@ def bisect(directory: Path, session_id: str, command: tuple[str, ...], *, limit_
 async def _bisected(
     directory: Path, session_id: str, command: tuple[str, ...], limit_s: float
 ) -> int:
-    from pegboard import InvalidInputError
-    from pegboard_plugins.cli.bisection import Trial, changing_steps
-    from pegboard_plugins.cli.foundsession import find_session
-    from pegboard_plugins.shared.frontend import require_folder
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)
@@ -79,8 +89,6 @@ class _Bisection:
 
     async def report(self, turns: "Sequence[Turn]") -> int:
         """Search, print the result, and return the exit code."""
-        from pegboard_plugins.cli.bisection import changed_between, search, states_after
-
         last = len(self._steps)
         found = await search(last, self._outcome)
         if found.passing < 0:
@@ -108,22 +116,18 @@ class _Bisection:
         return 0
 
     async def _outcome(self, state: int) -> "Outcome":
-        from pegboard_plugins.cli.bisection import states_after
 
         name = f"after step {state} of {len(self._steps)}" if state else "before the first step"
         self._runs[state] = await self._tried(name, states_after(self._steps, state))
         return self._runs[state].outcome
 
     async def _tried(self, name: str, states: "dict[Path, str]") -> "TrialRun":
-        from pegboard_plugins.cli.bisection import try_state
 
         done = await try_state(self._app, self._trial, states)
         click.echo(f"{name}: {done.outcome} ({done.reason})", err=True)
         return done
 
     async def _show(self, found: "BreakingRange", turns: "Sequence[Turn]") -> None:
-        from pegboard.unstable import total
-        from pegboard_plugins.cli.render import open_screen
 
         step = self._steps[found.failing - 1]
         assert self._app.snapshots is not None
@@ -139,9 +143,6 @@ def _lines(
     step: "ChangingStep", turns: "Sequence[Turn]", diffs: "Sequence[FileDiff]", directory: Path
 ) -> "Iterator[Line]":
     """Yield the lines about the step: its message, prompt, tool calls and changes."""
-    from pegboard.schema.part import TextPart, ToolPart
-    from pegboard_plugins.cli.render import Line, tool_head, whole_diff
-
     prompt = next((each.parts for each in turns if each.info.id == step.turn.prompt_id), ())
     typed = [part.text for part in prompt if isinstance(part, TextPart) and not part.synthetic]
     yield Line(head="message", text=step.turn.info.id)
@@ -156,8 +157,6 @@ def _lines(
 
 def _ended(text: str, run: "TrialRun") -> int:
     """Print why no search is possible, with the command's output; return exit code 1."""
-    from pegboard.display import escape_controls
-
     printed = escape_controls(run.printed).rstrip("\n").split("\n")[-_PRINTED_LINES:]
     click.echo("\n".join(each for each in printed if each), err=True)
     click.echo(

@@ -1,6 +1,7 @@
 """`pegboard completion`: the scripts that make shells complete commands, options and values."""
 
 import click
+from click.shell_completion import get_completion_class
 
 _WAYS = {
     "bash": 'eval "$(pegboard completion bash)" in ~/.bashrc',
@@ -17,8 +18,6 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     The script completes commands, options, sessions, models, agents and plugins.
     """
-    from click.shell_completion import get_completion_class
-
     found = get_completion_class(shell)
     assert found is not None  # click has these three
     made = found(ctx.find_root().command, {}, "pegboard", "_PEGBOARD_COMPLETE")

@@ -7,6 +7,7 @@ from typing import Literal
 import click
 
 from pegboard.cli import Group, run_async
+from pegboard.display import escape_controls
 from pegboard_plugins.cli import configkeys
 from pegboard_plugins.cli.jsontext import as_json, format_option
 from pegboard_plugins.cli.settingvalues import RULES, settings_of
@@ -29,8 +30,6 @@ def show(directory: Path, style: Literal["text", "json"]) -> None:
 
     Secrets are masked.
     """
-    from pegboard.display import escape_controls
-
     found = run_async(settings_of(directory))
     if style == "json":
         rows = {key: {"value": value, "source": source} for key, value, source in found}

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pegboard import InvalidInputError
+from pegboard import InvalidInputError, PegboardError
 from pegboard.app import UserFolders
 from pegboard.cli import run_async
 from pegboard.display import escape_controls
 from pegboard.errors import ConfigError
 from pegboard.plugins import nearest_names
-from pegboard.unstable import load_config, refuse_within_tool
+from pegboard.unstable import load_config, open_workspace, refuse_within_tool
 from pegboard_plugins.cli.completing import live, setting_value
 from pegboard_plugins.cli.jsontext import as_json
 from pegboard_plugins.cli.settingvalues import masked, settings_of, source_of
@@ -170,7 +170,6 @@ def config_file(directory: Path, *, project: bool) -> Path:
     """Return the user's `pegboard.toml`, or the project's, preferring the one in `.pegboard`."""
     if not project:
         return UserFolders.of(os.environ).config / NAME
-    from pegboard.unstable import open_workspace
 
     root = open_workspace(directory).worktree
     inner = root / ".pegboard" / NAME
@@ -232,7 +231,7 @@ def write_settings(directory: Path, file: Path, text: str) -> None:
 
 async def _flaws(directory: Path) -> frozenset[str]:
     """Return the invalid plugin options and unknown names; empty if no App can be opened."""
-    from pegboard import App, PegboardError
+    from pegboard import App
 
     try:
         async with App.open(directory) as app:
@@ -244,6 +243,7 @@ async def _flaws(directory: Path) -> frozenset[str]:
 
 async def _unknown_names(app: "App") -> tuple[str, ...]:
     """Return a line for each setting with an unknown mode or theme."""
+    # The values of other settings need none of these.
     from pegboard_plugins.chat.hookspecs import register_themes
     from pegboard_plugins.chat.themes import AUTO
     from pegboard_plugins.shared.frontend import MODES
@@ -271,8 +271,6 @@ async def _source(directory: Path, key: str, changed_file: Path) -> str:
 
     :raises ConfigError: when `changed_file` is invalid; another invalid file gives "".
     """
-    from pegboard.unstable import open_workspace
-
     try:
         loaded = await load_config(
             open_workspace(directory),

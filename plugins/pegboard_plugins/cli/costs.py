@@ -6,13 +6,17 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from pegboard.cli import open_app, run_async
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.session import Tokens
 from pegboard_plugins.cli.completing import live
+from pegboard_plugins.cli.foundsession import find_session
 from pegboard_plugins.cli.jsontext import format_option, schema_json
+from pegboard_plugins.cli.tables import table
+from pegboard_plugins.shared.frontend import by_agent
 from pegboard_plugins.shared.terminal import cost_text
 
 if TYPE_CHECKING:
     from pegboard import App
-    from pegboard.schema.message import AssistantMessage
     from pegboard.schema.session import Session
     from pegboard_plugins.shared.frontend import AgentCost
 
@@ -27,14 +31,11 @@ def cost(directory: Path, session_id: str | None, style: Literal["table", "json"
     Prices are in US dollars. The sessions of subagents are included. The cost is "unknown" if the
     model's price is unknown or the provider reports no usage.
     """
-    from pegboard_plugins.shared.frontend import by_agent
-
     session, answers = run_async(_read_answers(directory, session_id))
     costs = by_agent(session, answers)
     if style == "json":
         _write_json(session, costs)
         return
-    from pegboard_plugins.cli.tables import table
 
     rows = [cost_row(each) for each in costs]
     is_whole = all(each.cost is not None for each in costs)
@@ -55,7 +56,6 @@ def cost_row(each: "AgentCost") -> tuple[str, ...]:
 
 
 def _write_json(session: "Session", costs: "tuple[AgentCost, ...]") -> None:
-    from pegboard.schema.session import Tokens
 
     tokens = session.tokens or Tokens()
     cost = None if any(each.cost is None for each in costs) else session.cost or 0.0
@@ -66,7 +66,6 @@ def _write_json(session: "Session", costs: "tuple[AgentCost, ...]") -> None:
 async def _read_answers(
     directory: Path, session_id: str | None
 ) -> "tuple[Session, list[AssistantMessage]]":
-    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)
@@ -75,8 +74,6 @@ async def _read_answers(
 
 async def _answers(app: "App", session_id: str) -> "list[AssistantMessage]":
     """Return the answers of a session and of its subagents' sessions."""
-    from pegboard.schema.message import AssistantMessage
-
     found: dict[str, list[AssistantMessage]] = {}
     waiting = [session_id]
     while waiting:

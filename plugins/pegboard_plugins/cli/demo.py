@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,10 +14,19 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from pegboard.unstable import open_workspace, search_path
+from pegboard import App, AppOptions
+from pegboard.cli import Exit, run_async
+from pegboard.schema.message import Prompt
+from pegboard.unstable import complain, open_workspace, search_path
+from pegboard_plugins.cli.message import PromptRequest
+from pegboard_plugins.cli.render import Line, diff_lines, open_screen, tail
+from pegboard_plugins.cli.run import answer_stream
+from pegboard_plugins.cli.tally import Tally
+from pegboard_plugins.cli.turn import take_turn
+from pegboard_plugins.cli.views import TextView
+from pegboard_plugins.shared.frontend import LocalFeed
 
 if TYPE_CHECKING:
-    from pegboard import AppOptions
     from pegboard_plugins.cli.render import OutputScreen
 
 PROJECT = Path(__file__).with_name("demo_project")
@@ -41,9 +51,6 @@ def demo(model: str | None, *, keep: bool) -> int:
     The project is a copy in a temporary folder with a bug and a failing test. The model's answers
     come from a script; the searches, the edit and the test runs are real.
     """
-    from pegboard.cli import run_async
-    from pegboard_plugins.cli.run import answer_stream
-
     # The project that we stand in is not the demo's, and has no program for it either.
     os.environ["PATH"] = search_path(os.environ, root=open_workspace(Path.cwd()).worktree)
     with _folder(keep=keep) as folder, answer_stream() as out:
@@ -62,16 +69,6 @@ def _folder(*, keep: bool) -> Iterator[Path]:
 
 
 async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
-    from pegboard import App
-    from pegboard.cli import Exit
-    from pegboard.schema.message import Prompt
-    from pegboard.unstable import complain
-    from pegboard_plugins.cli.message import PromptRequest
-    from pegboard_plugins.cli.render import Line, open_screen
-    from pegboard_plugins.cli.tally import Tally
-    from pegboard_plugins.cli.turn import take_turn
-    from pegboard_plugins.cli.views import TextView
-    from pegboard_plugins.shared.frontend import LocalFeed
 
     project = await asyncio.to_thread(make_project, folder)
     screen = open_screen(out, sys.stderr, os.environ)
@@ -92,8 +89,6 @@ async def _demonstrate(folder: Path, model: str | None, out: TextIO) -> int:
 
 def make_project(folder: Path) -> Path:
     """Create a git repository in `folder` with the demo project as its first commit."""
-    import shutil
-
     project = folder / "ledger"
     shutil.copytree(PROJECT, project, ignore=shutil.ignore_patterns("__pycache__"))
     _git(project, "init", "--quiet", "--initial-branch=main")
@@ -105,8 +100,6 @@ def make_project(folder: Path) -> Path:
 
 def _options(folder: Path, model: str | None) -> "AppOptions":
     """Return options that store everything in the folder; a real model uses the user's settings."""
-    from pegboard import AppOptions
-
     said = tomllib.loads(CONFIG.read_text(encoding="utf-8"))
     own = {name: value for name, value in os.environ.items() if not name.startswith("PEGBOARD_")}
     return AppOptions(
@@ -121,8 +114,6 @@ def _options(folder: Path, model: str | None) -> "AppOptions":
 
 async def _show_outcome(project: Path, screen: "OutputScreen") -> bool:
     """Print the changes and a test run; return whether the tests pass."""
-    from pegboard_plugins.cli.render import Line, diff_lines, tail
-
     diff = await asyncio.to_thread(_git, project, "diff", "--no-color", "--no-ext-diff")
     screen.line(Line(head="$", text="git diff", style="tool"))
     for line in diff_lines(diff):

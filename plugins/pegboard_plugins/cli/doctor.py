@@ -1,21 +1,23 @@
 """`pegboard doctor`: a check of the setup, with a remedy for each problem."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from pegboard import App, __version__
 from pegboard.cli import Exit, Group, run_async
+from pegboard.display import escape_controls
+from pegboard.errors import PegboardError
+from pegboard.processes import find_program
 from pegboard_plugins.cli.completing import live
 from pegboard_plugins.cli.jsontext import schema_json
-from pegboard_plugins.cli.modelprobe import ProbeFinding
+from pegboard_plugins.cli.modelprobe import ProbeFinding, probe
+from pegboard_plugins.cli.picking import can_pick, pick
 from pegboard_plugins.shared.frontend import settings_warnings
-
-if TYPE_CHECKING:
-    from pegboard import App
 
 _PROGRAMS = {
     "git": "without it nothing is undone, and no file is known to be the project's",
@@ -54,8 +56,6 @@ def model(directory: Path, name: str | None, *, as_json: bool) -> None:
 
 def _report(findings: Sequence[ProbeFinding], *, as_json: bool, failed: Exit = Exit.FAILED) -> None:
     """Print the findings; exit with `failed` if a check fails."""
-    from pegboard.display import escape_controls
-
     if as_json:
         click.echo(schema_json(findings))
     else:
@@ -67,8 +67,6 @@ def _report(findings: Sequence[ProbeFinding], *, as_json: bool, failed: Exit = E
 
 
 async def _probe(directory: Path, name: str | None) -> tuple[ProbeFinding, ...]:
-    from pegboard import App
-    from pegboard_plugins.cli.modelprobe import probe
 
     async with App.open(directory) as app:
         return await probe(app, name or await _pick(app))
@@ -79,8 +77,6 @@ async def _pick(app: "App") -> str:
 
     :raises click.UsageError: when no model is configured.
     """
-    from pegboard_plugins.cli.picking import can_pick, pick
-
     found = sorted((f"{each.provider_id}/{each.id}", each.name) for each in await app.models())
     if can_pick() and found:
         first = [each for each in found if each[0] == app.config.model]
@@ -91,8 +87,9 @@ async def _pick(app: "App") -> str:
 
 
 async def _health(directory: Path, *, all_libraries: bool) -> tuple[ProbeFinding, ...]:
-    from pegboard import App
-    from pegboard_plugins.cli.foreignhealth import foreign_health
+    from pegboard_plugins.cli.foreignhealth import (
+        foreign_health,  # `pegboard --help` goes without it
+    )
 
     async with App.open(directory) as app:
         chosen = await _chosen_model(app)
@@ -102,10 +99,6 @@ async def _health(directory: Path, *, all_libraries: bool) -> tuple[ProbeFinding
 
 
 def _install(app: "App") -> Iterator[ProbeFinding]:
-    import os
-
-    from pegboard import __version__
-    from pegboard.processes import find_program
 
     version = ".".join(map(str, sys.version_info[:3]))
     text = f"Pegboard {__version__}, Python {version}, {sys.prefix}"
@@ -138,7 +131,6 @@ def _providers(app: "App") -> Iterator[ProbeFinding]:
 
 
 async def _chosen_model(app: "App") -> ProbeFinding:
-    from pegboard.errors import PegboardError
 
     name = app.config.model
     if name is None:

@@ -3,17 +3,22 @@
 import json
 import sys
 from collections.abc import Iterator
+from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from pegboard.cli import open_app, run_async
+from pegboard.display import escape_controls
+from pegboard.unstable import exposed, serving
+from pegboard_plugins.cli.explained import commands, listed, paths_outside, place, spoken_rules
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.cli.render import Line, open_screen
+from pegboard_plugins.shared.frontend import explain as explained
 
 if TYPE_CHECKING:
     from pegboard.schema.session import PermissionRequest, Rule, Verdict
-    from pegboard_plugins.cli.render import Line
     from pegboard_plugins.shared.frontend import Explanation
 
 
@@ -42,9 +47,6 @@ def explain(  # noqa: PLR0913, PLR0917 - a command's options
     if style == "json":
         click.echo(as_json(facts(found), indent=2))
         return
-    from os import environ
-
-    from pegboard_plugins.cli.render import open_screen
 
     screen = open_screen(sys.stdout, sys.stdout, environ)
     for line in lines(found):
@@ -70,9 +72,6 @@ async def _explain_call(
     directory: Path, tool_id: str | None, args: dict[str, Any], agent: str | None
 ) -> "Explanation":
     """Open the project, and explain a call of the named tool or of the shell tool."""
-    from pegboard.unstable import serving
-    from pegboard_plugins.shared.frontend import explain as explained
-
     async with open_app(directory) as app:
         shell = serving(app.tools.values(), "shell")
         if tool_id is None and shell is None:
@@ -83,8 +82,6 @@ async def _explain_call(
 
 def facts(found: "Explanation") -> dict[str, Any]:
     """Return the explanation as JSON: `commands`, `paths_outside`, `opaque`, `rules`, `verdict`."""
-    from pegboard_plugins.cli.explained import commands, listed, paths_outside, place, spoken_rules
-
     permissions = {request.id: request.permission for request in found.requests}
     return {
         "tool": found.tool,
@@ -147,11 +144,6 @@ def _rule(rule: "Rule | None") -> list[str] | None:
 
 def lines(found: "Explanation") -> "Iterator[Line]":
     """Yield the lines of the explanation, with control characters escaped."""
-    from pegboard.display import escape_controls
-    from pegboard.unstable import exposed
-    from pegboard_plugins.cli.explained import listed, paths_outside, place
-    from pegboard_plugins.cli.render import Line
-
     for request in found.requests:
         yield Line(head=escape_controls(request.permission), text="", style="tool")
         yield from _request_lines(found, request)
@@ -180,9 +172,6 @@ def lines(found: "Explanation") -> "Iterator[Line]":
 
 def _ways(found: "Explanation") -> "Iterator[Line]":
     """Yield lines about what the user can do to allow the call."""
-    from pegboard.display import escape_controls
-    from pegboard_plugins.cli.render import Line
-
     # The last rule that fits counts, and the user has one that asks.
     behind = ", after your other rules" if found.verdict.decider == "config" else ""
     for text in _to_add(found):
@@ -194,10 +183,6 @@ def _ways(found: "Explanation") -> "Iterator[Line]":
 
 
 def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Iterator[Line]":
-    from pegboard.display import escape_controls
-    from pegboard.unstable import exposed
-    from pegboard_plugins.cli.explained import spoken_rules
-    from pegboard_plugins.cli.render import Line
 
     rules = spoken_rules(found.session, request)
     every = [rule for each in found.requests for rule in spoken_rules(found.session, each)]

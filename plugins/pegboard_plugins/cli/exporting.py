@@ -8,6 +8,8 @@ import click
 from pegboard import InvalidInputError
 from pegboard.cli import open_app, run_async
 from pegboard_plugins.cli.completing import live
+from pegboard_plugins.cli.foundsession import find_session
+from pegboard_plugins.cli.run import answer_stream
 
 if TYPE_CHECKING:
     from pegboard.schema.session import Session
@@ -50,8 +52,10 @@ def export_session(  # noqa: PLR0913 - its options
     of the home folder are redacted; their number goes to standard error. Without a FILE, JSON lines
     go to standard output.
     """
-    from pegboard_plugins.cli.export.exporting import Wanted, write_export
-    from pegboard_plugins.cli.run import answer_stream
+    from pegboard_plugins.cli.export.exporting import (  # `pegboard --help` goes without it
+        Wanted,
+        write_export,
+    )
 
     files: dict[Form, Path | None] = {"html": html, "md": md, "jsonl": jsonl, "atif": atif}
     named: list[tuple[Form, Path | None]] = [
@@ -74,8 +78,9 @@ def export_session(  # noqa: PLR0913 - its options
 
 
 async def _export(directory: Path, session_id: str | None, wanted: "Wanted") -> "Exported":
-    from pegboard_plugins.cli.export.exporting import export_session as export
-    from pegboard_plugins.cli.foundsession import find_session
+    from pegboard_plugins.cli.export.exporting import (
+        export_session as export,  # `pegboard --help` goes without it
+    )
 
     async with open_app(directory) as app:
         return await export(app, (await find_session(app, session_id)).id, wanted)
@@ -94,7 +99,10 @@ def import_session(directory: Path, file: BinaryIO) -> None:
 
 
 async def _import(directory: Path, file: BinaryIO) -> "Session":
-    from pegboard_plugins.cli.export.sessionfile import LINE_LIMIT_BYTES, store_session
+    from pegboard_plugins.cli.export.sessionfile import (  # `pegboard --help` goes without it
+        LINE_LIMIT_BYTES,
+        store_session,
+    )
 
     lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
     async with open_app(directory) as app:

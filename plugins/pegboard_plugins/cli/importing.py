@@ -6,6 +6,7 @@ import importlib.util
 import os
 import shutil
 import sys
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -106,8 +107,6 @@ class ImportPlan:
 
 def _with(text: str, path: tuple[str, ...], value: Any) -> str:  # noqa: ANN401 - of a config file
     """Return the configuration with the value added if it is missing; a list is extended."""
-    import tomllib  # where something is imported
-
     found: Any = tomllib.loads(text)
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None

@@ -8,9 +8,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from pegboard.app import UserFolders
+from pegboard import AppOptions
+from pegboard.app import IdSource, UserFolders, open_storage
 from pegboard.cli import open_app, run_async
+from pegboard.display import escape_controls
+from pegboard.schema.event import SessionIdle
+from pegboard.unstable import counted, remove_old_outputs
 from pegboard_plugins.cli.jsontext import format_option, schema_json
+from pegboard_plugins.cli.tables import table
 
 if TYPE_CHECKING:
     from pegboard.schema.event import Event
@@ -31,9 +36,6 @@ def repair() -> int:
     damaged, a new one gets everything that can be read, and the damaged file stays next to it.
     The exit code is 1 if something cannot be repaired.
     """
-    from pegboard.display import escape_controls
-    from pegboard.unstable import counted
-
     warnings, interrupted, problems, sessions = run_async(_repair())
     for text in warnings:
         click.echo(escape_controls(f"warning: {text}"))
@@ -58,8 +60,6 @@ async def _repair() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], 
 
 
 async def _inspect() -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], int]:
-    from pegboard.app import IdSource, open_storage
-    from pegboard.schema.event import SessionIdle
 
     events: list[Event] = []
     storage = await open_storage(ids=IdSource(), on_commit=events.extend)
@@ -87,8 +87,6 @@ def gc(directory: Path) -> None:
 
 
 async def _collect(directory: Path, places: "UserFolders") -> dict[str, int]:
-    from pegboard import AppOptions
-    from pegboard.app import IdSource, open_storage
 
     async with open_app(directory, AppOptions(trust=False)) as app:
         used = {Path(each.directory) for each in await app.storage.sizes()}
@@ -104,8 +102,6 @@ async def _collect(directory: Path, places: "UserFolders") -> dict[str, int]:
 
 def _drop_outputs(folder: Path) -> int:
     """Delete old output files, and return the number of freed bytes."""
-    from pegboard.unstable import remove_old_outputs
-
     before = _size(folder)
     remove_old_outputs(folder, before=time.time() - KEPT_S)
     return before - _size(folder)
@@ -118,8 +114,6 @@ def du(style: Literal["table", "json"]) -> None:
 
     The largest project comes first.
     """
-    from pegboard_plugins.cli.tables import table
-
     sizes, totals = run_async(_sizes(_places()))
     if style == "json":
         click.echo(schema_json({**totals, "sessions": sizes}))
@@ -140,7 +134,6 @@ def du(style: Literal["table", "json"]) -> None:
 
 
 async def _sizes(places: "UserFolders") -> "tuple[tuple[SessionSize, ...], dict[str, Any]]":
-    from pegboard.app import IdSource, open_storage
 
     storage = await open_storage(ids=IdSource())
     try:

@@ -11,6 +11,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from pegboard.errors import ProviderError
+from pegboard.providers import (
+    Media,
+    ModelMessage,
+    ModelRequest,
+    StreamFinish,
+    Text,
+    TextDelta,
+    ToolCall,
+    ToolDefinition,
+)
+
 if TYPE_CHECKING:
     from pegboard import App
     from pegboard.providers import StreamEvent
@@ -56,8 +68,6 @@ async def _probe_text(app: "App", model: "Model") -> ProbeFinding:
 
 
 async def _call(app: "App", model: "Model") -> ProbeFinding:
-    from pegboard.errors import ProviderError
-    from pegboard.providers import ToolCall, ToolDefinition
 
     numbers = {name: {"type": "integer"} for name in ("a", "b")}
     tool = ToolDefinition(
@@ -82,8 +92,6 @@ async def _call(app: "App", model: "Model") -> ProbeFinding:
 
 
 async def _picture(app: "App", model: "Model") -> ProbeFinding:
-    from pegboard.errors import ProviderError
-    from pegboard.providers import Media
 
     if not model.capabilities.input.image:
         text = "it may not take pictures: a note replaces each of them"
@@ -123,9 +131,6 @@ async def _ask(app: "App", model: "Model", text: str, **more: Any) -> "list[Stre
 
     :raises ProviderError: when there is no answer.
     """
-    from pegboard.errors import ProviderError
-    from pegboard.providers import ModelMessage, ModelRequest, Text
-
     content = (Text(text=text), *more.pop("media", ()))
     request: ModelRequest = ModelRequest(
         model=model,
@@ -147,13 +152,11 @@ async def _ask(app: "App", model: "Model", text: str, **more: Any) -> "list[Stre
 
 
 def _answer_text(events: "list[StreamEvent]") -> str:
-    from pegboard.providers import TextDelta
 
     return "".join(event.text for event in events if isinstance(event, TextDelta)).strip()
 
 
 def _usage(events: "list[StreamEvent]") -> bool:
-    from pegboard.providers import StreamFinish
 
     return any(isinstance(event, StreamFinish) and event.usage is not None for event in events)
 

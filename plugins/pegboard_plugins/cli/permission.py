@@ -1,12 +1,18 @@
 """`pegboard permission`: permanent approvals, and their revocation."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from pegboard.cli import Group, open_app, run_async
+from pegboard.display import escape_controls
+from pegboard.unstable import exposed
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.cli.tables import show_table
+from pegboard_plugins.shared.frontend import approvals_of
+from pegboard_plugins.shared.frontend import revoke as revoke_approvals
 
 if TYPE_CHECKING:
     from pegboard.schema.session import Approval
@@ -33,7 +39,6 @@ def list_approvals(directory: Path, style: Literal["table", "json"]) -> None:
     if style == "json":
         click.echo(as_json([_facts(each) for each in found], indent=2))
         return
-    from pegboard_plugins.cli.tables import show_table
 
     titles = ("number", "scope", "agent", "permission", "pattern", "since")
     rows = [_cells(each) for each in found]
@@ -73,10 +78,6 @@ def _facts(approval: "Approval") -> dict[str, Any]:
 
 
 def _cells(approval: "Approval") -> tuple[str, ...]:
-    from datetime import datetime
-
-    from pegboard.display import escape_controls
-    from pegboard.unstable import exposed
 
     scope = approval.key if approval.scope == "session" else approval.scope
     since = datetime.fromtimestamp(approval.at / _MS).astimezone() if approval.at else None
@@ -91,7 +92,6 @@ def _cells(approval: "Approval") -> tuple[str, ...]:
 
 
 async def _approvals(directory: Path) -> "tuple[Approval, ...]":
-    from pegboard_plugins.shared.frontend import approvals_of
 
     async with open_app(directory) as app:
         return await approvals_of(app)
@@ -100,9 +100,8 @@ async def _approvals(directory: Path) -> "tuple[Approval, ...]":
 async def _revoke(
     directory: Path, what: tuple[str, ...], numbers: list[int]
 ) -> "tuple[Approval, ...]":
-    from pegboard_plugins.shared.frontend import approvals_of, revoke
 
     async with open_app(directory) as app:
         if not what and not numbers and not await approvals_of(app):
             return ()
-        return await revoke(app, *what, ids=numbers)
+        return await revoke_approvals(app, *what, ids=numbers)

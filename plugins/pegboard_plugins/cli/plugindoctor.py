@@ -1,6 +1,7 @@
 """`pegboard plugins doctor`: the problems of plugins, and their import times."""
 
 import ast
+import asyncio
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -9,14 +10,19 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import click
+import msgspec
 
+from pegboard import App
 from pegboard.cli import Exit, run_async
+from pegboard.display import escape_controls
+from pegboard.unstable import PegboardDeprecationWarning, exposure_of
 from pegboard_plugins.cli.distributions import COMMANDS, OWN, entries
 from pegboard_plugins.cli.importcost import ImportCost, import_costs
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.cli.skippedtools import skipped_tool_files
+from pegboard_plugins.shared.frontend import surroundings, untrusted_warnings
 
 if TYPE_CHECKING:
-    from pegboard import App
     from pegboard.app import PluginInfo
 
 SLOW_MS = 100
@@ -51,8 +57,6 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
         found = {"faults": rows, "imports": imports, "warnings": warnings}
         click.echo(as_json(found, indent=2))
     else:
-        from pegboard.display import escape_controls
-
         for warning in warnings:
             click.echo(escape_controls(f"warning: {warning}"), err=True)
         for kind, plugin, text in faults:
@@ -69,13 +73,7 @@ def doctor(directory: Path, style: Literal["text", "json"]) -> None:
 async def _faults(
     directory: Path,
 ) -> tuple[list[PluginFault], tuple[ImportCost, ...], tuple[str, ...]]:
-    import asyncio
     import warnings
-
-    from pegboard import App
-    from pegboard.unstable import PegboardDeprecationWarning
-    from pegboard_plugins.cli.skippedtools import skipped_tool_files
-    from pegboard_plugins.shared.frontend import surroundings, untrusted_warnings
 
     with warnings.catch_warnings(record=True) as old:
         warnings.simplefilter("always", PegboardDeprecationWarning)
@@ -158,7 +156,7 @@ def _module(location: str) -> ModuleType | None:
 
 def _tools(app: "App") -> Iterator[PluginFault]:
     """Yield the faults of foreign plugins' tools that would confuse a model."""
-    from pegboard.testing import check_tools
+    from pegboard.testing import check_tools  # `pegboard --help` goes without it
 
     for each in _foreign(app):
         own = [app.tools[name] for name in each.tools if name in app.tools]
@@ -171,10 +169,6 @@ def _tools(app: "App") -> Iterator[PluginFault]:
 
 def _heavy(app: "App") -> Iterator[str]:
     """Yield a line for each source of tools with schemas that take many tokens of each request."""
-    import msgspec
-
-    from pegboard.unstable import exposure_of
-
     agent = app.default_agent().name
     sizes: Counter[str] = Counter()
     for name, source in app.hooks.sources.items():

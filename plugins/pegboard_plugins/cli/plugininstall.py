@@ -1,6 +1,7 @@
 """`pegboard plugins install` and `uninstall`: packages in the environment of Pegboard itself."""
 
 import importlib
+import importlib.util
 import os
 import subprocess
 import sys
@@ -83,12 +84,10 @@ def uninstalling(distribution: str, prefix: Path = Path(sys.prefix)) -> tuple[st
 
 def _pip(verb: str, prefix: Path) -> tuple[str, ...]:
     """Return the installer: uv for uv's own tools, the interpreter's pip, or uv or pip on PATH."""
-    from importlib.util import find_spec
-
     here = ("--python", sys.executable)
     if (prefix / "uv-receipt.toml").is_file():
         return (_program("uv"), "pip", verb, *here)
-    if find_spec("pip") is not None:
+    if importlib.util.find_spec("pip") is not None:
         return (sys.executable, "-P", "-m", "pip", verb)
     if found := _find_program("uv"):
         return (found, "pip", verb, *here)

@@ -8,6 +8,7 @@ from typing import Literal
 import click
 
 from pegboard import __version__
+from pegboard_plugins.cli.distributions import COMMANDS, GROUP, OWN, entries
 from pegboard_plugins.cli.jsontext import as_json, format_option
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -82,8 +83,6 @@ def new(
 
 def _builtin_names(kind: str) -> set[str]:
     """Return the names of the built-in plugins, or of the built-in commands."""
-    from pegboard_plugins.cli.distributions import COMMANDS, GROUP, OWN, entries
-
     found = entries(COMMANDS if kind == "command" else GROUP)
     return {each.name for each in found if each.distribution == OWN}
 

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard import App
 from pegboard.app import PluginProblem
 from pegboard.cli import Group, run_async
+from pegboard.display import escape_controls
+from pegboard.plugins import nearest_names
 from pegboard_plugins.cli.bundle import bundle
 from pegboard_plugins.cli.distributions import brought_commands
 from pegboard_plugins.cli.jsontext import as_json, format_option
@@ -16,6 +19,7 @@ from pegboard_plugins.cli.pluginnew import new
 from pegboard_plugins.cli.pluginsecret import secret
 from pegboard_plugins.cli.pluginswitch import disable, enable, info, state_of
 from pegboard_plugins.cli.plugintrace import trace
+from pegboard_plugins.cli.tables import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,8 +58,6 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
             facts["commands"] = [each._asdict() for each in brought_commands()]
         click.echo(as_json(facts, indent=2))
         return
-    from pegboard.display import escape_controls
-    from pegboard_plugins.cli.tables import table
 
     headers = ("name", "version", "origin", "ms", "state", "hooks", "tools")
     click.echo(table(headers, [_row(plugin) for plugin in found]), nl=False)
@@ -80,9 +82,6 @@ async def _plugins(
 
     :raises click.UsageError: when no plugin has the hook.
     """
-    from pegboard import App
-    from pegboard.plugins import nearest_names
-
     async with App.open(directory) as app:
         # What fails while it starts and ends is told, too.
         order = app.hooks.order(hook) if hook is not None else ()

@@ -10,7 +10,11 @@ import click
 from pegboard import InvalidInputError
 from pegboard.app import UserFolders
 from pegboard.cli import Group, run_async
+from pegboard.plugins import nearest_names
+from pegboard.unstable import find_plugins
 from pegboard_plugins.cli.completing import live
+from pegboard_plugins.cli.pluginswitch import named
+from pegboard_plugins.shared.frontend import kept_names, store_secret
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
@@ -29,8 +33,6 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
 
     The secret is read from the terminal without echo, or from a pipe.
     """
-    from pegboard_plugins.shared.frontend import store_secret
-
     places, plugin = _find_plugin(directory, plugin, key)
     store_secret(places, plugin, key, _read_secret(plugin, key))
     click.echo(f"{plugin} has the secret {key}")
@@ -41,9 +43,6 @@ def set_secret(directory: Path, plugin: str, key: str) -> None:
 @click.argument("key")
 def unset_secret(plugin: str, key: str) -> None:
     """Remove the secret KEY of PLUGIN, if there is one."""
-    from pegboard.plugins import nearest_names
-    from pegboard_plugins.shared.frontend import store_secret
-
     places = _places()
     plugin, names = _stored_secrets(places, plugin)
     if key not in names:
@@ -66,8 +65,6 @@ def list_secrets(plugin: str) -> None:
 
 def _stored_secrets(places: "UserFolders", plugin: str) -> tuple[str, tuple[str, ...]]:
     """Return a plugin's name, without a distribution before it, and the names of its secrets."""
-    from pegboard_plugins.shared.frontend import kept_names
-
     if names := kept_names(places, plugin):
         return plugin, names
     own = plugin.rpartition("/")[2]
@@ -76,9 +73,6 @@ def _stored_secrets(places: "UserFolders", plugin: str) -> tuple[str, tuple[str,
 
 def _find_plugin(directory: Path, plugin: str, key: str) -> "tuple[UserFolders, str]":
     """Check the secret's name; return the user's folders and the plugin's name."""
-    from pegboard.unstable import find_plugins
-    from pegboard_plugins.cli.pluginswitch import named
-
     if not _NAME.fullmatch(key):
         raise InvalidInputError(f"{key!r} is not a name of a secret: letters, digits, _, . and -")
 

@@ -6,12 +6,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from msgspec.json import schema
 
 from pegboard.app import UserFolders
 from pegboard.cli import Exit, open_app, run_async
-from pegboard.unstable import refuse_within_tool
+from pegboard.display import escape_controls
+from pegboard.plugins import nearest_names
+from pegboard.unstable import find_plugins, refuse_within_tool
 from pegboard_plugins.cli.completing import live
+from pegboard_plugins.cli.configkeys import config_file, set_in, source
+from pegboard_plugins.cli.distributions import brought_commands, entries
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.cli.settingvalues import leaves, masked
+from pegboard_plugins.shared.frontend import update_user_config
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -52,7 +59,6 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard.display import escape_controls
 
     for place, plugin in enumerate(found):
         if place:
@@ -64,7 +70,6 @@ def info(directory: Path, name: str, style: Literal["text", "json"]) -> None:
 
 
 def _switch(directory: Path, name: str, style: Literal["text", "json"], *, enabled: bool) -> None:
-    from pegboard.unstable import find_plugins
 
     refuse_within_tool(f"pegboard plugins {'enable' if enabled else 'disable'}")
     # No plugin is imported: its import may be what goes wrong.
@@ -83,9 +88,6 @@ def _switch(directory: Path, name: str, style: Literal["text", "json"], *, enabl
 
 def _write(directory: Path, table: str, *, enabled: bool) -> Path:
     """Write the switch to the user's file that already has it, or to `pegboard.toml`."""
-    from pegboard_plugins.cli.configkeys import config_file, set_in, source
-    from pegboard_plugins.shared.frontend import update_user_config
-
     path = ("plugins", table, "enabled")
     folder = UserFolders.of(os.environ).config
     file = config_file(directory, project=False)
@@ -102,8 +104,6 @@ def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
 
     :raises click.UsageError: when there is no such plugin, with the nearest names.
     """
-    from pegboard.plugins import nearest_names
-
     found = [each for each in infos if name in (each.table, each.name)]
     if not found:
         if bringing := _command(name):
@@ -117,8 +117,6 @@ def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
 
 def _command(name: str) -> "DistributionEntry | None":
     """Return the command of this name from another distribution, or None."""
-    from pegboard_plugins.cli.distributions import brought_commands
-
     return next((each for each in brought_commands() if each.name == name), None)
 
 
@@ -145,21 +143,17 @@ def _schema(model: "type[Any] | None") -> dict[str, Any]:
     if hasattr(model, "model_json_schema"):
         found: dict[str, Any] = model.model_json_schema()
         return found
-    from msgspec.json import schema
 
     return schema(model)
 
 
 def _options(app: "App", plugin: "PluginInfo", table: Mapping[str, Any]) -> dict[str, Any]:
     """Return the plugin's options by dotted key, with secrets masked."""
-    from pegboard_plugins.cli.settingvalues import leaves, masked
-
     hidden, prefix = app.plugins.secret_keys, f"plugins.{plugin.table}.options."
     return {key: masked(f"{prefix}{key}", value, hidden) for key, value in leaves(table)}
 
 
 def _facts(app: "App", plugin: "PluginInfo") -> dict[str, Any]:
-    from pegboard_plugins.cli.distributions import entries
 
     said = app.config.plugins.get(plugin.table)
     owners = [

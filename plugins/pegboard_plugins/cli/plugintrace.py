@@ -5,13 +5,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard import App, AppOptions, Prompt
 from pegboard.cli import run_async
+from pegboard.display import escape_controls
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.cli.tables import table
+from pegboard_plugins.shared.frontend import begin_trace, trace_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from pegboard import App
 
 _ADDED = "+"
 _HEADS = ("+++", "---", "@@")
@@ -36,8 +39,6 @@ def trace(directory: Path, prompt: str, agent: str | None, style: Literal["text"
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard.display import escape_controls
-    from pegboard_plugins.cli.tables import table
 
     for line in found["system"]:
         click.echo(escape_controls(f"{line['plugin'] or '-'}: {line['text']}"))
@@ -64,10 +65,9 @@ def _format_value(value: object) -> str:
 
 
 async def _trace(directory: Path, prompt: str, agent: str | None) -> dict[str, Any]:
-    from pegboard import App, AppOptions, Prompt
+    # The other commands of `pegboard plugins` make no call.
     from pegboard.testing import ScriptedModel
     from pegboard_plugins.cli.tool import Scripted
-    from pegboard_plugins.shared.frontend import begin_trace, trace_steps
 
     script = ScriptedModel(["Done.", "Done."])
     options = AppOptions(plugins=(Scripted(script),))

@@ -1,6 +1,7 @@
 """`pegboard session`: the sessions of a project, and their messages."""
 
 import sys
+from os import environ
 from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, Any, Literal
@@ -8,10 +9,24 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from pegboard.cli import Group, open_app, run_async
+from pegboard.display import escape_controls
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.part import FilePart, TextPart, ToolPart
+from pegboard.schema.session import Tokens
 from pegboard_plugins.cli import bisecting, costs, exporting, maintenance, sessioncommands, undoing
 from pegboard_plugins.cli.completing import live
+from pegboard_plugins.cli.foundsession import find_session
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_plugins.shared.frontend import follow_folder, gone_folders, gone_note
+from pegboard_plugins.cli.render import (
+    LABEL_WIDTH,
+    Line,
+    failure_text,
+    open_screen,
+    tool_detail,
+    tool_head,
+)
+from pegboard_plugins.cli.tables import moment, show_table
+from pegboard_plugins.shared.frontend import age, follow_folder, gone_folders, gone_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -65,11 +80,6 @@ def list_sessions(
     all_projects: bool,
 ) -> None:
     """List the sessions, newest first."""
-    from pegboard.display import escape_controls
-    from pegboard_plugins.cli.render import LABEL_WIDTH
-    from pegboard_plugins.cli.tables import moment, show_table
-    from pegboard_plugins.shared.frontend import age
-
     every, note = run_async(_sessions(directory, everything=archived, all_projects=all_projects))
     found = every[:max_count]
     if style == "json":
@@ -110,9 +120,6 @@ def show(directory: Path, session_id: str | None, style: Literal["text", "json"]
     if style == "json":
         click.echo(schema_json({"info": info, "messages": turns}))
         return
-    from os import environ
-
-    from pegboard_plugins.cli.render import open_screen
 
     screen = open_screen(sys.stdout, sys.stdout, environ)
     for turn in turns:
@@ -124,8 +131,6 @@ async def _sessions(
     directory: Path, *, everything: bool, all_projects: bool
 ) -> "tuple[Sequence[Session], str]":
     """Return the sessions to list; if there are none, a note about sessions of missing folders."""
-    from pegboard.display import escape_controls
-
     async with open_app(directory) as app:
         if note := await follow_folder(app):
             click.echo(escape_controls(note), err=True)
@@ -142,8 +147,6 @@ async def _sessions(
 
 async def _is_answered(app: "App", session: "Session") -> bool:
     """Return whether a model has answered in the session."""
-    from pegboard.schema.session import Tokens
-
     if session.tokens not in (None, Tokens()):
         return True
     return any(_is_answer(turn) for turn in await app.storage.turns(session.id))
@@ -151,9 +154,6 @@ async def _is_answered(app: "App", session: "Session") -> bool:
 
 def _is_answer(turn: "Turn") -> bool:
     """Return whether the turn is a model's answer, including one that was stopped in progress."""
-    from pegboard.schema.message import AssistantMessage
-    from pegboard.schema.part import TextPart, ToolPart
-
     if not isinstance(turn.info, AssistantMessage):
         return False
     return not turn.info.error or any(isinstance(each, TextPart | ToolPart) for each in turn.parts)
@@ -162,7 +162,6 @@ def _is_answer(turn: "Turn") -> bool:
 async def _conversation(
     directory: Path, session_id: str | None
 ) -> "tuple[Session, tuple[Turn, ...]]":
-    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)
@@ -181,10 +180,6 @@ def _row(each: "Session") -> dict[str, Any]:
 
 
 def _show_turn(turn: "Turn", screen: "OutputScreen", directory: Path) -> None:
-    from pegboard.display import escape_controls
-    from pegboard.schema.message import AssistantMessage
-    from pegboard.schema.part import FilePart, TextPart, ToolPart
-    from pegboard_plugins.cli.render import Line, failure_text, tool_detail, tool_head
 
     is_answer = isinstance(turn.info, AssistantMessage)
     for part in turn.parts:

@@ -8,8 +8,13 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.cli import open_app, run_async
+from pegboard.display import escape_controls
 from pegboard.storage import SearchHit
 from pegboard_plugins.cli.completing import live
+from pegboard_plugins.cli.foundsession import find_session
+from pegboard_plugins.cli.tables import moment, show_table
+from pegboard_plugins.shared.frontend import adopt_folder, forked
+from pegboard_plugins.shared.terminal import interruptible
 
 if TYPE_CHECKING:
     from pegboard.schema.session import Session
@@ -30,7 +35,6 @@ def delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
 
 
 async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -> None:
-    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         sessions = [
@@ -45,8 +49,6 @@ async def _delete(directory: Path, session_ids: tuple[str, ...], *, yes: bool) -
 
 def _line(session: "Session") -> str:
     """Return a session's id and title on one line, with control characters escaped."""
-    from pegboard.display import escape_controls
-
     return escape_controls(f"{session.id}  {' '.join(session.title.split())}")
 
 
@@ -55,7 +57,6 @@ def _confirm(sessions: "list[Session]") -> None:
         raise InvalidInputError("there is no terminal to ask on; pass --yes to delete")
     for session in sessions:
         click.echo(_line(session), err=True)
-    from pegboard_plugins.shared.terminal import interruptible
 
     with interruptible():
         if not click.confirm("Delete permanently?", default=False, err=True):
@@ -90,7 +91,6 @@ def archive(directory: Path, session_id: str, *, undo: bool) -> None:
 async def _update(
     directory: Path, session_id: str, *, title: str | None = None, archived: bool | None = None
 ) -> "Session":
-    from pegboard_plugins.cli.foundsession import find_session
 
     async with open_app(directory) as app:
         session = await find_session(app, session_id)
@@ -110,8 +110,6 @@ def fork(directory: Path, session_id: str | None, message_id: str | None) -> Non
 
 
 async def _fork(directory: Path, session_id: str | None, message_id: str | None) -> "Session":
-    from pegboard_plugins.cli.foundsession import find_session
-    from pegboard_plugins.shared.frontend import forked
 
     async with open_app(directory) as app:
         return await forked(app, (await find_session(app, session_id)).id, message_id)
@@ -130,7 +128,6 @@ def adopt(directory: Path, old_folder: Path) -> None:
 
 
 async def _adopt(directory: Path, old_folder: Path) -> "tuple[Session, ...]":
-    from pegboard_plugins.shared.frontend import adopt_folder
 
     async with open_app(directory) as app:
         return await adopt_folder(app, old_folder)
@@ -153,8 +150,6 @@ def search(directory: Path, text: str, max_count: int) -> int:
 
     The exit code is 1 if nothing is found.
     """
-    from pegboard_plugins.cli.tables import moment, show_table
-
     hits = run_async(_hits(directory, text, max_count))
     rows = [
         (hit.session.id, moment(hit.session.time.updated), hit.session.title, hit.excerpt)

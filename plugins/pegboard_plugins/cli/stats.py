@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from pegboard import AppOptions
 from pegboard.cli import open_app, run_async
+from pegboard.display import escape_controls
+from pegboard.schema.message import AssistantMessage
+from pegboard.schema.part import ToolPart
 from pegboard.schema.session import Tokens
+from pegboard_plugins.cli.costs import cost_row
 from pegboard_plugins.cli.jsontext import schema_json
+from pegboard_plugins.cli.tables import table
+from pegboard_plugins.cli.tally import sum_tokens
 from pegboard_plugins.shared.frontend import AgentCost, costs_of
 from pegboard_plugins.shared.terminal import cost_text, sum_costs
 
 if TYPE_CHECKING:
-    from pegboard.schema.message import AssistantMessage, Turn
+    from pegboard.schema.message import Turn
 
 _MS = 1000
 _DAY_MS = 24 * 3600 * _MS
@@ -59,9 +66,6 @@ def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool)
     if not usage.sessions:
         click.echo("no sessions yet", err=True)
         return
-    from pegboard.display import escape_controls
-    from pegboard_plugins.cli.costs import cost_row
-    from pegboard_plugins.cli.tables import table
 
     read = usage.tokens.input + usage.tokens.cache.read + usage.tokens.cache.write
     written = usage.tokens.output + usage.tokens.reasoning
@@ -89,7 +93,6 @@ def stats(directory: Path, *, days: int | None, everywhere: bool, as_json: bool)
 
 
 async def _usage(directory: Path, days: int | None, *, everywhere: bool) -> UsageCount:
-    from pegboard import AppOptions
 
     since = int(time.time() * _MS) - days * _DAY_MS if days else None
     async with open_app(directory, AppOptions(trust=False)) as app:
@@ -102,10 +105,6 @@ async def _usage(directory: Path, days: int | None, *, everywhere: bool) -> Usag
 
 def usage_of(turns: "list[Turn]", sessions: int) -> UsageCount:
     """Count the usage of these turns; `sessions` is their number of sessions."""
-    from pegboard.schema.message import AssistantMessage
-    from pegboard.schema.part import ToolPart
-    from pegboard_plugins.cli.tally import sum_tokens
-
     answers = [turn.info for turn in turns if isinstance(turn.info, AssistantMessage)]
     tools = Counter(
         part.tool for turn in turns for part in turn.parts if isinstance(part, ToolPart)

@@ -4,21 +4,34 @@ import asyncio
 import json
 import sys
 from contextlib import asynccontextmanager
+from os import environ
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from pegboard import AppOptions, Prompt, ToolError, hookimpl
 from pegboard.cli import Exit, Group, open_app, run_async
-from pegboard.unstable import within_tool
+from pegboard.display import escape_controls
+from pegboard.plugins import nearest_names
+from pegboard.schema.event import PermissionAsked, QuestionAsked
+from pegboard.schema.part import Completed, Failed, ToolPart
+from pegboard.schema.wire import to_json
+from pegboard.testing import ScriptedModel
+from pegboard.unstable import exposure_of, within_tool
+from pegboard_plugins.cli.dialogs import Asker
+from pegboard_plugins.cli.explain import facts
 from pegboard_plugins.cli.jsontext import as_json, format_option
+from pegboard_plugins.cli.render import open_screen
+from pegboard_plugins.cli.tables import table
+from pegboard_plugins.shared.frontend import LocalFeed
+from pegboard_plugins.shared.frontend import explain as explain_call
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from pegboard import App, Tool
     from pegboard.providers import Provider
-    from pegboard.schema.part import ToolPart
 
 TITLE = "pegboard tool call"
 _STYLE = format_option("text")
@@ -38,7 +51,6 @@ def list_tools(directory: Path, style: Literal["text", "json"]) -> None:
     if style == "json":
         click.echo(as_json(rows, indent=2))
         return
-    from pegboard_plugins.cli.tables import table
 
     headers = ("tool", "plugin", "permission", "effect", "exposure", "description")
     click.echo(table(headers, [[row[name] for name in headers] for row in rows]), nl=False)
@@ -57,7 +69,6 @@ def schema(directory: Path, name: str, style: Literal["text", "json"]) -> None:
     if style == "json":
         click.echo(as_json(found, indent=2))
         return
-    from pegboard.display import escape_controls
 
     click.echo(escape_controls(f"{found['name']} (permission {found['permission']})\n"))
     click.echo(escape_controls(found["description"]))
@@ -129,8 +140,6 @@ async def _list_tools(directory: Path) -> list[dict[str, str]]:
 
 def _exposure(app: "App", tool: "Tool") -> str:
     """Return how the default agent's model reaches a tool, with the setting that decides this."""
-    from pegboard.unstable import exposure_of
-
     word, key = exposure_of(tool, app.config, app.default_agent().name)
     own = "automatic" if tool.id in app.hooks.sources else "direct"
     return f"{word} ({key})" if key else word or own
@@ -154,9 +163,6 @@ def _find_tool(app: "App", name: str) -> "Tool":
 
     :raises click.UsageError: when there is no such tool, with the nearest names.
     """
-    from pegboard.display import escape_controls
-    from pegboard.plugins import nearest_names
-
     if (found := app.tools.get(name)) is not None:
         return found
     near = ", ".join(nearest_names(name, app.tools))
@@ -179,22 +185,17 @@ class _Call:
 
     async def explain(self) -> tuple[dict[str, Any], Exit]:
         """Return the call's permission requests, and the exit code of a run without a user."""
-        from pegboard_plugins.cli.explain import facts
-        from pegboard_plugins.shared.frontend import explain
-
         async with open_app(self._directory) as app:
             own = self._own_arguments(app)
-            found = await explain(app, self._name, own, agent=self._agent)
+            found = await explain_call(app, self._name, own, agent=self._agent)
             told = {"arguments": own, **facts(found)}
             return told, Exit.DENIED if found.headless.action == "deny" else Exit.DONE
 
     async def make_call(self) -> tuple[dict[str, Any], Exit]:
         """Run the call, and return its result and the exit code."""
-        from pegboard_plugins.shared.frontend import explain
-
         async with self._opened() as app:
             own = self._own_arguments(app)
-            found = await explain(app, self._name, own, agent=self._agent)
+            found = await explain_call(app, self._name, own, agent=self._agent)
             if found.verdict.action == "deny":
                 denied = {"error": found.verdict.reason, "denied": True}
                 return {"tool": self._name, "input": own, **denied}, Exit.DENIED
@@ -211,8 +212,6 @@ class _Call:
 
         :raises click.UsageError: when the tool rejects the arguments.
         """
-        from pegboard import ToolError
-
         found = _find_tool(app, self._name)
         own = dict(found.own_names(self._args))
         try:
@@ -222,9 +221,6 @@ class _Call:
         return own
 
     async def _part(self, app: "App", session_id: str) -> "ToolPart":
-        from pegboard import Prompt
-        from pegboard.schema.part import ToolPart
-        from pegboard.testing import ScriptedModel
 
         model = ScriptedModel([]).models()[0]
         text = f"{TITLE} {self._name} {as_json(self._args)}"
@@ -242,9 +238,6 @@ class _Call:
     @asynccontextmanager
     async def _opened(self) -> "AsyncIterator[App]":
         """Open the project with the script; a user at a terminal is asked for permission."""
-        from pegboard import AppOptions
-        from pegboard.testing import ScriptedModel
-
         script = ScriptedModel([(self._name, self._args), "Done."])
         interactive = sys.stdin.isatty() and sys.stderr.isatty() and not within_tool()
         options = AppOptions(plugins=(Scripted(script),), interactive=interactive)
@@ -256,20 +249,12 @@ class Scripted:
     """A plugin that provides the script as a model."""
 
     def __init__(self, script: "Provider") -> None:
-        from pegboard import hookimpl
 
         self.register_providers = hookimpl(lambda: (script,))
 
 
 async def _ask_user(app: "App") -> None:
     """Ask the user each permission request and question at the terminal."""
-    from os import environ
-
-    from pegboard.schema.event import PermissionAsked, QuestionAsked
-    from pegboard_plugins.cli.dialogs import Asker
-    from pegboard_plugins.cli.render import open_screen
-    from pegboard_plugins.shared.frontend import LocalFeed
-
     screen = open_screen(sys.stderr, sys.stderr, environ)
     asker = Asker(LocalFeed(app), screen, sys.stdin)
     async with app.subscribe() as events:
@@ -280,9 +265,6 @@ async def _ask_user(app: "App") -> None:
 
 def _call_result(part: "ToolPart", session_id: str | None) -> tuple[dict[str, Any], Exit]:
     """Return the result of an ended call, and the exit code."""
-    from pegboard.schema.part import Completed, Failed
-    from pegboard.schema.wire import to_json
-
     kept = {"session": session_id} if session_id else {}
     match part.state:
         case Completed(output=output, title=title, metadata=metadata, attachments=attached):

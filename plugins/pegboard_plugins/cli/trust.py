@@ -10,7 +10,24 @@ import click
 
 from pegboard.app import UserFolders
 from pegboard.cli import Group, run_async
+from pegboard.display import escape_controls
 from pegboard.errors import ConfigError, TrustError
+from pegboard.unstable import (
+    ProgramSearch,
+    TrustStore,
+    counted,
+    open_workspace,
+    read_layer,
+    redirections,
+    refuse_within_tool,
+    shown_before,
+)
+from pegboard_plugins.cli.render import Line, open_screen, whole_diff
+from pegboard_plugins.cli.skippedtools import skipped_tool_files
+from pegboard_plugins.cli.tables import moment, show_table
+from pegboard_plugins.cli.trustlock import write_lock
+from pegboard_plugins.shared.frontend import UnseenDocuments, scans_of
+from pegboard_plugins.shared.terminal import question_terminal
 
 if TYPE_CHECKING:
     from pegboard.app import Decision
@@ -38,8 +55,7 @@ def allow(directory: Path, *, yes: bool, waiting: bool) -> None:
     file, then the changes since it was trusted. A formatter or language server that is installed in
     the project also needs `trust program`.
     """
-    from pegboard.unstable import refuse_within_tool
-    from pegboard_plugins.commandhooks.command import trust_found_hooks
+    from pegboard_plugins.commandhooks.command import trust_found_hooks  # 150 modules
 
     refuse_within_tool("pegboard trust allow")
     has_code = _allow_code(directory, yes=yes, waiting=waiting)
@@ -50,10 +66,6 @@ def allow(directory: Path, *, yes: bool, waiting: bool) -> None:
 
 def _allow_code(directory: Path, *, yes: bool, waiting: bool) -> bool:
     """Ask for trust in the project's code; return False if `waiting` and there is none."""
-    from pegboard.display import escape_controls
-    from pegboard.unstable import TrustStore, counted
-    from pegboard_plugins.cli.skippedtools import skipped_tool_files
-
     places = _places()
     store = TrustStore(places.trust)
     decision = run_async(project_decision(directory, places))
@@ -86,9 +98,6 @@ def program(directory: Path, programs: tuple[Path, ...], *, yes: bool) -> None:
     are trusted. A changed program must be trusted again. The files that a program loads are not
     checked.
     """
-    from pegboard.display import escape_controls
-    from pegboard.unstable import TrustStore, refuse_within_tool
-
     refuse_within_tool("pegboard trust program")
     places = _places()
     store = TrustStore(places.trust)
@@ -114,10 +123,6 @@ def documents(directory: Path, *, yes: bool) -> None:
     Until you accept such a file here, it does not count as instructions. A file that an agent
     changes again must be accepted again.
     """
-    from pegboard.display import escape_controls
-    from pegboard.unstable import open_workspace, refuse_within_tool
-    from pegboard_plugins.shared.frontend import UnseenDocuments
-
     refuse_within_tool("pegboard trust documents")
     root, places = open_workspace(directory).worktree.resolve(), _places()
     unseen = UnseenDocuments(places.unseen_documents)
@@ -142,9 +147,6 @@ def documents(directory: Path, *, yes: bool) -> None:
 @trust.command("list")
 def list_trusted() -> None:
     """List the projects that are trusted."""
-    from pegboard.unstable import TrustStore
-    from pegboard_plugins.cli.tables import moment, show_table
-
     projects = TrustStore(_places().trust).projects()
     rows = [
         (root, moment(each.allowed_at), ", ".join(sorted(each.files)))
@@ -157,9 +159,6 @@ def list_trusted() -> None:
 @click.pass_obj
 def revoke(directory: Path) -> None:
     """Stop trusting this project."""
-    from pegboard.display import escape_controls
-    from pegboard.unstable import TrustStore, open_workspace
-
     worktree, places = open_workspace(directory).worktree, _places()
     if not TrustStore(places.trust).revoke(worktree):
         raise TrustError(f"{worktree} was not trusted; `pegboard trust list` shows what is")
@@ -176,9 +175,7 @@ def lock(directory: Path, file: Path | None) -> None:
     The file is for runs without a terminal: a run trusts exactly these files if PEGBOARD_TRUST_LOCK
     names it. By default, FILE is .pegboard/trust.lock in the project.
     """
-    from pegboard.display import escape_controls
-    from pegboard.unstable import counted, open_workspace, refuse_within_tool
-    from pegboard_plugins.cli.trustlock import write_lock
+    # 150 modules that no other command of this module needs.
     from pegboard_plugins.commandhooks import FILES
     from pegboard_plugins.commandhooks.foundhooks import project_digests
 
@@ -196,7 +193,6 @@ def lock(directory: Path, file: Path | None) -> None:
 def _program_digests(
     decision: "Decision", directory: Path, programs: Iterable[Path]
 ) -> dict[str, str]:
-    from pegboard.unstable import ProgramSearch
 
     search = ProgramSearch(
         root=decision.root, directory=directory, trusted_by_user=True, env=os.environ
@@ -215,7 +211,7 @@ def _program_digests(
 
 def _note(places: "UserFolders", action: str, root: Path, **facts: object) -> None:
     """Record a decision about a project in the log of decisions."""
-    from pegboard_plugins.audit.trail import Audit
+    from pegboard_plugins.audit.trail import Audit  # only a decision is audited
 
     async def note() -> None:
         audit = Audit.at(places)
@@ -227,7 +223,7 @@ def _note(places: "UserFolders", action: str, root: Path, **facts: object) -> No
 
 async def project_decision(directory: Path, places: "UserFolders") -> "Decision":
     """Return the decision about a project's code, without running the code."""
-    from pegboard.unstable import TrustStore, files_to_trust, load_config, open_workspace
+    from pegboard.unstable import files_to_trust, load_config  # 90 modules
 
     workspace = open_workspace(directory)
     loaded = await load_config(
@@ -247,9 +243,6 @@ def _places() -> "UserFolders":
 
 
 def _show(decision: "Decision", difference: str) -> None:
-    from pegboard.display import escape_controls
-    from pegboard_plugins.cli.render import Line, open_screen, whole_diff
-    from pegboard_plugins.shared.frontend import scans_of
 
     screen = open_screen(sys.stdout, sys.stdout, os.environ)
     scans = scans_of(decision)
@@ -266,8 +259,6 @@ def _show(decision: "Decision", difference: str) -> None:
 
 def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
     """Return a warning for each redirection in a configuration file; none for an invalid file."""
-    from pegboard.unstable import read_layer, redirections, shown_before
-
     if path.suffix == ".md":
         return redirections({"its text": content.decode(errors="replace")})
     if path.suffix not in (".toml", ".json", ".jsonc"):
@@ -279,8 +270,6 @@ def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
 
 
 def _show_scan(screen: "OutputScreen", report: "ScanReport") -> None:
-    from pegboard.display import escape_controls
-    from pegboard_plugins.cli.render import Line
 
     if report.error:
         screen.line(Line(text=escape_controls(report.error), style="warning", indent=1))
@@ -292,8 +281,6 @@ def _show_scan(screen: "OutputScreen", report: "ScanReport") -> None:
 
 
 def _confirm(question: str) -> None:
-    from pegboard.display import escape_controls
-    from pegboard_plugins.shared.terminal import question_terminal
 
     if not sys.stdin.isatty():
         raise TrustError("there is no terminal to ask on; review the files, then pass --yes")

@@ -7,9 +7,20 @@ import click
 
 from pegboard import InvalidInputError
 from pegboard.cli import open_app, run_async
+from pegboard.display import escape_controls
+from pegboard.schema.message import UserMessage
+from pegboard.unstable import open_workspace, stored_name
 from pegboard_plugins.cli.completing import live
+from pegboard_plugins.cli.foundsession import find_session
 from pegboard_plugins.cli.jsontext import format_option, schema_json
-from pegboard_plugins.shared.frontend import require_folder, reverted, unreverted
+from pegboard_plugins.shared.frontend import (
+    copies_of,
+    reason_of,
+    require_folder,
+    reverted,
+    shown_path,
+    unreverted,
+)
 
 if TYPE_CHECKING:
     from pegboard import App
@@ -54,8 +65,6 @@ async def _revert(directory: Path, session_id: str | None, message_id: str | Non
 
 async def _here(app: "App", session_id: str | None) -> "Session":
     """Return the session, which must belong to the worktree, because the snapshots do."""
-    from pegboard_plugins.cli.foundsession import find_session
-
     session = await find_session(app, session_id)
     if not Path(session.directory).is_relative_to(app.workspace.worktree):
         require_folder(session, app.workspace.directory)
@@ -64,8 +73,6 @@ async def _here(app: "App", session_id: str | None) -> "Session":
 
 async def _last_prompt(app: "App", session_id: str) -> str:
     """Return the id of the newest prompt that is not reverted."""
-    from pegboard.schema.message import UserMessage
-
     point = (await app.session(session_id)).revert
     prompts = []
     for turn in await app.list_turns(session_id):
@@ -84,9 +91,6 @@ async def _unrevert(directory: Path, session_id: str | None) -> "Reverted":
 
 
 def _show(directory: Path, done: "Reverted", style: Literal["text", "json"]) -> int:
-    from pegboard.display import escape_controls
-    from pegboard.unstable import open_workspace, stored_name
-    from pegboard_plugins.shared.frontend import copies_of, reason_of, shown_path
 
     root = open_workspace(directory).worktree
     left = [
