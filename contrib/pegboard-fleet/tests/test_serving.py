@@ -176,7 +176,7 @@ async def test_a_server_that_is_stopped_and_wakes_up_ends_its_tools_and_leaves_i
             await until(lambda: not tool.exists() and bool(one.heard("session.error")))
             status = await one.ask("GET", "/session/status")
             gate.touch()
-            await until(lambda: bool(other.heard("session.idle")))
+            await servers.fleet.becomes(0, _OWNED)  # the other server has come to the turn's end
             turns = await other.ask("GET", f"/session/{session_id}/message")
             same = await one.ask("GET", f"/session/{session_id}/message")
             last_turn = await one.prompt(session_id, "second")
