@@ -1,5 +1,6 @@
 """The pages of sessions in Chromium: lists, messages, live text, prompts, stops."""
 
+import json
 import time
 from typing import Any
 
@@ -76,6 +77,23 @@ def test_a_prompt_of_the_page_is_answered_on_it(server, client, view):
 
     assert stored_text(client, session) == "PONG-1"
     assert box.input_value() == ""
+
+
+def test_a_warning_of_a_session_stands_below_its_messages(server, client, view):
+    hook = {"type": "command", "command": "true"}
+    file = server.directory / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"hooks": {"Stop": [{"hooks": [hook]}]}}))
+    session = client.post("/session").json()["id"]
+    view.sign_in(server, path=f"#/session/{session}")
+    view.page.get_by_label("Prompt").wait_for()
+    client.post(f"/session/{session}/message", json=prompt("x;;%say DONE")).raise_for_status()
+    file.unlink()
+    view.page.locator("article.answer", has_text="DONE").wait_for()
+
+    warning = view.page.locator(".messages ~ [role=status] .s-warning")
+    warning.wait_for()
+    assert "hooks of this project do not run: .claude/settings.json" in warning.inner_text()
 
 
 def test_text_comes_while_the_model_writes_and_is_what_is_stored(server, client, view):

@@ -86,7 +86,7 @@ async function start() {
   begin(root);
 }
 
-/** Draw the pages once the first event to come is known, so that none falls between two requests. */
+/** Draw the pages once the next event is known, so that no event is lost. */
 function begin(root) {
   const draw = () => {
     end();

@@ -34,7 +34,7 @@ function keep(next, { tell }) {
   if (tell) channel.postMessage({ access });
 }
 
-// A page of the same server in another tab is let in by this one; a new sign-in is for all of them.
+// All tabs of a server share a sign-in.
 channel.onmessage = ({ data }) => {
   if (data.ask && access) channel.postMessage({ access });
   if (data.access && data.access.proof !== access?.proof) {
@@ -82,7 +82,7 @@ function headers(more) {
 const CONTROLS = /(?![\n\t\u200c\u200d])[\p{Cc}\p{Cf}\u2028\u2029]/gu;
 const spell = (letter) => `\\u{${letter.codePointAt(0).toString(16)}}`;
 
-/** Return the value of a JSON text; letters that turn the direction of writing are spelt out. */
+/** Return the value of a JSON text, with bidirectional controls spelt out. */
 const parsed = (text) => JSON.parse(text, (_, value) => (typeof value === "string" ? value.replace(CONTROLS, spell) : value));
 
 /** Return the JSON of an answer; an error of the server is thrown with its text. */
@@ -127,7 +127,7 @@ function tell(event) {
   for (const heard of listeners.get(event.type) ?? []) heard(event.properties, event.type);
 }
 
-// A browser opens few connections to one server: a tab that is not seen gives its own back.
+// A browser has few connections to a server: a hidden tab releases its own.
 let current = null;
 let hiding = 0;
 
@@ -142,7 +142,7 @@ document.addEventListener("visibilitychange", () => {
   else hiding = setTimeout(() => current?.abort(), HIDDEN_MS);
 });
 
-/** Follow the events of the project for good: on, after a pause or a restart, from the last one. */
+/** Follow the project's events for good; after a pause, go on from the last one. */
 export async function follow() {
   let last = newest;
   for (let failures = 0; ; failures += 1) {

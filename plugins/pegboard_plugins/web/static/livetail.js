@@ -1,8 +1,8 @@
-// The texts that a model still writes: painted once a frame, in pieces that are laid out alone.
+// Texts that a model still writes, painted once a frame in separate pieces.
 
 const PIECE_LETTERS = 2000;
 
-/** The live texts of one session, drawn into `root`; a text that is not `whole` here is asked for. */
+/** The live texts of a session in `root`; one without its start is requested again. */
 export class LiveTail {
   constructor(root) {
     this.root = root;
@@ -10,7 +10,7 @@ export class LiveTail {
     this.frame = 0;
   }
 
-  /** A text begins in front of our eyes: from here on its deltas are all that there is of it. */
+  /** Begin a text; all its deltas follow. */
   begin(message, part, kind) {
     if (!this.parts.has(part)) this.make(message, part, kind, true);
   }

@@ -1,4 +1,4 @@
-// Content that the server sends as trees: only known elements and attributes are made, never HTML.
+// The server's trees of content: only known elements and attributes, never HTML.
 
 import { h } from "./vendor/preact.js";
 

@@ -47,7 +47,7 @@ export const State = ({ state }) => html`<span class=${`state ${state}`}>${state
 
 const ROOM = 6;
 
-/** A list of which only the visible rows are in the page; arrow keys, Home and End move in it. */
+/** A list with only its visible rows in the page; arrow keys, Home and End move. */
 export function LongList({ items, rowHeight, row, label }) {
   const box = useRef(null);
   const [top, setTop] = useState(0);

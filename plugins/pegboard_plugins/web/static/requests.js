@@ -57,7 +57,7 @@ function useAnswer(request) {
   return { answer, error, sent };
 }
 
-/** A permission request as the terminal has it. It can be answered once its content is on the page. */
+/** A permission request, with buttons once its content is on the page. */
 function Permission({ request, where }) {
   const { value, error: unread } = useLoaded(`permission/${request.id}`);
   const { answer, error, sent } = useAnswer(request);

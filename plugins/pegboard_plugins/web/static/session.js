@@ -23,6 +23,7 @@ class Conversation {
     this.tail = null;
     this.timer = 0;
     this.busy = false;
+    this.warnings = new Set();
   }
 
   async load() {
@@ -90,6 +91,9 @@ class Conversation {
     } else if (type === "session.status") {
       this.page = { ...this.page, info: { ...this.page.info, state: event.status.type } };
       this.paint();
+    } else if (type === "session.warning") {
+      this.warnings.add(event.message);
+      this.paint();
     } else if (type === "session.updated") {
       const { title } = event.info;
       this.page = { ...this.page, info: { ...this.page.info, title, cost: event.info.cost ?? null } };
@@ -104,7 +108,7 @@ class Conversation {
   }
 }
 
-const HEARD = ["message.part.delta", "message.part.updated", "message.updated", "todo.updated", "session.status", "session.updated"];
+const HEARD = ["message.part.delta", "message.part.updated", "message.updated", "todo.updated", "session.status", "session.updated", "session.warning"];
 
 function useConversation(id, tailBox) {
   const [, setTurn] = useState(0);
@@ -197,6 +201,7 @@ export function SessionView({ id }) {
         ${page?.earlier ? html`<p><button onClick=${earlier}>${page.earlier} earlier messages</button></p>` : null}
         <div class="messages">${page?.messages.map((message) => html`<${Message} key=${message.id} message=${message} />`)}</div>
         <div ref=${tailBox} class="tail"></div>
+        <div role="status">${[...conversation.warnings].map((text) => html`<p class="s-warning">${text}</p>`)}</div>
         ${page && !page.messages.length ? html`<p class="facts">No messages yet. Write the first prompt below.</p>` : null}
       </div>
       ${page ? html`<${Side} page=${page} />` : null}
