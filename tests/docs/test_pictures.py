@@ -8,7 +8,7 @@ import pytest
 
 from docs.pages import PAGES
 from docs.pictures import FOLDER, SCENES, taken
-from docs.terminal_svg import DARK, rows_of, svg
+from docs.terminal_svg import DARK, Screen, rows_of, svg
 
 LIMIT_BYTES = 60_000
 _PICTURE = re.compile(r"!\[([^\]]+)\]\(([^)]+\.svg)\)")
@@ -33,7 +33,7 @@ async def test_every_picture_is_what_the_script_makes(name: str, tmp_path: Path)
 def test_a_picture_does_not_depend_on_the_time_that_work_takes() -> None:
     pictures = []
     for call, turn in (("1.2", "3"), ("12.3", "45")):
-        screen = pyte.Screen(40, 2)
+        screen = Screen(40, 2)
         pyte.Stream(screen).feed(f"bash make  {call} s\r\nWriting · {turn} s · Esc stops")
         pictures.append(svg(screen, DARK, "A turn"))
 
