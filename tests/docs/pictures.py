@@ -11,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pyte
@@ -278,8 +280,12 @@ def _make_project(project: Path) -> None:
         subprocess.run(["git", *line], cwd=project, check=True)
 
 
-async def taken(scene: Scene, home: Path) -> str:
-    """The picture of a scene that is played in this folder."""
+async def taken(scene: Scene, home: Path, is_awaited: Callable[[str], bool] | None = None) -> str:
+    """Return the picture of a scene that is played in this folder.
+
+    With `is_awaited`, that is the first picture for which it holds, or the last picture if it holds
+    for none. Without it, it is the picture after a pause.
+    """
     pegboard = CommandLine(home, home / "shop", {**ENVIRONMENT})
     await asyncio.to_thread(_make_project, pegboard.project)
     async with ModelServer(prompts(scene.answers)) as server:
@@ -297,9 +303,14 @@ async def taken(scene: Scene, home: Path) -> str:
             terminal=PicturedTerminal if scene.look is DARK else LightTerminal,
         ) as terminal:
             await scene.drive(terminal)
-            await asyncio.sleep(SETTLED_S)
             assert isinstance(terminal, PicturedTerminal)
-            return terminal.picture(scene.title)
+            picture = partial(terminal.picture, scene.title)
+            if is_awaited is None:
+                await asyncio.sleep(SETTLED_S)
+            else:
+                with suppress(AssertionError):  # the caller compares, and shows the difference
+                    await terminal.until(lambda: is_awaited(picture()))
+            return picture()
 
 
 async def main(names: list[str]) -> None:
