@@ -1,4 +1,4 @@
-"""The bash tool: judges a command line part by part, and runs it in a shell of its own."""
+"""The bash tool: it judges each part of a command line, and runs the line in a new shell."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ async def _may_run(
     *,
     background: bool,
 ) -> Path:
-    """Return the folder of the call, once all of its effects are allowed."""
+    """Require the permissions for all effects of the call, and return its folder."""
     _check(command, timeout)
     told = {"command": command}
     cwd = await context.require_path(named_path(context, workdir), metadata=told)
@@ -94,9 +94,9 @@ async def _may_run(
 
 
 def _check(command: str, timeout_ms: int) -> None:
-    """Check the arguments, before the user is asked.
+    """Check the arguments before the user is asked for permission.
 
-    :raises ToolError: for those with which no shell can be started.
+    :raises ToolError: for arguments with which no shell can be started.
     """
     if not command.strip():
         raise ToolError("the command is empty")
@@ -112,7 +112,7 @@ def _check(command: str, timeout_ms: int) -> None:
 
 
 def _facts(scanned: "Scan", command: str) -> dict[str, object]:
-    """Return the facts for policies: absolute paths that the line names."""
+    """Return the facts about the line for permission policies; all paths are absolute."""
     globs = [each.pattern for each in scanned.globs if not each.is_written]
     return {
         "command": command,
@@ -132,7 +132,7 @@ def _facts(scanned: "Scan", command: str) -> dict[str, object]:
 
 
 def _unclear(scanned: "Scan", command: str) -> dict[str, object]:
-    """Return why the line is unclear, and how to write it instead; empty for a clear line."""
+    """Return why the line is unclear, and how to write it instead; no reasons for a clear line."""
     if scanned.unclear is None:
         return {"unclear": []}
     from pegboard_plugins.bash.advice import advised  # 5 ms, and most lines are clear
@@ -161,7 +161,7 @@ def _scanned(
 
 
 def _outside(paths: Iterable[Path], context: PermissionContext) -> list[Path]:
-    """Return one path per folder outside the project, so that each folder is asked for once."""
+    """Return one path per folder outside the project, so that the user is asked once per folder."""
     roots = (context.directory, context.worktree)
     folders: dict[Path, Path] = {}
     for path in paths:
@@ -173,10 +173,10 @@ def _outside(paths: Iterable[Path], context: PermissionContext) -> list[Path]:
 
 
 def _inside(paths: Iterable[Path], context: PermissionContext) -> list[str]:
-    """Return the paths in the project, in the form of rules about edits.
+    """Return those of the paths that lie in the project, as patterns for edit rules.
 
-    With a folder that is there goes what is in it. A file of which only the folder is known is
-    unclear: a rule about some files asks for it.
+    An existing folder also gets a pattern for its content. A `*` as the name stands for an unknown
+    file; its pattern is marked as unclear, so that a rule about some files asks the user.
     """
     root, found = context.worktree, dict[str, None]()
     for path in map(Path, map(resolved_path, paths)):
@@ -252,7 +252,7 @@ async def bash(  # noqa: PLR0913 - the model's arguments
 
 
 class _Live:
-    """Shows the output so far, at most ten times a second."""
+    """The live output of a command; it updates the tool call at most ten times a second."""
 
     def __init__(self, context: ToolContext, description: str) -> None:
         self._context = context
@@ -275,7 +275,7 @@ class _Live:
         self._context.progress(metadata=_metadata(plain(self._text), self._description))
 
     def reported(self) -> str:
-        """Return the output so far, for a model whose call is stopped."""
+        """Return the output so far, for the model after its call was cancelled."""
         from pegboard_plugins.bash.display import plain
 
         output = plain(self._text).strip("\n") or "(no output)"
@@ -355,11 +355,11 @@ async def processes(context: ToolContext, stop: str = "") -> ToolResult:
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """Register the tools bash and processes."""
+    """Register the tools `bash` and `processes`."""
     return [bash, processes]
 
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """Remove the tool processes from the request until a process was left running."""
+    """Remove the tool `processes` from the request unless a process runs in the background."""
     return None if session.background else request.without(processes.id)

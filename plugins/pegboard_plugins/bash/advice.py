@@ -1,4 +1,4 @@
-"""The advice about an unclear line: its unclear part, and another way to write that."""
+"""Advice on an unclear line: its unclear part, and a clear way to write the line."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -13,12 +13,12 @@ _SHOWN = 72
 
 @cache
 def sayings() -> Mapping[str, tuple[str, str]]:
-    """Return for each code what the line does, and how to write it instead."""
+    """Return for each reason code a description of the line, and a way to write it instead."""
     return {code: told for code, (told,) in pairs("sayings", "sayings").items()}
 
 
 class Advice(NamedTuple):
-    """The unclear part and a clear alternative; `marked` is the line with the part underlined."""
+    """The advice on an unclear line; `marked` is the line with its unclear part underlined."""
 
     code: str
     said: str
@@ -28,7 +28,7 @@ class Advice(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The whole advice, in one or two sentences."""
+        """The advice as one or two sentences."""
         return (
             f"Pegboard cannot tell what this line would run: it {self.said}"
             f" ({self.code}, column {self.column}). Instead: {self.instead}"
@@ -36,7 +36,7 @@ class Advice(NamedTuple):
 
 
 def advised(error: Unclear, command: str) -> Advice:
-    """Return the advice on a line that is unclear for this reason."""
+    """Return the advice on an unclear line, by the reason code of the error."""
     said, instead = sayings()[error.code]
     start = min(error.start, max(len(command) - 1, 0))
     line_start = command.rfind("\n", 0, start) + 1

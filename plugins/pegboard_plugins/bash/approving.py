@@ -1,4 +1,4 @@
-"""The commands that an approval of a line may cover, in addition to the very same line."""
+"""The command patterns that a permanent approval of a line covers."""
 
 import re
 from collections.abc import Sequence
@@ -19,16 +19,16 @@ _OPENS = {*WRAPPERS, *RUNNERS, "eval", "trap", "script", "watch", "source", "."}
 
 
 def is_once(scanned: Scan) -> bool:
-    """Return whether the line wraps an interpreter.
+    """Return whether the line runs an interpreter through a wrapper such as `xargs`.
 
-    Then even the very same line can mean anything.
+    The same line may then run other code the next time, so that an approval counts once.
     """
     names = {argv[0].rpartition("/")[2] for argv in scanned.commands}
     return any(map(_opens, names)) and any(map(_runs_code, names))
 
 
 def covered(scanned: Scan) -> list[str]:
-    """Return the patterns of a permanent approval; none if a part deletes or could run anything."""
+    """Return the patterns of a permanent approval; none if a command deletes or runs any code."""
     is_open = any(re.search(r"[*?]", given) for given, *_ in scanned.settings)
     if scanned.unclear or is_open or not all(map(_is_plain, scanned.commands)):
         return []
@@ -39,7 +39,7 @@ def covered(scanned: Scan) -> list[str]:
 
 
 def only_reads(scanned: Scan) -> bool:
-    """Return whether the line is known and changes nothing."""
+    """Return whether all commands of the line are known and only read."""
     changes = (scanned.writes, scanned.destroys, scanned.overlays, scanned.lands, scanned.linked)
     runs = (scanned.unclear, scanned.settings, scanned.hazards, scanned.told)
     return (
@@ -52,7 +52,7 @@ def _looks(argv: Sequence[str]) -> bool:
 
 
 def _opens(name: str) -> bool:
-    """Return whether a program with this name runs other programs, or code."""
+    """Return whether a program with this name runs other programs or code."""
     return name in _OPENS or "finds" in kinds(name)
 
 
@@ -66,37 +66,37 @@ def _deletes(argv: Sequence[str]) -> bool:
 
 
 def _runs_code(name: str) -> bool:
-    """Return whether the program is a shell or an interpreter, of any version."""
+    """Return whether the program is a shell or an interpreter, with or without a version."""
     return runs_code(name) or runs_code(name.rstrip("0123456789."))
 
 
 def _is_plain(argv: Sequence[str]) -> bool:
-    """Return whether the command's first words determine its effect, whatever follows."""
+    """Return whether the first words of the command determine its effect."""
     is_program = not _opens(argv[0]) and not _runs_code(argv[0].rpartition("/")[2])
     return prefix(argv) != "" and (is_program or _is_everyday(argv) or module(argv) != "")
 
 
 def _is_everyday(argv: Sequence[str]) -> bool:
-    """Return whether other programs that the command may run are judged, or the project's own.
+    """Return whether the programs that the command runs are judged, or belong to the project.
 
-    Searches and the tools that run a project's scripts are, unless they run what they fetch.
+    This is true of searches such as `find`, and of tools that run the project's own scripts.
     """
     name = argv[0].rpartition("/")[2]
     return "finds" in kinds(name) or (name in RUNNERS and not _EVERYDAY.isdisjoint(argv[1:2]))
 
 
 def module(argv: Sequence[str]) -> str:
-    """Return the Python module that a command runs, if it is a known tool for projects."""
+    """Return the module of a `python -m` command if it is a known development tool, else ""."""
     name = argv[0].rpartition("/")[2]
     is_python = name.rstrip("0123456789.") == "python" and argv[1:2] in (["-m"], ("-m",))
     return argv[2] if is_python and len(argv) > len("-m") and argv[2] in _MODULES else ""
 
 
 def prefix(argv: Sequence[str]) -> str:
-    """Return the words that identify the command: only the program if it is unknown.
+    """Return the words that identify the command; only the program if it is unknown.
 
-    Empty where an option stands among them, as in `git -C src push`, because it does not name the
-    act, and for a wildcard, as in `npm run '*'`, because in a rule it would fit other acts.
+    The result is empty if an option is among the words, as in `git -C src push`, or a wildcard, as
+    in `npm run '*'`, because a rule with these words would match other commands.
     """
     if name := module(argv):
         return f"{argv[0]} -m {name}"

@@ -1,4 +1,4 @@
-"""Builtins of the shell that take names, options or sums; unusual forms make a line unclear."""
+"""Rules for the shell's builtins that take variable names, options or arithmetic."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _ARRAYS = frozenset({"-a", "-A", "-ga", "-gA", "-ra", "-ax"})
 
 
 def _give(call: CommandCall, words: Sequence[Word], value: Value) -> None:
-    """Note that these names may have the value from now on."""
+    """Record a possible value of the named variables; reject those that affect other programs."""
     for word in words:
         name = word.literal or ""
         if not _NAME.fullmatch(name):
@@ -64,7 +64,7 @@ def printf(call: CommandCall) -> None:
 
 
 def declare(call: CommandCall) -> None:
-    """Judge `declare`, `export` and the like."""
+    """Judge `declare`, `export` and similar builtins."""
     for word in call.words:
         text = word.pieces[0].text if word.pieces and word.pieces[0].kind == "text" else ""
         if text.startswith(("-", "+")):
@@ -83,7 +83,7 @@ def declare(call: CommandCall) -> None:
 
 
 def _refuse_elements(call: CommandCall, value: Word) -> None:
-    """Refuse a value in parentheses: elements of an array are expanded again, despite quotes."""
+    """Reject a value in parentheses: bash expands the elements of an array again."""
     literal = value.pieces[0].text if value.pieces and value.pieces[0].kind == "text" else ""
     texts = call.line.values.texts(value)
     has_arrays = call.line.has_arrays or not _ARRAYS.isdisjoint(w.shown for w in call.words)
@@ -94,7 +94,7 @@ def _refuse_elements(call: CommandCall, value: Word) -> None:
 
 
 def unset(call: CommandCall) -> None:
-    """Judge `unset`; refuse a variable that decides which programs run."""
+    """Judge `unset`; reject a variable that decides which programs run."""
     options = read_options(call.words, OPTIONS["unset"], "builtin-option")
     for word in call.words[options.at :]:
         if not _NAME.fullmatch(word.literal or "") or hijacks(word.literal or "", None):
@@ -103,7 +103,7 @@ def unset(call: CommandCall) -> None:
 
 
 def let(call: CommandCall) -> None:
-    """Judge `let`, which calculates its words."""
+    """Judge `let`, which evaluates its words as arithmetic."""
     for word, text in zip(call.words, literals(call.words, "calculation"), strict=True):
         if not _SUM.fullmatch(text):
             raise call.no("calculation", word)
@@ -114,7 +114,7 @@ def let(call: CommandCall) -> None:
 
 
 def test(call: CommandCall) -> None:
-    """`test`, of which `-v` calculates an index."""
+    """Judge `test`; reject `-v`, which evaluates the index of an array."""
     before = Word(())
     for word, after in pairwise([*call.words, Word(())]):
         is_settled = _OF_TWO.fullmatch("$" if after.literal is None else after.literal)
@@ -125,12 +125,12 @@ def test(call: CommandCall) -> None:
 
 
 def _computes(refused: re.Pattern[str], is_single: bool, text: str) -> bool:  # noqa: FBT001
-    """Return whether a text is a test that calculates, or may be several words."""
+    """Return whether a text may be one of the refused options, or several words."""
     return refused.match(text) is not None or (ANYTHING in text and not is_single)
 
 
 def set_options(call: CommandCall) -> None:
-    """Judge `set`: the shell's options and its arguments."""
+    """Judge `set`, which changes the shell's options and arguments."""
     words = [text_word(f"-{w.shown[1:]}", w) if _TAKEN.match(w.shown) else w for w in call.words]
     options = read_options(words, OPTIONS["set"], "builtin-option")
     rest = call.words[options.at :]
@@ -142,7 +142,7 @@ def set_options(call: CommandCall) -> None:
 
 
 def shopt(call: CommandCall) -> None:
-    """Judge `shopt`; refuse options that change how a line is read."""
+    """Judge `shopt`; reject options that change how bash reads a line."""
     for word in call.words:
         if word.literal not in _SHELL_OPTIONS:
             raise call.no("shell-option", word)
@@ -154,19 +154,19 @@ def jobs(call: CommandCall) -> None:
 
 
 def wait(call: CommandCall) -> None:
-    """`wait`, of which `-p` sets a variable."""
+    """Judge `wait`; with `-p` it sets a variable."""
     for word in call.words:
         if word.literal not in ("-n", "-f"):
             _refuse_option(call, word)
 
 
 def _refuse_option(call: CommandCall, word: Word) -> None:
-    """No word that may come to an option."""
+    """Reject a word that may become an option."""
     call.refuse(word, "builtin-option", MAY_BE_OPTION.match)
 
 
 def getopts(call: CommandCall) -> None:
-    """`getopts OPTIONS NAME`."""
+    """Judge `getopts OPTIONS NAME`, which sets variables."""
     literals(call.words[:1], "name")
     _give(call, call.words[1:2], None)
     call.line.values.add("OPTARG", None)

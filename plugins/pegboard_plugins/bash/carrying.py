@@ -1,4 +1,4 @@
-"""Commands that run a command or code in their own words, each with its own grammar."""
+"""Rules for commands that run other commands, or code in their own words."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,7 @@ _WITH_PLACE = frozenset({"direnv", "rustup"})
 
 
 def wrapper(call: CommandCall) -> None:
-    """Read the command after a wrapper's own options and words."""
+    """Judge a wrapper such as `env` or `xargs`: its options, and the command after them."""
     grammar, words = WRAPPERS[call.program], call.words
     if call.program == "command" and words and words[0].literal in ("-v", "-V"):
         return
@@ -75,7 +75,7 @@ def wrapper(call: CommandCall) -> None:
 
 
 def _refuse_values(call: CommandCall, options: ProgramOptions) -> None:
-    """Refuse options that remove a variable, or that pipe a trace into a program."""
+    """Check the variables that `env -u` removes, and the file of `strace -o`."""
     for word in options.values("u", "unset") if call.program in ("env", "genv") else ():
         call.line.assign(word.shown, None)
     for word in options.values("o") if call.program == "strace" else ():
@@ -84,7 +84,7 @@ def _refuse_values(call: CommandCall, options: ProgramOptions) -> None:
 
 
 def _refuse_filled(call: CommandCall, inner: Sequence[Word]) -> None:
-    """Refuse a placeholder of the caller where this wrapper expects options or its command."""
+    """Reject a placeholder of the caller in a wrapper's options or in the name of its command."""
     placeholder = call.command.placeholder
     ahead = len(call.words) - len(inner) + 1 if call.program != "xargs" else len(call.words)
     for word in call.words[:ahead] if placeholder else ():
@@ -93,7 +93,7 @@ def _refuse_filled(call: CommandCall, inner: Sequence[Word]) -> None:
 
 
 def _refuse_alone(call: CommandCall) -> None:
-    """Refuse a wrapper without a command, since its input might contain one."""
+    """Reject a wrapper without a command if its input may contain one."""
     if call.command.is_fed:
         raise call.no("dynamic-command")
     if call.program == "exec" and call.one.fed is not None:
@@ -101,7 +101,7 @@ def _refuse_alone(call: CommandCall) -> None:
 
 
 def _assigned(call: CommandCall, words: Sequence[Word]) -> Sequence[Word]:
-    """Return the words after the variables of a command."""
+    """Record the assignments before a command, and return the words after them."""
     at = 1 if words and words[0].literal == "-" else 0
     while at < len(words) and (words[at].literal is None or "=" in words[at].shown):
         found = _ASSIGNS.match(words[at].shown)
@@ -115,7 +115,7 @@ def _assigned(call: CommandCall, words: Sequence[Word]) -> Sequence[Word]:
 
 
 def shell(call: CommandCall) -> None:
-    """Judge a shell that is called with code, with a file, or to read its input."""
+    """Judge a shell that runs code in its words, a file, or its input."""
     words = call.words
     plain = list(takewhile(lambda word: word.literal is not None, words))
     options = read_options(plain, OPTIONS["shell"], "shell-option")
@@ -135,7 +135,7 @@ def shell(call: CommandCall) -> None:
 
 
 def _coded(call: CommandCall, rest: Sequence[Word]) -> None:
-    """Judge `sh -c CODE`, whose operands become the code's arguments."""
+    """Judge `sh -c CODE`; the words after the code become its arguments."""
     code = rest[0].literal if rest else None
     for word in rest[1:]:
         call.line.values.add(ARGUMENTS, word, splits=True)
@@ -150,7 +150,7 @@ def _coded(call: CommandCall, rest: Sequence[Word]) -> None:
 
 
 def _fed(call: CommandCall) -> None:
-    """Judge the code that a shell reads from its input: a file, or text in the line."""
+    """Judge the code that a shell reads from its input."""
     word, fed = _code_fed(call), call.one.fed
     if word is None and fed is not None and fed.word is not None and fed.word.literal is None:
         raise call.no("code-on-stdin")
@@ -161,7 +161,7 @@ def _fed(call: CommandCall) -> None:
 
 
 def _code_fed(call: CommandCall) -> Word | None:
-    """Return the code in a command's input, None for a script in a file."""
+    """Return the code in a command's input, or None if the input is a script in a file."""
     fed = call.one.fed
     is_pipe = fed is not None and fed.kind == "pipe"
     if fed is None or fed.kind == "file" or (is_pipe and _shows_script(fed.parts)):
@@ -173,7 +173,7 @@ def _code_fed(call: CommandCall) -> Word | None:
 
 
 def _shows_script(parts: Sequence[Statement]) -> bool:
-    """Return whether a lone `cat FILE` gives a script to the pipe."""
+    """Return whether the commands before a pipe are a lone `cat` of a script."""
     one = lone(parts)
     if one is None or one.redirections:
         return False
@@ -183,7 +183,7 @@ def _shows_script(parts: Sequence[Statement]) -> bool:
 
 
 def coder(call: CommandCall) -> None:
-    """Judge the call of an interpreter; rules about the program decide about its code."""
+    """Judge an interpreter: reject code that another command prints, leave other code to rules."""
     words = call.words
     texts = [word.literal or word.shown for word in words]
     call.line.told += texts
@@ -207,7 +207,7 @@ def coder(call: CommandCall) -> None:
 
 
 def _reads_code(texts: Sequence[str]) -> bool:
-    """Return whether an interpreter runs its input: no script is named, or `-` is."""
+    """Return whether an interpreter runs its input: without a script, or with `-` as the script."""
     if "-" in texts or any(map(DEVICE.match, texts)):
         return True
     is_told = any(re.match(r"-{1,2}(v|V|h|version|help)$|-\w*[cemrpSnE]", text) for text in texts)
@@ -215,7 +215,7 @@ def _reads_code(texts: Sequence[str]) -> bool:
 
 
 def evaluate(call: CommandCall) -> None:
-    """Judge `eval` of literal code, or of a program's output that is meant for it."""
+    """Judge `eval` of literal code, or of the output of a tool that prints code for `eval`."""
     words = call.words[1:] if call.words and call.words[0].literal == "--" else call.words
     if len(words) == 1 and _SET_UP.fullmatch(words[0].raw.strip('"')):
         return
@@ -227,7 +227,7 @@ def evaluate(call: CommandCall) -> None:
 
 
 def source(call: CommandCall) -> None:
-    """Judge `source`, which runs a script in this shell; the script's content is not read."""
+    """Judge `source`, which runs a script in the current shell; the script is not read."""
     words = call.words
     kinds = {piece.kind for piece in words[0].pieces} if words else {"output"}
     is_open = kinds & {"output", "process", "glob", "braces"} or not is_single(words[0])
@@ -243,14 +243,14 @@ def _may_be_any(text: str) -> bool:
 
 
 def trap(call: CommandCall) -> None:
-    """`trap CODE SIGNAL`."""
+    """Judge `trap CODE SIGNAL`."""
     words = [word for word in call.words if word.literal != "--"]
     if words and words[0].literal not in ("", "-", "-l", "-p"):
         call.run(literals(words[:1], "dynamic-code")[0], words[0])
 
 
 def script(call: CommandCall) -> None:
-    """Judge `script -c CODE`; without code it opens a shell."""
+    """Judge `script -c CODE`; without code, `script` opens a shell and is rejected."""
     options = read_options(call.words, OPTIONS["script"], "wrapper-option")
     codes = options.values("c", "command")
     if not codes:
@@ -260,7 +260,7 @@ def script(call: CommandCall) -> None:
 
 
 def watch(call: CommandCall) -> None:
-    """Judge `watch`, which passes its words to a shell."""
+    """Judge `watch`, which runs its words in a shell."""
     options = read_options(call.words, OPTIONS["watch"], "wrapper-option")
     words = call.words[options.at :]
     if call.command.is_fed:
@@ -270,7 +270,7 @@ def watch(call: CommandCall) -> None:
 
 
 def runner(call: CommandCall) -> None:
-    """Judge a project tool that runs one of the project's commands."""
+    """Judge a project tool, such as `uv run`, that may run another command."""
     acts, words = RUNNERS[call.program].split(), call.words
     texts = [word.literal or "" for word in words]
     is_run = not acts or texts[:1] in ([act] for act in acts)
@@ -295,14 +295,14 @@ def runner(call: CommandCall) -> None:
 
 
 def screen(call: CommandCall) -> None:
-    """`screen` that only starts a command, which runs on without a terminal."""
+    """Judge `screen`; only a command that it starts in the background is allowed."""
     if not re.match(r"-d ?-?m", " ".join(word.shown for word in call.words)):
         raise call.no("carrier")
     wrapper(call)
 
 
 def gdb(call: CommandCall) -> None:
-    """Judge a `gdb` that only runs a program."""
+    """Judge `gdb`; only calls that just run a program are allowed."""
     words, at = call.words, 0
     if call.command.is_fed or call.one.fed is not None:
         raise call.no("code-on-stdin")
@@ -322,7 +322,7 @@ def gdb(call: CommandCall) -> None:
 
 
 def find(call: CommandCall) -> None:
-    """Judge `find`, all of whose words must be known; `-exec` runs a command."""
+    """Judge `find`; all of its words must be known, and `-exec` runs a command."""
     words, at = call.words, 0
     if call.command.is_fed:
         raise call.no("find-test")
@@ -363,13 +363,13 @@ def _executed(call: CommandCall, at: int) -> int:
 
 
 def _ends(words: Sequence[Word], at: int) -> bool:
-    """Return whether the command of an `-exec` ends here: a `+` ends it only after `{}`."""
+    """Return whether the command of an `-exec` ends here; a `+` ends it only after `{}`."""
     is_behind = words[at - 1].literal in ("{}", None)
     return words[at].literal == ";" or (words[at].literal == "+" and is_behind)
 
 
 def _may_end(is_single: bool, text: str) -> bool:  # noqa: FBT001
-    """Return whether a text may end an `-exec`, so that another one could follow."""
+    """Return whether a text may end the command of an `-exec`."""
     is_open = ANYTHING in text and not (is_single and text.strip(f"{ANYTHING};+{{}}"))
     return is_open or text in (";", "+", "{}") or any(shell_fits(text, sign) for sign in ";+")
 

@@ -1,4 +1,4 @@
-"""The operands that a program changes, where it does not change all of them."""
+"""The operands that a program changes, for programs that change only some of them."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,14 +32,14 @@ Words = Sequence[Operand]
 
 
 def changed(base: str, operands: Words) -> Iterator[Operand]:
-    """Return the operands that a program changes, by the rule for the program."""
+    """Yield the operands that a program changes, by the rules for its kinds and its name."""
     for which in (*sorted(kinds(base)), base):
         if which in _RULES:
             yield from map(as_operand, _RULES[which](base, operands))
 
 
 def as_operand(word: Operand) -> Operand:
-    """Return a word as an operand, even if its text may begin like an option."""
+    """Return a word as an operand, even if its text looks like an option."""
     is_name = word.text.startswith("-") and word.text not in ("-", "--")
     return word._replace(text=f"./{word.text}") if is_name else word
 
@@ -49,7 +49,7 @@ def _named(operands: Words) -> list[Operand]:
 
 
 def _behind_first(operands: Words) -> Words:
-    """Return all operands after those of the first word, which may stand for several."""
+    """Return the operands after the first; all of them if the first word may become several."""
     named = _named(operands)
     first = named[0].word if named else None
     if named and named[0].dynamic and first and first.splits:
@@ -58,25 +58,25 @@ def _behind_first(operands: Words) -> Words:
 
 
 def _installed(base: str, operands: Words) -> Words:
-    """Return the last operand, or all folders that `install -d` makes."""
+    """Return the last operand, or all folders that `install -d` creates."""
     makes = base == "install" and any(_MAKES_FOLDERS.match(word.text) for word in operands)
     named = without_options(base, operands)
     return named if makes else last(named)
 
 
 def _linked(_base: str, operands: Words) -> Words:
-    """Return the name that a link gets in this folder if no other name is given."""
+    """Return the name of a link in the current folder if the command names only its target."""
     named = _named(operands)
     return [Operand(named[0].text.rstrip("/").rpartition("/")[2])] if len(named) == 1 else ()
 
 
 def _searched(_base: str, operands: Words) -> Words:
-    """Return the starting points of a find that deletes; the walk looks up what is below."""
+    """Return the starting points of a `find` that deletes; none if it does not delete."""
     return found_from(operands) if deletes([word.text for word in operands]) else ()
 
 
 def _edited(_base: str, operands: Words) -> Words:
-    """Return the files that are changed in place."""
+    """Return the files that `perl -i` or `ruby -i` changes in place."""
     if not any(_IN_PLACE.match(word.text) for word in operands):
         return ()
     behind = pairwise([Operand(""), *operands])
@@ -84,13 +84,13 @@ def _edited(_base: str, operands: Words) -> Words:
 
 
 def _zipped(_base: str, operands: Words) -> Words:
-    """Return the archive, and with -m also the files that are moved into it."""
+    """Return the archive that `zip` writes, and with `-m` also the files that it moves."""
     moves = any(re.match(r"-[a-zA-Z]*m|--mo", word.text) for word in operands)
     return _named(operands)[: None if moves else 1]
 
 
 def _database(_base: str, operands: Words) -> Words:
-    """Return the database that sqlite changes, unless all statements only read."""
+    """Return the database that `sqlite3` changes; nothing if all statements only read."""
     named = _named(operands)
     orders = [order for word in named[1:] for order in word.text.split(";") if order.strip()]
     is_read = "-readonly" in [word.text for word in operands]
@@ -99,7 +99,7 @@ def _database(_base: str, operands: Words) -> Words:
 
 
 def _temporary(_base: str, operands: Words) -> Words:
-    """Return the files of a template, and any in a folder that is named."""
+    """Return globs for the files that `mktemp` creates, by its template or its folder."""
     folders = option_values(operands, ("-p", "--tmpdir"))
     named = [word for word in operands if "XXX" in word.text]
     named += [word._replace(text=f"{word.text.rstrip('/')}/XXX") for word in folders]
@@ -118,13 +118,13 @@ def _split(base: str, operands: Words) -> Words:
 
 
 def _unpacked(operands: Words) -> Iterator[Operand]:
-    """Yield the folder into which a tar unpacks that is named."""
+    """Yield the folder into which `tar` extracts, if an option names it."""
     if any(re.match(r"-?[a-zA-Z]*x|--(ext|get)", word.text) for word in operands):
         yield from option_values(operands, ("-C", "--directory"))
 
 
 def _archived(_base: str, operands: Words) -> Iterator[Operand]:
-    """Yield the archive that tar creates or changes, or the folder into which it unpacks."""
+    """Yield the archive that `tar` writes, or the named folder into which it extracts."""
     yield from _unpacked(operands)
     texts = [word.text for word in operands]
     bundles = {*texts[:1], *(text for text in texts if text.startswith("-"))}
@@ -139,7 +139,7 @@ def _pathspecs(_base: str, operands: Words) -> Iterable[Operand]:
 
 
 def _pathspec(word: Operand) -> Operand:
-    """Return the folder in which git itself expands a wildcard, else the word."""
+    """Return a pathspec of git as a path; a wildcard becomes `*` in its folder."""
     before = re.split(r"[*?\[:]", word.text)[0]
     if before == word.text and before.rstrip("/") != ".":
         return word
@@ -148,7 +148,7 @@ def _pathspec(word: Operand) -> Operand:
 
 
 def _git_changed(operands: Words) -> Words:
-    """Return the files that git removes, moves or restores, and the place of a new repository."""
+    """Return the files that git removes, moves or restores, or the folder of a new repository."""
     texts = [word.text for word in operands]
     name = next(iter(git_words(texts)), "")
     if name in _GIT_MAKES:
@@ -164,7 +164,7 @@ def _git_changed(operands: Words) -> Words:
 
 
 def checked_out(operands: Words) -> Words:
-    """Return the words of `git checkout` that are files if they exist, and branches otherwise."""
+    """Return the words of `git checkout` that may name files or branches."""
     texts = [word.text for word in operands]
     if git_words(texts)[:1] != ["checkout"] or "--" in texts:
         return ()

@@ -1,4 +1,4 @@
-"""The reads and writes of commands, also in texts below the line; the tests of `[[ ... ]]`."""
+"""Reading of redirections, here-documents and `[[ ... ]]` tests."""
 
 import re
 
@@ -26,7 +26,7 @@ _DESCRIPTOR = re.compile(r"([0-9]+|-)(?=[ \t\n;&|)]|$)")
 
 
 def read_redirection(source: ShellSource, one: Simple) -> bool:
-    """Read one redirection, if there is one."""
+    """Read one redirection; return False if no redirection begins here."""
     start, found = source.at, _REDIRECTS.match(source.text, source.at)
     if found is None:
         return False
@@ -72,7 +72,7 @@ def _target(source: ShellSource, one: Simple, sign: str, number: str) -> None:
 
 
 def _note_document(source: ShellSource, one: Simple, *, strips: bool) -> None:
-    """Note a here-document, whose body is read when the next line begins."""
+    """Register a here-document; its body is read when the next line begins."""
     start, found = source.at, source.take(_NAME)
     if found is None:
         source.no("here-document-name")
@@ -94,7 +94,7 @@ def _note_document(source: ShellSource, one: Simple, *, strips: bool) -> None:
 
 
 def _lines(source: ShellSource, name: str, *, strips: bool, joins: bool) -> tuple[str, int]:
-    """Return the body up to the line of the name, which must exist, and the end of that line."""
+    """Return the body of a here-document up to its delimiter `name`, and the end of that line."""
     lines: list[str] = []
     start = source.at
     while source.at < source.end:
@@ -123,7 +123,7 @@ def _plain(body: str, start: int) -> Word:
 
 
 def _expanded(source: ShellSource, one: Simple, body: str, start: int) -> Word:
-    """Read a here-document's body as the shell expands it; its commands may read the input."""
+    """Return an unquoted here-document's body as a word; its commands read the outer input."""
     inside = ShellSource(body, source.read_list, depth=source.depth, inner=source.inner + 1)
     word = Word(read_quoted(inside, ""), body, start)
     for each in inside.simples:
@@ -133,7 +133,7 @@ def _expanded(source: ShellSource, one: Simple, body: str, start: int) -> Word:
 
 
 def read_test(source: ShellSource) -> Simple:
-    """Read a whole test, including its brackets."""
+    """Read a whole `[[ ... ]]` test."""
     one = Simple(source.at, "test")
     source.at += len("[[")
     level, last = 0, ""
@@ -182,6 +182,6 @@ def _pattern(source: ShellSource) -> Word:
 
 
 def _level(pattern: str) -> int:
-    """Return how many parentheses are left open."""
+    """Return the number of parentheses that are left open in a pattern."""
     plain = re.sub(r"\\.", "", pattern)
     return plain.count("(") - plain.count(")")

@@ -1,4 +1,4 @@
-"""The paths that a command destroys: removes with their content, or overwrites."""
+"""The paths that a command destroys, because it removes or overwrites them."""
 
 import os
 import re
@@ -42,7 +42,7 @@ Selection = Callable[[Sequence[str], Words], Words]
 
 
 def destroy(base: str, words: Words, operands: Words, findings: WalkState) -> None:
-    """Note the paths that the command destroys; `operands` have the values of variables."""
+    """Record the paths that the command destroys; `operands` have the values of variables."""
     names = ["mkfs" if base.startswith("mkfs") else base]
     if not _BY_KIND.isdisjoint(kinds(base)):
         names += sorted(_BY_KIND & kinds(base))
@@ -68,7 +68,7 @@ def destroy(base: str, words: Words, operands: Words, findings: WalkState) -> No
 
 
 def _is_made(base: str, operands: Words, findings: WalkState) -> bool:
-    """Return whether the line has itself made the file to which it writes."""
+    """Return whether the line itself wrote the source that the command copies to a file."""
     named = [word for word in operands if not word.text.startswith("-")]
     own = {piece.text for word in named[-1:] if word.word for piece in word.word.pieces}
     paths = (path for word in named[:-1] for path in findings.places(word))
@@ -83,7 +83,7 @@ def _is_made(base: str, operands: Words, findings: WalkState) -> bool:
 
 
 def _is_name(one: Statement, names: Container[str]) -> bool:
-    """Return whether a command prints only these variables, whatever it reads."""
+    """Return whether a command prints nothing but these variables and literal text."""
     if not isinstance(one, Simple):
         return False
     pieces = (piece for word in one.expanded for piece in word.pieces)
@@ -94,7 +94,7 @@ def _is_name(one: Statement, names: Container[str]) -> bool:
 
 
 def _rename(word: Operand, operands: Words, findings: WalkState) -> None:
-    """Note that files may have any other name from now on."""
+    """Record that the files of a word have unknown names in the target folder from now on."""
     target = operands[-1]
     places = tuple(map(os.path.normpath, findings.places(target)))
     if word.dynamic or (findings.placeholder and findings.placeholder in word.text):
@@ -108,7 +108,7 @@ def _rename(word: Operand, operands: Words, findings: WalkState) -> None:
 
 
 def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings: WalkState) -> None:
-    """Note the files that are lost under the names of listings, each of which may be any file."""
+    """Record the losses under listed names in the operands; each may be any file."""
     listed, every = dict[Operand, Operand](), list[Operand]()
     for word in operands:
         filled = word.text
@@ -130,7 +130,7 @@ def _lose(names: Sequence[str], texts: Sequence[str], operands: Words, findings:
 def _selected(
     table: Mapping[str, Sequence[str]], names: Sequence[str], texts: Sequence[str], operands: Words
 ) -> Iterator[Operand]:
-    """Yield the operands that the rules of a table select, if the words meet the conditions."""
+    """Yield the operands that the table's rules select, if the words meet their conditions."""
     for rule in (rule for name in names for rule in table.get(name, ())):
         which, *needed = rule.split()
         if all(_is_met(each, texts) for each in needed):
@@ -144,7 +144,7 @@ def _is_met(needed: str, texts: Sequence[str]) -> bool:
 
 
 def _emptied(word: Operand, findings: WalkState) -> Operand:
-    """Return a word with unknown values removed from it."""
+    """Return the word as it is if all unknown values in it are empty."""
     text = word.plain
     if findings.placeholder:
         text = text.replace(findings.placeholder, "")
@@ -160,7 +160,10 @@ def _is_wild(word: Operand) -> bool:
 
 
 def _moved(_texts: Sequence[str], operands: Words) -> Words:
-    """Return the files that `mv` moves away; a wildcard below the current folder is harmless."""
+    """Return the files that `mv` moves away.
+
+    A wildcard is left out if the target is a folder in the current one.
+    """
     moving, named = _moving(_texts, operands), without_options("mv", operands)
     target = named[-1].text if len(moving) < len(named) else "/"
     if target.startswith(("/", "~")) or ".." in target.split("/"):
@@ -184,13 +187,13 @@ def _git_removed(texts: Sequence[str], operands: Words) -> Words:
 
 
 def _each_written(_texts: Sequence[str], operands: Words) -> Words:
-    """Return the file named by a loop's variable that is overwritten, another one each time."""
+    """Return the last operand if it is a loop's variable, and so another file each time."""
     named = [word for word in operands if not word.text.startswith("-")]
     return [*filter(_is_each, named[-1:] if len(named) > 1 else ())]
 
 
 def _is_each(word: Operand) -> bool:
-    """Return whether a word is exactly a loop's variable: one file after another."""
+    """Return whether a word is exactly a loop's variable with several files as its values."""
     return _is_value(word) and _is_wild(word) and not word.text.endswith("/")
 
 
@@ -200,7 +203,7 @@ def _is_value(word: Operand) -> bool:
 
 
 def _each_output(_texts: Sequence[str], operands: Words) -> Words:
-    """Return the output file named by a loop's variable, unless the program reads it too."""
+    """Return the output file if it is a loop's variable and the program does not read it."""
     behind = pairwise([Operand(""), *operands])
     read = {word.text for before, word in behind if before.text not in _OUTPUTS}
     written = filter(_is_each, option_values(operands, _OUTPUTS))
@@ -213,7 +216,7 @@ def _git_moved(texts: Sequence[str], operands: Words) -> Words:
 
 
 def _archived(_texts: Sequence[str], operands: Words) -> Words:
-    """Return the contents of an archive, from each folder that the archiver enters."""
+    """Return the files to archive, relative to the folder that an option names before them."""
     inside, folder = [], ""
     for before, word in pairwise([Operand(""), *operands]):
         text = word.text if word.text.startswith(("/", "~")) else f"{folder}{word.text}"
@@ -225,12 +228,12 @@ def _archived(_texts: Sequence[str], operands: Words) -> Words:
 
 
 def _starts(texts: Sequence[str], operands: Words) -> Words:
-    """Return the starting points of a find that deletes all it finds."""
+    """Return the starting points of a `find` that deletes all files that it finds."""
     return found_from(operands) if deletes(texts) and not is_narrow(texts) else ()
 
 
 def deletes(texts: Sequence[str]) -> bool:
-    """Return whether a find deletes its results or makes them inaccessible."""
+    """Return whether a `find` deletes its results or makes them inaccessible."""
     locks = "chmod" in texts and any(map(_LOCKS.fullmatch, texts))
     runs = any(map(_RUNS.match, texts))
     empties = {"cp", "/dev/null"}.issubset(texts)
@@ -238,7 +241,7 @@ def deletes(texts: Sequence[str]) -> bool:
 
 
 def found_from(operands: Words) -> Words:
-    """Return the folders in which a find searches."""
+    """Return the folders in which a `find` searches."""
     behind = dropwhile(lambda word: _FIND_OPTION.fullmatch(word.text), operands)
     starts = takewhile(lambda word: not word.text.startswith(("-", "(", "!")), behind)
     return list(starts) or [Operand(".")]
@@ -251,7 +254,7 @@ def _is_deleter(text: str) -> bool:
 
 
 def is_narrow(texts: Sequence[str]) -> bool:
-    """Return whether each alternative of a find wants a trait that not about everything has."""
+    """Return whether a `find` selects only some files, such as those with a certain name."""
     if any(
         sign in ("!", "-not") and after in ("(", "!", "-not") for sign, after in pairwise(texts)
     ):

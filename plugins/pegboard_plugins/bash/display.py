@@ -1,4 +1,4 @@
-"""Output of programs as text that a model and a screen can take."""
+"""The output of programs as plain text, for the model and the screen."""
 
 import re
 from itertools import pairwise
@@ -13,7 +13,7 @@ MOST_STATES = 100
 
 
 def plain(text: str) -> str:
-    """Remove escape sequences from a text, and keep the last state of redrawn lines."""
+    """Remove escape sequences from a text; of a redrawn line, return only its last state."""
     if "\x1b" in text:
         text = _SEQUENCE.sub("", text)
     if "\r" in text:
@@ -22,9 +22,10 @@ def plain(text: str) -> str:
 
 
 def _last_drawn(line: str) -> str:
-    """Return the last state of a redrawn line; other carriage returns become escapes.
+    """Return the last state of a line that carriage returns redraw.
 
-    A state that is shorter than the one before does not replace it on a screen.
+    A state that is shorter than the one before would leave its end on the screen. All states of the
+    line are then returned, with visible escapes between them.
     """
     states = [state for state in line.split("\r") if state]
     if len(states) <= MOST_STATES and any(len(b) < len(a) for a, b in pairwise(states)):

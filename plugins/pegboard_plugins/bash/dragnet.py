@@ -1,6 +1,6 @@
-"""A coarse net for text that is not parsed: words that together would destroy something vital.
+"""A coarse search of unparsed text for words that together would destroy vital files.
 
-It is for lines that are not known and for code of interpreters. A question too many costs little.
+It is used for unclear lines and for the code of interpreters. A needless question costs little.
 """
 
 import binascii
@@ -52,11 +52,10 @@ _CODE_DESTROYS = pattern("programs", "code-destroys")
 
 
 def destruction(text: str, folders: Sequence[str]) -> str:
-    """Return the words of a line that would destroy vital or unknown files.
+    """Return the words of a line that would destroy vital or unknown files; "" without any.
 
-    Empty if there are none. `folders` are the home, the project and the like. Whatever deletes
-    stands in one line with whatever is vital: that is enough. Quotes and backslashes count for
-    nothing, and text that is written in another way is read in both.
+    `folders` are vital, such as the home and the project. A deleting word and a vital path anywhere
+    in the line are enough. Quotes and backslashes are ignored, and encoded text is decoded.
     """
     found = _CODE_DESTROYS.search(text) or _FINDS_ANYWHERE.search(text)
     if found is not None:
@@ -81,23 +80,23 @@ def _each_written(text: str) -> Iterator[str]:
 
 
 def line_destruction(text: str, folders: Sequence[str]) -> str:
-    """Return a deleting word of a line that also names something vital; "" without both.
+    """Return a deleting word and a vital path in a line; "" if one of them is missing.
 
-    It is for lines of which all but the names of some files is known.
+    The check is for lines in which only the names of some files are unknown.
     """
     found = (_in_line(_WORDS.findall(guise), folders) for guise in _guises(text))
     return next(filter(None, found), "")
 
 
 def is_deleter(path: str) -> bool:
-    """Return whether a path is a system program that deletes, or matches one as a wildcard."""
+    """Return whether a path is a system program that deletes, or a wildcard for one."""
     return _OF_SYSTEM.match(path) is not None and _deletes(path)
 
 
 def code_destruction(code: str, folders: Sequence[str]) -> str:
     """Return the words in an interpreter's code that would destroy vital files; "" without any.
 
-    A program that deletes stands in one statement with what is vital there.
+    A deleting program and a vital path count if they are in the same statement.
     """
     found = _CODE_DESTROYS.search(code)
     if found is not None:
@@ -111,7 +110,7 @@ def code_destruction(code: str, folders: Sequence[str]) -> str:
 
 
 def _guises(text: str) -> Iterator[str]:
-    """Yield the text without quotes, also where they part words, and what is encoded in it."""
+    """Yield the text without quotes, and other forms of it, such as decoded or reversed text."""
     yield from _parted(text)
     if re.search(r"\brev\b", text):
         yield from _parted(text[::-1])
@@ -133,12 +132,12 @@ def _guises(text: str) -> Iterator[str]:
 
 
 def _letters(text: str) -> str:
-    """Return all letters of a set of `tr`, its ranges written out."""
+    """Return all characters of a set of `tr`, with its ranges written out."""
     return _RANGE.sub(lambda r: "".join(map(chr, range(ord(r[1]), ord(r[2]) + 1))), text)
 
 
 def _translation(first: str, second: str) -> Mapping[int, str]:
-    """Return what `tr` puts in place of each letter: the last one stands for all that lack one."""
+    """Return the replacement of each character by `tr`; the last one serves for the rest."""
     return {ord(a): second[min(at, len(second) - 1)] for at, a in enumerate(first)}
 
 
@@ -149,7 +148,7 @@ def _unescaped(found: re.Match[str]) -> str:
 
 
 def _parted(text: str) -> Iterator[str]:
-    """Yield the text without quotes and without the names that xargs replaces by its input."""
+    """Yield the text without quotes and without placeholders of `xargs`."""
     joined = _QUOTES.sub("", text)
     for filled in dict.fromkeys((joined, _QUOTES.sub(" ", text))):
         plain = filled.replace("$IFS", " ").replace("${IFS}", " ")
@@ -167,7 +166,7 @@ def _in_line(words: Sequence[str], folders: Sequence[str]) -> str:
 
 
 def _in_statement(words: Sequence[str], folders: Sequence[str]) -> str:
-    """Return the words of a statement that destroy what is vital or known to the shell alone."""
+    """Return the words of a statement that destroys vital or unknown files; "" without one."""
     for statement in _statements(words):
         for at in [at for at, word in enumerate(statement) if _may_destroy(word)][:_SHOWN]:
             behind = statement[at + 1 :]
@@ -184,7 +183,7 @@ def _name(word: str) -> str:
 
 
 def _deletes(word: str) -> bool:
-    """Return whether a word is the name of a program that deletes, or fits one as a wildcard."""
+    """Return whether a word names a program that deletes, or matches one as a wildcard."""
     is_named = re.search(r"/s?bin/|/[^/]*[a-z][^/]*$", word) is not None
     if is_named and any(sign in word for sign in "*?["):
         return any(shell_fits(f"/bin/{_name(word)}", f"/bin/{each}") for each in _DELETERS)
@@ -196,7 +195,7 @@ def _may_destroy(word: str) -> bool:
 
 
 def _destroys(word: str, behind: Sequence[str]) -> bool:
-    """Return whether a command destroys its operands, as far as its words show it."""
+    """Return whether a command destroys its operands, by its name and the words after it."""
     if _deletes(word):
         return True
     if word.startswith("$"):  # what is told what `rm -rf` is told
@@ -206,7 +205,7 @@ def _destroys(word: str, behind: Sequence[str]) -> bool:
 
 
 def _is_sacred(word: str, folders: Sequence[str]) -> bool:
-    """Return whether a word is a home, the root, the project or its history, wherever it stands."""
+    """Return whether a word is a home, the root, a vital folder or the git history."""
     if _HOMES.fullmatch(word) or _ROOT.fullmatch(word) or _HISTORY.fullmatch(word):
         return True
     path = word.rstrip("/*.")
@@ -221,7 +220,7 @@ def _is_vital(word: str) -> bool:
 
 
 def _statements(words: Sequence[str]) -> Iterator[list[str]]:
-    """Yield the words between the signs that end a statement."""
+    """Yield the words of each statement."""
     found: list[str] = []
     for word in words:
         if word in _SIGNS:

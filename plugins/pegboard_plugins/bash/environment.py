@@ -15,7 +15,7 @@ _TAME_FOLDER = pattern("variables", "tame-folder")
 
 
 def settings(one: Simple) -> Iterator[tuple[str, ...]]:
-    """Yield each variable that may change what a command does, as one text and as words."""
+    """Yield the assignments before a command as one text, then the command's words."""
     given = [each for each in one.assignments if not _EVERYDAY.fullmatch(each.name)]
     if given:
         names = (f"{name}={word.shown}" for name, _, word in given)
@@ -35,7 +35,7 @@ def hijacks(name: str, word: Word | None, how: str = "=") -> bool:
 
 
 def _is_tame_path(word: Word) -> bool:
-    """Folders that are written out, of the system, the home or the project, besides `$PATH`."""
+    """Return whether a new `PATH` has only known folders of the system, home or project."""
     shown = "".join(
         f"${piece.text}" if piece.kind == "variable" and not piece.how else piece.shown
         for piece in word.pieces

@@ -1,4 +1,4 @@
-"""The file names that a command receives from another command, or on its input."""
+"""The file names that a command receives from another command, or from its input."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,7 +16,7 @@ _READ_OTHERWISE, _SPLITS = re.compile(r"['\"\\]"), re.compile(r"-\w*[d0]|--(d|nu
 
 
 def feed(command: ShellCommand, words: Sequence[Word], findings: WalkState) -> None:
-    """Treat the words that another command passes on as unknown, unless they are limited."""
+    """Mark the line as unclear if `find` or `xargs` passes unknown names to a risky command."""
     options = findings.values.words(words)
     sought = command.base == "find" and any(
         names_secret(text) or names_secret(text.lower()) for text in options
@@ -30,7 +30,7 @@ def feed(command: ShellCommand, words: Sequence[Word], findings: WalkState) -> N
 def _feed_words(
     command: ShellCommand, words: Sequence[Word], options: Sequence[str], findings: WalkState
 ) -> None:
-    """Add the words that xargs passes to its command."""
+    """Record the effects of the words that `xargs` passes to its command."""
     is_of_file = any(re.match(r"-a|--arg-file", text) for text in options)
     is_fed = findings.fed is not None
     if is_of_file:
@@ -50,7 +50,7 @@ def _feed_words(
 
 
 def fed_texts(findings: WalkState) -> Sequence[str]:
-    """Return the texts of the input that are in the line: after `echo`, or a here-string."""
+    """Return the texts in the command's input if the line contains them, as after `echo`."""
     fed = findings.fed
     if fed is not None and fed.kind == "text" and fed.word:
         return findings.values.texts(fed.word, number=ANY_NUMBER)
@@ -67,9 +67,9 @@ def fed_texts(findings: WalkState) -> Sequence[str]:
 def named_on_input(
     base: str, words: Sequence[Operand], findings: WalkState
 ) -> Iterator[tuple[Operand, bool]]:
-    """Yield the files that a command reads from its input as names, and whether it writes them.
+    """Yield the files that the command's input names, and whether the command writes them.
 
-    They are those of a patch, or in the lines of a program that takes names there.
+    The input may be a patch, or a list of names for a program such as `tar -T -`.
     """
     if base in PATCHERS:
         yield from ((name, True) for name in patched(base, words, fed_texts(findings), findings))
@@ -85,7 +85,7 @@ def named_on_input(
 
 
 def _filled(command: ShellCommand, text: str) -> Iterator[str]:
-    """Yield the words of a command with a text in place of the placeholders."""
+    """Yield the arguments of a command with its placeholder replaced, or with words appended."""
     own = [word.shown for word in command.words[1:]]
     if not command.placeholder:
         yield from (*own, *text.split())
@@ -94,7 +94,7 @@ def _filled(command: ShellCommand, text: str) -> Iterator[str]:
 
 
 def _takes_anything(command: ShellCommand) -> bool:
-    """Return whether the command, or one that it starts, moves the content of files it receives."""
+    """Return whether the command, or one that it starts, moves the content of its files."""
     texts = [word.shown for word in command.words[1:]]
     is_code = runs_code(command.base) or bool(command.code)
     return is_code or moves_content(command.base, texts) or any(map(_takes_anything, command.inner))

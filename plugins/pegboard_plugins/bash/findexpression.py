@@ -30,7 +30,7 @@ class _Node(NamedTuple):
 
 @dataclass(slots=True)
 class _Visit:
-    """One file that the find visits, with the actions that the expression takes on it."""
+    """A file that `find` visits, and the actions that the expression takes on it."""
 
     path: str
     is_folder: bool
@@ -45,7 +45,7 @@ class _Visit:
 
 
 def start_texts(texts: Sequence[str]) -> list[str]:
-    """Return the starting points among the words of a find."""
+    """Return the starting points among the words of a `find`."""
     at = sum(1 for _ in takewhile(_OPTION.fullmatch, texts))
     found = list(takewhile(lambda text: not text.startswith(("-", "(", "!")), texts[at:]))
     return found or ["."]
@@ -54,11 +54,10 @@ def start_texts(texts: Sequence[str]) -> list[str]:
 def acted_on(
     texts: Sequence[str], files: Mapping[str, bool], empty: Container[str] = ()
 ) -> list[str]:
-    """Return the files on which a find with these words may act.
+    """Return the files on which a `find` with these words may act; printing counts too.
 
-    The files are paths as the find would show them, each with whether it is a folder. What prints
-    acts, too. A test that only the disk can answer may be true; those of the files that are `empty`
-    are known.
+    `files` maps each path, as `find` would print it, to whether it is a folder. `empty` are the
+    empty ones. A test that needs other facts from the disk may be true or false.
     """
     at = sum(1 for _ in takewhile(_OPTION.fullmatch, texts))
     starts = start_texts(texts)
@@ -91,14 +90,14 @@ def _number(text: str) -> int | None:
 
 
 def _depth(path: str, start: str) -> int:
-    """Return how many folders below a start a path is."""
+    """Return the depth of a path below a starting point."""
     folder = start.rstrip("/")
     is_inside = path == folder or path.startswith(f"{folder}/")
     return path.removeprefix(folder).count("/") if is_inside else _DEEPEST
 
 
 class _ExpressionParser:
-    """Parses an expression: alternatives, conjunctions, negations and tests."""
+    """A parser of `find` expressions: alternatives, conjunctions, negations and tests."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
         self._tokens = tokens
@@ -112,7 +111,7 @@ class _ExpressionParser:
         return False
 
     def whole(self) -> _Node:
-        """Read a list of alternatives, which all are evaluated."""
+        """Read expressions that commas separate; `find` evaluates all of them."""
         parts = [self._either()]
         while self._sees(","):
             parts.append(self._either())
@@ -154,7 +153,7 @@ class _ExpressionParser:
 
 
 def _evaluate(node: _Node, visit: _Visit, *, sure: bool) -> int:
-    """Return the possible results of a node for a file; `sure` says that it is always reached."""
+    """Return the possible results of a node for a file; if not `sure`, it may be skipped."""
     match node.kind:
         case "and" | "or":
             return _joined(node, visit, stops=_FALSE if node.kind == "and" else _TRUE, sure=sure)
@@ -174,7 +173,7 @@ def _evaluate(node: _Node, visit: _Visit, *, sure: bool) -> int:
 
 
 def _joined(node: _Node, visit: _Visit, *, stops: int, sure: bool) -> int:
-    """Return the possible results of nodes joined by an operator that ends at `stops`."""
+    """Return the possible results of an `and` or `or`, which ends at the result `stops`."""
     found = 0
     for part in node.parts:
         each = _evaluate(part, visit, sure=sure)
@@ -186,7 +185,7 @@ def _joined(node: _Node, visit: _Visit, *, stops: int, sure: bool) -> int:
 
 
 def _tested(node: _Node, visit: _Visit) -> int:
-    """Return the possible results of a test, known from the file's name and type alone."""
+    """Return the possible results of a test, from the file's name and type alone."""
     test = _TESTS.get(node.kind)
     fits = test(node.value, visit) if test and ANYTHING not in node.value else None
     return _EITHER if fits is None else _TRUE if fits else _FALSE

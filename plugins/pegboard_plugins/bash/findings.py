@@ -1,4 +1,4 @@
-"""The effects of a line on files, collected while its commands are visited in order."""
+"""The effects of a line on files, recorded while its commands are visited in order."""
 
 import os
 import re
@@ -45,10 +45,11 @@ _DEVICE = re.compile(r"/dev/(null|zero|random|urandom|full|tty|stdin|stdout|stde
 
 
 class Glob(NamedTuple):
-    """A path with wildcards: as written, as a pattern that also covers its folder, and that folder.
+    """A path with wildcards, with its pattern and its folder.
 
-    The folder is the one before its first sign. `is_written`: what it fits would be changed. Names
-    with blanks come apart, into words from the folder `base`, where that is not empty.
+    `pattern` is the absolute path with all literal characters escaped. `folder` is the part before
+    the first wildcard. If `is_written`, the line changes the matching files. If `base` is not
+    empty, the shell splits matching names at blanks, and each word is relative to `base`.
     """
 
     path: str
@@ -59,11 +60,11 @@ class Glob(NamedTuple):
 
 
 class FolderListing(NamedTuple):
-    """The files of a folder that a command lists, shown below `start`.
+    """The files of a folder that a command lists; the printed names begin with `start`.
 
-    `texts` are the words of a find, or the names and folders that another command is given: all
-    files where there are none. Where it `hides` them, none has a dot in front. Those of git alone
-    are there where they are `is_tracked`.
+    `texts` are the words of a `find`, or the names and folders for another command; empty means all
+    files. If `hides`, names with a leading dot are left out. If `is_tracked`, only files in git are
+    listed.
     """
 
     start: str
@@ -75,11 +76,10 @@ class FolderListing(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Names that a line puts out and destroys: a pattern, or all that a listing has below a folder.
+    """Listed names that the line destroys: the matches of a pattern, or the files of a listing.
 
-    `place` would be gone when they are all, `shown` is how they are put out, or begin. `sieves` are
-    the words of commands that leave some of them out, of a `part` only what is in the files tells
-    which they are.
+    `place` would be lost if all names are, `shown` is the beginning of the printed names. `sieves`
+    are the commands that leave names out. If `is_part`, the contents of files decide which names.
     """
 
     place: str
@@ -91,27 +91,30 @@ class Lost(NamedTuple):
 
 @dataclass(slots=True)
 class WalkState:
-    """The state of a walk through a line; `cwd` has the folders in which it may be.
+    """The state of a walk through the statements of a line.
 
-    `reads` are the paths that a command reads and does not write itself, those of the one that is
-    visited are `reading`. `lands` are the paths where files, folders or links may come to be,
-    `handed` those that are named to programs which may write them; `linked` get a second name.
-    `globs` are the paths that have wildcards. `fed`: what is visited reads this. `branches`: it may
-    be skipped, so that a change of directory may happen or not. In `strays` it is if a change of
-    directory in the statement has failed, where it is not `strict` (`set -e`). `hazards` are the
-    commands that destroy what they do not name, each with the reason. `overlays` are folders whose
-    whole content would be written over. `made` are the folders that the line itself makes,
-    `functions` what those do that it defines, `assigned` the variables that have been set for sure.
-    `makes_repository`: by `git init`; `nullglob`: a wildcard that fits nothing is no word.
-    `filled` stands in words for what a caller puts there. `reach` is how far the names reach that
-    the line has listed, `listed` are folders elsewhere in which it has, `listings` what it has.
-    `writes_listed`: what has one of these names is written. `lost` is what is gone by the names
-    that it has listed, `places_of` where it ran each command, `depth` how deep names are followed
-    and `followed` how often, `saved` what puts out the text that it writes into a file, `writing`
-    the files that the command that is visited writes. `renamed` are the files to which it gives
-    other names by a wildcard or a listing, each with the folder that it may put them in. `links`
-    are those that it makes, each with where it leads. `unclear` is the first file of which nobody
-    can say which it is.
+    `cwd` are the folders in which the line may be, `strays` those after a failed `cd`, unless it is
+    `strict` (`set -e`). `made` are the folders that the line creates.
+
+    `reads` are the paths that a command reads without writing them. `reading` and `writing` are the
+    paths that the current command reads and writes. `lands` are the paths at which files, folders
+    or links may be created, `handed` the paths given to programs that may write them. `linked` are
+    files that get a second name, `links` maps each new link to its target. `globs` are the paths
+    with wildcards. `hazards` are commands that destroy files which they do not name, each with the
+    reason. `overlays` are folders that would be overwritten completely. `renamed` maps the files
+    that a wildcard or a listing renames to the folders in which they may end up.
+
+    `fed` is the input of the current statement. `branches` counts the parts around it that the
+    shell may skip. `functions` are the functions that the line defines, `assigned` the variables
+    that certainly have a value. `makes_repository` is set by `git init`, `nullglob` by the option
+    of bash that drops a wildcard without matches. `filled` is a placeholder in words that a caller
+    replaces.
+
+    `reach` tells how far listed names may lead. `listed` are the listed folders outside of the
+    working directory, `listings` the listings. `writes_listed` is set when a listed file is
+    written. `lost` are listed names that are destroyed, `places_of` the folders in which each
+    command ran. `depth` and `followed` limit the search for the origin of names. `saved` maps each
+    written file to the commands that print its content. `unclear` is the first unclear part.
     """
 
     home: str
@@ -157,13 +160,13 @@ class WalkState:
     unclear: Unclear | None = None
 
     def doubt(self, code: str, word: Operand | Word | None = None) -> None:
-        """Note that the line has an unknown part; only the first is reported."""
+        """Mark the line as unclear at the word, unless it is unclear already."""
         if self.unclear is None:
             read = word.word if isinstance(word, Operand) else word
             self.unclear = Unclear(code, read.at, read.end) if read else Unclear(code)
 
     def operands(self, words: Iterable[Word]) -> list[Operand]:
-        """Return all texts that the words may become, in order, as names of files."""
+        """Return all texts that the words may become as names of files, in order."""
         found = []
         for word in words:
             if word.literal is not None:
@@ -178,13 +181,13 @@ class WalkState:
         return found
 
     def is_none(self, word: Operand) -> bool:
-        """Return whether a variable is empty, so that the shell passes no word at all."""
+        """Return whether the word is an empty unquoted variable, which the shell drops."""
         if word.text or word.word is None or not word.word.splits:
             return False
         return any(self.values.given(name) is not None for name in self.values.used([word.word]))
 
     def move(self, folders: Iterable[str]) -> None:
-        """Continue the line in one of these folders."""
+        """Record that a `cd` leads to one of these folders."""
         former, reached = self.cwd, tuple(folders)
         if not self.branches and not self.strict and not all(map(self._is_there, reached)):
             self.strays += former
@@ -197,24 +200,24 @@ class WalkState:
             self.strays = ()
 
     def be_in(self, folders: Iterable[str]) -> None:
-        """Set the folders that the line may be in."""
+        """Set the folders in which the line may be."""
         self.cwd = tuple(dict.fromkeys(folders))
         if len(self.cwd) > MOST_FOLDERS:
             self.doubt("dynamic-cwd")
             self.cwd = (*self.cwd[:MOST_FOLDERS], ANYWHERE)
 
     def _is_there(self, folder: str) -> bool:
-        """Return whether a `cd` to the folder will succeed, as far as that is known beforehand."""
+        """Return whether a `cd` to the folder will certainly succeed."""
         path = os.path.normpath(folder)
         is_made = self.makes(path) or any(_is_within(landed, path) for landed in self.lands)
         return is_made or (os.path.isdir(path) and folder not in self.destroys)  # noqa: PTH112
 
     def makes(self, path: str) -> bool:
-        """Return whether the line makes the folder."""
+        """Return whether the line creates the folder, or a folder in it."""
         return any(_is_within(made, path) for made in (*self.made, MADE_UP))
 
     def folders(self, word: Operand) -> list[str]:
-        """Return the word as a path from each folder; `..` stays after a possible symlink."""
+        """Return the word as a path in each folder of the line; `..` is not resolved."""
         text = self.without_tilde(word) if word.text[:1] == "~" else word.text
         if text[:1] == "/":
             paths = [text]
@@ -226,7 +229,7 @@ class WalkState:
         return [*paths, *self._linked(paths)] if self.links else paths
 
     def _linked(self, paths: Iterable[str]) -> Iterator[str]:
-        """Yield the paths to which links lead that the line creates."""
+        """Yield each path through a link that the line creates, with the link's target instead."""
         for path in paths:
             end = "/" * path.endswith("/")
             plain = os.path.normpath(path)
@@ -235,14 +238,15 @@ class WalkState:
                     yield target + plain.removeprefix(link) + end
 
     def places(self, word: Operand) -> list[str]:
-        """Return the paths of a word without devices, which do not store anything."""
+        """Return the paths of a word, without devices such as `/dev/null` that store nothing."""
         paths = self.folders(word)
         return [path for path in paths if path[:5] != "/dev/" or not _DEVICE.fullmatch(path)]
 
     def _patterns(self, word: Operand, paths: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-        """Yield each path of a word, as a pattern that matches only it, and with its fixed folder.
+        """Yield each path of a word, its pattern, and the folder before its first wildcard.
 
-        A wildcard, the folder of which may have such signs in its own name, is a path as it stands.
+        Wildcard characters in the name of the working directory are literal. Without a wildcard,
+        the folder is the path itself.
         """
         tail = word.text.partition("/")[2] if word.text[:1] == "~" else word.text
         for path in paths:
@@ -252,7 +256,7 @@ class WalkState:
             yield path, shell_escape(path[:start]) + path[start:], fixed
 
     def entered(self, word: Operand) -> Iterator[str]:
-        """Yield the folders to which a `cd` with the word may lead."""
+        """Yield the folders to which a `cd` to the word may lead."""
         for path, pattern, fixed in self._patterns(word, self.folders(word)):
             if fixed != path:
                 yield from (made for made in self.made if shell_fits(pattern, made))
@@ -262,7 +266,7 @@ class WalkState:
                 yield os.path.normpath(path)  # as the shell reads it, which knows of no links
 
     def touch(self, word: Operand, *, write: bool = False) -> None:
-        """Note a path that is read or written; of a pattern, the folder before its wildcards."""
+        """Record that a path is read or written; for a pattern, the folder before its wildcards."""
         for path, pattern, fixed in self._patterns(word, self.places(word)):
             if fixed != path:
                 base = path.removesuffix(word.text) if word.parts else ""
@@ -283,7 +287,7 @@ class WalkState:
                 self.reading[fixed] = None
 
     def note_listing(self, base: str, words: Sequence[Word]) -> None:
-        """Note which files a command may list."""
+        """Record which files a command may list."""
         names = reach(base, [word.shown for word in words])
         if names is not None:
             self.reach = max(self.reach, names)
@@ -298,10 +302,11 @@ class WalkState:
             }
 
     def distrust(self, word: Operand) -> None:
-        """Treat the path of a write or deletion as unclear if only the shell will know it.
+        """Mark the line as unclear if the path of a write or a deletion is unknown.
 
-        Names that are listed are files of the project, of which some are edited, unless they may
-        be those of files that run by themselves, or a path goes on behind them.
+        Listed names count as files of the project, and the line may then write any file in its
+        folders. They are unclear if they may lead to files that run by themselves, or if a path
+        follows them.
         """
         text = word.text.replace(self.filled, LISTED) if self.filled else word.text
         if ANYTHING not in text:
@@ -317,13 +322,13 @@ class WalkState:
         self.writes_listed = True
 
     def end(self) -> None:
-        """End a command or redirection: the paths that it named without writing were read."""
+        """End a command or redirection: the paths that it named without writing them were read."""
         if self.reading:
             self.reads.update(self.reading)
             self.reading.clear()
 
     def tell_of_process(self) -> None:
-        """Note that the environment of a process may be read."""
+        """Record that the line may read the environment of a process."""
         self.paths[PROCESS] = None
 
     def patterns(self, word: Operand) -> list[str]:
@@ -331,7 +336,7 @@ class WalkState:
         return [pattern for _, pattern, _ in self._patterns(word, self.places(word))]
 
     def destroy(self, word: Operand) -> None:
-        """Note that a path, perhaps a glob, would be deleted with its content."""
+        """Record that a path or glob would be deleted with its content."""
         patterns = self.patterns(word)
         self.destroys.update(dict.fromkeys(patterns))
         self.lose_renamed(patterns)
@@ -339,7 +344,7 @@ class WalkState:
             self.destroys[""] = None
 
     def lose_renamed(self, patterns: Iterable[str]) -> None:
-        """Note that files which the line has renamed are lost too: a pattern may match them."""
+        """Record that renamed files are lost too if a pattern matches their new folder."""
         paths = [os.path.normpath(each) for each in patterns]
         is_chosen = any(map(_GLOB.search, paths))
         for each, places in self.renamed.items():
@@ -347,11 +352,11 @@ class WalkState:
                 (self.lost if isinstance(each, Lost) else self.destroys)[each] = None  # type: ignore[index]
 
     def is_lost(self, word: Operand) -> bool:
-        """Return whether a path is relative to an unknown folder."""
+        """Return whether the path is relative to an unknown folder."""
         return ANYWHERE in self.cwd and not self.without_tilde(word).startswith("/")
 
     def without_tilde(self, word: Operand) -> str:
-        """Replace a `~` at the word's start by the home."""
+        """Return the text of the word, with a `~` at its start replaced by the home directory."""
         if word.text[:1] != "~" or not word.bare:
             return word.text
         user, slash, rest = word.text[1:].partition("/")
@@ -360,12 +365,12 @@ class WalkState:
 
 
 def _is_within(path: str, folder: str) -> bool:
-    """Return whether a path is the folder or in it."""
+    """Return whether a path is the folder itself or lies in it."""
     return f"{os.path.normpath(path)}/".startswith(f"{folder}/")
 
 
 def within(word: Operand) -> Operand:
-    """Replace an unknown folder by `.` in a word that leads out of that folder again."""
+    """Replace unknown parts of a word by `.` if the word also has a `..`."""
     leads_out = word.dynamic and ".." in word.text.split("/")
     return (
         word._replace(text=word.text.replace(LISTED, ANYTHING).replace(ANYTHING, "."))
@@ -375,7 +380,7 @@ def within(word: Operand) -> Operand:
 
 
 def hidden_matches(path: str) -> Iterator[str]:
-    """Yield the hidden paths that a pattern may match; the last name need not exist."""
+    """Yield the hidden paths that a pattern matches; the last name of a path need not exist."""
     folder, _, name = path.rpartition("/")
     found = shell_paths(path) if _GLOB.search(name) else ()
     placed = shell_paths(folder) if _GLOB.search(folder) else ()
@@ -385,6 +390,6 @@ def hidden_matches(path: str) -> Iterator[str]:
 
 
 def before_glob(path: str) -> str:
-    """Return the folder before the first wildcard, or the path itself without one."""
+    """Return the folder before the first wildcard; without a wildcard, the path itself."""
     found = _GLOB.search(path)
     return path if found is None else path[: found.start()].rpartition("/")[0] or "/"

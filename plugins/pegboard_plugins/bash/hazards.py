@@ -1,4 +1,4 @@
-"""Commands that destroy things they do not name: all untracked files, or Pegboard's process."""
+"""Commands that destroy what they do not name, such as untracked files or Pegboard's process."""
 
 import os
 import re
@@ -52,7 +52,7 @@ _HAZARDS = pairs("programs", "hazards")
 
 
 def endanger(base: str, words: Sequence[Word], findings: WalkState) -> None:
-    """Note a command whose targets only the system or git knows; `words` are its arguments."""
+    """Record a command if its targets, known only to git or the system, may be vital."""
     rule, row = _RULES.get(base), _HAZARDS.get(base)
     if rule is None and row is None:
         return
@@ -68,17 +68,18 @@ def _texts(words: Sequence[Word]) -> list[str]:
 
 
 def _working(told: Sequence[Word], findings: WalkState) -> str:
-    """Return why a `git` is a hazard.
+    """Return why a `git` command is a hazard; "" if it is none.
 
-    It deletes files for good, or its repository runs programs.
+    It may delete untracked files, or run programs that another repository names.
     """
     return _cleaning(told, findings) or _nested(findings)
 
 
 def _nested(findings: WalkState) -> str:
-    """Return why git would run in another repository than the one where the line begins; "" if not.
+    """Return why `git` in a repository other than the line's first one is a hazard; "" if not.
 
-    Of the programs that the settings of its own one run the user is warned when a session begins.
+    Such a repository may make git run programs. For the first repository, the user is warned when
+    the session begins.
     """
     own, *_ = findings.values.been or ("",)
     tops = dict.fromkeys(map(_top, findings.cwd))
@@ -94,13 +95,13 @@ def _nested(findings: WalkState) -> str:
 
 
 def _top(folder: str) -> str:
-    """Return the top folder of the repository around a folder, "" without one."""
+    """Return the top folder of the repository around a folder; "" outside of repositories."""
     places = (folder, *map(str, Path(folder).parents))
     return next((each for each in places if os.path.isdir(f"{each}/.git")), "")  # noqa: PTH112 - text
 
 
 def _cleaning(told: Sequence[Word], findings: WalkState) -> str:
-    """Return why a `git clean` is dangerous: it would clean a whole repository from its top."""
+    """Return why `git clean` or `git stash` takes away untracked files for good; "" if not."""
     words = findings.operands(told)
     texts = [word.text for word in words]
     if git_words(texts)[:1] == ["stash"] and _takes_home(texts, findings):
@@ -131,7 +132,7 @@ def _cleaning(told: Sequence[Word], findings: WalkState) -> str:
 
 
 def _takes_home(texts: Sequence[str], findings: WalkState) -> bool:
-    """Return whether a `git stash` takes untracked files, in a home folder."""
+    """Return whether a `git stash` takes untracked files in a home folder."""
     takes = any(
         re.fullmatch(r"-[a-z]*[ua][a-z]*|--(include-untracked|all)", text) for text in texts
     )
@@ -139,7 +140,7 @@ def _takes_home(texts: Sequence[str], findings: WalkState) -> bool:
 
 
 def _finding(words: Sequence[Word], findings: WalkState) -> str:
-    """Return why a `find` is a hazard.
+    """Return why a `find` is a hazard: it may delete a home or the git history; "" if not.
 
     It finds a home or the project's history by a name, and removes it.
     """
@@ -162,7 +163,7 @@ def _finding(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def names_parent(text: str, findings: WalkState, depth: int = 0) -> bool:
-    """Return whether the text stands for the process that runs the line, or for its id."""
+    """Return whether a text may name the process that runs the line, or its id."""
     if "ppid" in text.lower() or _lists_own(text):
         return True
     names = re.findall(r"\$\{?(\w+)", text) if depth < _DEEPEST else []
@@ -184,7 +185,7 @@ def _words(statement: Statement) -> str:
 
 
 def _killing(words: Sequence[Word], findings: WalkState) -> str:
-    """Return why a `kill` is dangerous: the line did not start the process that it ends."""
+    """Return why a `kill` may end a process that the line did not start; "" if not."""
     rest = _texts(words)
     if rest[:1] and rest[0] in ("-l", "-L", "-0"):
         return ""
@@ -199,7 +200,7 @@ def _killing(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def _lists_own(text: str) -> bool:
-    """Return whether Pegboard may be among the processes whose ids the text prints."""
+    """Return whether the commands in a text may print the id of Pegboard's process."""
     found = _LISTS_PROCESSES.search(text)
     if found is None or len(text) > _LONGEST_SOURCE:
         return found is not None
@@ -217,7 +218,7 @@ def _lists_own(text: str) -> bool:
 
 
 def _lines(*, whole: bool) -> tuple[str, ...]:
-    """Return the names of Pegboard's process, or its command lines."""
+    """Return the names of Pegboard's process; with `whole`, its command lines."""
     return (_OWN, _OWN_LINE) if whole else _OWN_NAMES
 
 
@@ -229,7 +230,7 @@ def _pkilling(words: Sequence[Word], findings: WalkState) -> str:
 
 
 def _killing_by_name(words: Sequence[Word], _: WalkState, *, is_whole: bool = False) -> str:
-    """Return why killing by name is dangerous: the names match Pegboard, or a user is given."""
+    """Return why killing by name may end Pegboard's process; "" if not."""
     texts = _texts(words)
     named = [
         text
@@ -242,7 +243,10 @@ def _killing_by_name(words: Sequence[Word], _: WalkState, *, is_whole: bool = Fa
 
 
 def _fits(pattern: str, line: str) -> bool:
-    """Return whether the pattern matches, or for an unknown pattern, whether any word does."""
+    """Return whether the pattern matches the line.
+
+    For a pattern that cannot be evaluated, return whether one of its words is in the line.
+    """
     found = finds(pattern, line)
     if found is not None:
         return found
@@ -260,9 +264,9 @@ _RULES: Mapping[str, Callable[[Sequence[Word], WalkState], str]] = {
 
 
 def tells_of_process(text: str) -> bool:
-    """Return whether the words of a text may name the file with the variables of a process.
+    """Return whether a text may name the file with the environment of a process.
 
-    A wildcard or a variable counts, too; quotes and backslashes are ignored.
+    A wildcard or a variable in the name counts too; quotes and backslashes are ignored.
     """
     if "proc" not in (plain := _QUOTES.sub("", text)):
         return False

@@ -1,4 +1,4 @@
-"""The scripts of sed, awk and git commands, accepted if they run no program and name no file."""
+"""Rules for sed, awk and git: their scripts and options must run no other program."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ _ANYWHERE = re.compile(r"--(exec|upload-pack|receive-pack|exec-path)(=|$)|ext::"
 
 
 def sed(call: CommandCall) -> None:
-    """sed, with scripts that are read."""
+    """Judge `sed`; its scripts must neither run a program nor read or write a file."""
     words, scripts, others, at = call.words, list[Word](), list[Word](), 0
     while at < len(words):
         text = words[at].literal
@@ -66,12 +66,12 @@ def _may_be_option(word: Word, text: str) -> bool:
 
 
 def is_filled(call: CommandCall, word: Word) -> bool:
-    """Return whether a caller fills the word with its own arguments."""
+    """Return whether the word contains the placeholder that the command's caller replaces."""
     return bool(call.command.placeholder) and call.command.placeholder in word.shown
 
 
 def _read_sed(call: CommandCall, word: Word) -> None:
-    """Go through a script, in which tame values of variables count as a letter."""
+    """Check a script; a variable with harmless values counts as a letter."""
     text = ""
     if is_filled(call, word):
         raise call.no("sed-script", word)
@@ -93,7 +93,7 @@ def _read_sed(call: CommandCall, word: Word) -> None:
 
 
 def awk(call: CommandCall) -> None:
-    """awk, with a program that neither runs nor opens anything."""
+    """Judge `awk`; its program must not run commands, and the files that it writes are recorded."""
     options = read_options(call.words, OPTIONS["awk"], "awk-option")
     program = next(iter(call.words[options.at :]), None)
     if (
@@ -107,11 +107,11 @@ def awk(call: CommandCall) -> None:
 
 
 def _written(program: str) -> list[str]:
-    """Return the files that an awk program writes: each is a text after the `>` of a `print`.
+    """Return the files that an awk program writes with `print > "file"`.
 
-    Elsewhere the sign compares: outside of braces, and in parentheses.
+    Outside of braces, or in parentheses, a `>` is a comparison.
 
-    :raises ValueError: where that cannot be decided.
+    :raises ValueError: when a `>` cannot be classified, or its target is no plain string.
     """
     texts = _AWK_TEXT.findall(program)
     plain = _AWK_TEXT.sub("\0", program)
@@ -145,7 +145,7 @@ def _refuse_acts(call: CommandCall, program: Word) -> None:
 
 
 def is_open(word: Word, text: str) -> bool:
-    """Return whether a word may come to any option.
+    """Return whether a word may become any option, as an unknown value or a wildcard may.
 
     A bare wildcard may, one with an ending hardly.
     """
@@ -155,7 +155,7 @@ def is_open(word: Word, text: str) -> bool:
 
 
 def git(call: CommandCall) -> None:
-    """Judge a known git command, without options that would make it run a program."""
+    """Judge a known git command; reject options that make it run a program."""
     options = read_options(call.words, OPTIONS["git"], "git-option")
     for setting in options.values("c"):
         if not _TAME_SETTING.fullmatch(setting.shown):
@@ -173,7 +173,10 @@ def git(call: CommandCall) -> None:
 
 
 def _git_runs(call: CommandCall, name: str, words: Sequence[Word]) -> Sequence[Word]:
-    """Judge the commands of `bisect run`, `submodule foreach` and `rebase -x`; return the rest."""
+    """Judge the commands that git runs for `bisect run`, `submodule foreach` and `rebase -x`.
+
+    Return the words that are not part of them.
+    """
     texts = [word.literal for word in words]
     if name == "bisect" and texts[:1] == ["run"] and words[1:]:
         call.start(words[1:])
@@ -213,7 +216,7 @@ def _refuse_options(call: CommandCall, name: str, words: Sequence[Word]) -> None
 
 
 def git_config(texts: Sequence[str]) -> str:
-    """Return the file in which a `git config` sets a program for git to run, else ""."""
+    """Return the file in which a `git config` makes git run a program, else ""."""
     words = git_words(texts)
     if words[:1] != ["config"] or len(words) <= len("ck"):
         return ""

@@ -1,4 +1,4 @@
-"""Commands that are left running: started, shown, and stopped."""
+"""Commands in the background: how the tools start, list and stop them."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ async def left_running(
 
 
 def listed(context: ToolContext) -> ToolResult:
-    """Return all processes that the session has left running."""
+    """Return a list of all background processes of the session."""
     processes = context.background.listed()
     going = sum(process.running for process in processes)
     return ToolResult(
@@ -60,7 +60,7 @@ def listed(context: ToolContext) -> ToolResult:
 
 
 async def stopped(context: ToolContext, process_id: str) -> ToolResult:
-    """Stop a process; return how it ended, with the end of its output."""
+    """Stop a process, and return its state and the end of its output."""
     process = await context.background.stop(process_id)
     output = await asyncio.to_thread(_ending, process)
     return ToolResult(output=f"{_line(process)}\n\n{output}", title=f"Stopped {process_id}")
@@ -76,7 +76,7 @@ def _line(process: BackgroundProcess) -> str:
 
 
 def _ending(process: BackgroundProcess) -> str:
-    """Return the end of the output and how the process ended; the file may be gone."""
+    """Return the end of the process's output, and how the process ended."""
     try:
         with process.output_path.open("rb") as file:
             start = max(os.fstat(file.fileno()).st_size - SHOWN_BYTES, 0)

@@ -1,4 +1,4 @@
-"""A line under judgement: the commands that it runs, and the values of its variables."""
+"""The judgement of a line: the commands that it runs, and the values of its variables."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -43,7 +43,11 @@ _BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain
 
 @dataclass(slots=True)
 class CommandCall:
-    """A command under judgement; `one` is its place in the line, `level` the text around it."""
+    """A command under judgement.
+
+    `one` is the command in the syntax tree. `level` counts the commands that start it, `code_level`
+    the codes in each other around it.
+    """
 
     line: "JudgedLine"
     command: ShellCommand
@@ -67,16 +71,16 @@ class CommandCall:
         return self.command.is_fed and self.line.values.feeds_any(self.one.fed)
 
     def no(self, code: str, word: Word | None = None) -> Unclear:
-        """Return the error about a word, or about the command as a whole."""
+        """Return an error about the word, or about the command as a whole."""
         words = self.command.words if word is None else [word]
         return Unclear(code, words[0].at, words[-1].end)
 
     def refuse(
         self, word: Word, code: str, refused: Callable[[str], object], *, whole: bool = False
     ) -> None:
-        """Refuse the line if, once all values are known, a text of the word is one of these.
+        """Reject the line later, with all values known, if `refused` holds for a text of the word.
 
-        What splits does so first, but where it is taken as a `whole`.
+        The word is split before the check, unless it is taken as a `whole`.
         """
 
         def check() -> None:
@@ -87,7 +91,7 @@ class CommandCall:
         self.line.later.append(check)
 
     def refuse_words(self, word: Word, code: str) -> None:
-        """Refuse a word that may be split into several, once all values are known."""
+        """Reject a word that the shell may split into several, once all values are known."""
 
         def check() -> None:
             values = self.line.values
@@ -100,7 +104,7 @@ class CommandCall:
     def start(
         self, words: Sequence[Word], *, placeholder: str = "", is_fed: bool = False
     ) -> ShellCommand:
-        """Judge a command that this command starts."""
+        """Judge a command that this command starts, and return it."""
         command = ShellCommand(
             list(words),
             "",
@@ -112,9 +116,9 @@ class CommandCall:
         return command
 
     def run(self, text: str, word: Word) -> None:
-        """Judge code that the command passes to a shell; `word` is its place.
+        """Judge code that the command passes to a shell; `word` is the code in the line.
 
-        That of most programs is `sh`; what `eval` and `trap` are given the same shell reads.
+        The code of `eval` and `trap` runs in the same shell, other code in `sh` or the shell named.
         """
         outer = self.line.shell
         if self.program not in _IN_THIS_SHELL:
@@ -131,9 +135,9 @@ Rule = Callable[[CommandCall], None]
 class JudgedLine:
     """The judgement of a line, as far as it has been read.
 
-    `values` are all that a variable is given anywhere, `told` the codes that are given to
-    interpreters. What depends on all values is checked `later`. `shell` is who reads what is read.
-    `settings` are the commands behind variables that may change what they do.
+    `values` are all values that the line assigns to variables. `told` are texts that interpreters
+    run as code. `later` are the checks that need all values. `shell` is the shell that reads the
+    current text. `settings` are the variables that may change a command, with the command's words.
     """
 
     rules: Mapping[str, Rule]
@@ -153,7 +157,7 @@ class JudgedLine:
     text: str = ""
 
     def read(self, text: str, level: int, around: CommandCall | None = None) -> StatementBlock:
-        """Read and judge a text: the line itself, or code in a command."""
+        """Read and judge a text, which is the line itself or code in a command."""
         if level > DEEPEST:
             raise Unclear("nested-too-deep")
         if place := _read_otherwise(text, self.shell):
@@ -202,9 +206,9 @@ class JudgedLine:
         self.judge(CommandCall(self, one.runs, one, 0, level))
 
     def assign(self, name: str, value: Value, how: str = "=") -> None:
-        """Note a value that a variable may have from now on.
+        """Add a value that a variable may have from now on.
 
-        :raises Unclear: when it can make a program run another one with that.
+        :raises Unclear: when the value can make a program run another one.
         """
         word = value if isinstance(value, Word) else None
         self.has_arrays |= how == "array"
@@ -220,7 +224,7 @@ class JudgedLine:
             self.values.add(name, each, splits=how in ("for", "array"))
 
     def _is_restored(self, name: str, word: Word | None) -> bool:
-        """Return whether the variable gets back its old value, saved in another variable."""
+        """Return whether `IFS` gets back the old value that the line has saved in a variable."""
         if name != "IFS" or word is None or len(word.pieces) != 1:
             return False
         held = self.values.given(word.pieces[0].text) or [None]
@@ -232,7 +236,7 @@ class JudgedLine:
     def judge(self, call: CommandCall) -> None:
         """Judge a command and the commands that it starts.
 
-        :raises Unclear: when that is not known.
+        :raises Unclear: when it is unknown what the command runs.
         """
         command = call.command
         if call.level > DEEPEST:
@@ -254,17 +258,17 @@ class JudgedLine:
         self.rules.get(command.base, self.default)(call)
 
     def _tells_of(self, base: str) -> bool:
-        """Return whether a table, or the line itself, says what the program with this name does."""
+        """Return whether a table, a rule or a function of the line describes this program."""
         return base in KINDS or base in self.rules or base in RUNS or base in self.functions
 
     def _unversioned(self, base: str) -> str:
-        """Return the name without a version, if the tables have a program with that name."""
+        """Return the name without its version if the tables know the program, else the name."""
         plain = _VERSION.sub("", base)
         is_program = self._tells_of(plain) and kinds(plain).isdisjoint(("no-files", "goes"))
         return plain if is_program else base
 
     def _name(self, call: CommandCall) -> str:
-        """Return the program's name, as far as it is known."""
+        """Return the name of the program, if the line determines it."""
         word = call.command.words[0]
         if word.literal is not None:
             return word.literal
@@ -287,7 +291,7 @@ class JudgedLine:
         raise call.no("dynamic-command", word)
 
     def _refuse_later(self, name: str, most: int, word: Word) -> None:
-        """Refuse the line if the variable that names a program gets more than `most` values."""
+        """Reject the line later if the variable that names a program has over `most` values."""
 
         def refuse() -> None:
             if len(self.values.held.get(name, ())) > most:
@@ -296,7 +300,7 @@ class JudgedLine:
         self.later.append(refuse)
 
     def _set_first(self, word: Word) -> str:
-        """Return the program in a variable that the line sets first, and never again."""
+        """Return the program in a variable that only the first statement of the line sets."""
         if self.first is None or len(word.pieces) != 1 or word.pieces[0].how:
             return ""
         name, value = self.first
@@ -307,7 +311,7 @@ class JudgedLine:
 
 
 def _read_otherwise(text: str, shell: str) -> tuple[int, int] | None:
-    """Return the part of a text that the shell may read differently from bash."""
+    """Return the span of a text that the shell may read differently from bash."""
     if shell == "bash":
         return None
     if shell in _UNLIKE_SH:
@@ -317,7 +321,7 @@ def _read_otherwise(text: str, shell: str) -> tuple[int, int] | None:
 
 
 def _feed_functions(reading: Reading) -> None:
-    """Pass a pipe's input to the function that it calls; with several calls it is unknown."""
+    """Pass the input of a function's call to its commands; several calls make it unknown."""
     for _ in reading.functions:
         for name, body in reading.functions.items():
             calls = (one for one in reading.simples if one.words and one.words[0].literal == name)
@@ -329,7 +333,7 @@ def _feed_functions(reading: Reading) -> None:
 
 
 def _builtin(one: Simple) -> Iterator[tuple[str, ...]]:
-    """Yield the words of a builtin that starts no program, for the list of commands."""
+    """Yield the words of a statement that starts no program, for the list of commands."""
     shown = " ".join(word.shown for word in one.words)
     if one.kind == "test":
         yield "[[", shown, "]]"
@@ -342,7 +346,7 @@ def _builtin(one: Simple) -> Iterator[tuple[str, ...]]:
 
 
 def _first(body: StatementBlock, simples: Sequence[Simple]) -> tuple[str, Word] | None:
-    """Return the variable that the first statement sets in the line's own shell."""
+    """Return the variable that the first statement sets in the line's own shell, and its value."""
     first: Statement = body
     while isinstance(first, StatementBlock) and first.kind in ("list", "and", "or") and first.parts:
         first = first.parts[0]
@@ -355,7 +359,7 @@ def _first(body: StatementBlock, simples: Sequence[Simple]) -> tuple[str, Word] 
 
 
 def _looked_up(word: Word) -> str:
-    """Return the program that `$(which X)` and similar commands look up."""
+    """Return the program that `$(which X)` and similar commands look up, or ""."""
     piece = word.pieces[0]
     one = lone(piece.body) if len(word.pieces) == 1 and piece.kind == "output" else None
     if one is None or one.redirections:

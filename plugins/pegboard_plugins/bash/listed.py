@@ -23,7 +23,7 @@ _KERNEL = frozenset({"/dev", "/proc", "/sys"})
 
 
 def listed_files(listing: FolderListing) -> list[str]:
-    """Return the paths that may be in a listing; of a folder with very many files some."""
+    """Return the paths that a listing may contain; for a very large folder, some of them."""
     files = dict(_below(listing))
     if not listing.is_find:
         names = (each for each, (_, is_folder) in files.items() if not is_folder)
@@ -37,9 +37,9 @@ def listed_files(listing: FolderListing) -> list[str]:
 
 
 def _below(listing: FolderListing) -> Iterator[tuple[str, tuple[str, bool]]]:
-    """Yield each file below the folder: as it is shown, its path, and whether it is a folder.
+    """Yield each file below the folder: its printed name, its path, and whether it is a folder.
 
-    The nearest come first.
+    The files nearest to the folder come first.
     """
     start = listing.start.rstrip("/")
     yield listing.start, (listing.folder, True)
@@ -63,7 +63,7 @@ def _is_empty(path: str) -> bool:
 
 
 def _fits(shown: str, listing: FolderListing) -> bool:
-    """Return whether the words of a command name the file, or a folder around it."""
+    """Return whether the listing's words include the file or a folder around it."""
     inside = shown.removeprefix(f"{listing.start}/")
     name = inside.rpartition("/")[2]
     if inside.startswith(".git/") or (listing.hides and "/." in f"/{inside}"):
@@ -85,10 +85,10 @@ _GREPS = frozenset({"ag", "egrep", "fgrep", "grep", "rg"})
 
 
 def gone(every: Sequence[Lost]) -> Iterator[str]:
-    """Yield the files that are lost under listed names, as patterns: files, or whole folders.
+    """Yield patterns for the files that are lost under listed names.
 
-    All of it is that of all folders in it, or of none of them. That git ignores a file, or that it
-    is hidden, makes it none that a listing has to have.
+    A listing of nearly all visible files in a folder counts as the whole folder. Hidden files, and
+    files that git ignores, need not be listed for that.
     """
     shown: dict[tuple[str, str], list[str]] = {}
     for lost in every:
@@ -113,12 +113,12 @@ def _is_all(number: int, there: int) -> bool:
 
 
 def _name_of(path: str, shown: str) -> str:
-    """Return the last names of a path, as many as `shown` has."""
+    """Return the last components of a path, as many as `shown` has."""
     return "/".join(path.split("/")[-1 - shown.count("/") :])
 
 
 def _visible(listing: FolderListing, folder: str) -> list[str]:
-    """Return the files below a folder that a listing shows, without files that git ignores."""
+    """Return the printed names of the files below a folder, without hidden and ignored files."""
     start = listing.start.rstrip("/")
     before = f"{start}/" if start or listing.start else ""
     inside = len(folder.rstrip("/")) + 1
@@ -127,7 +127,7 @@ def _visible(listing: FolderListing, folder: str) -> list[str]:
 
 
 def _chosen(names: Sequence[str], listing: FolderListing) -> list[str]:
-    """Return those of the files that the words of a listing choose."""
+    """Return the names that the words of a listing select."""
     if not listing.is_find:
         return [each for each in names if _fits(each, listing)]
     files: dict[str, bool] = {}
@@ -141,7 +141,7 @@ def _chosen(names: Sequence[str], listing: FolderListing) -> list[str]:
 def sifted(names: list[str], sieves: Sequence[Sequence[str]]) -> list[str]:
     """Return the names that pass all filters; each filter gets the output of the one before.
 
-    One that does something else with them leaves them all.
+    A program that is not a known filter passes on all names.
     """
     for program, *words in sieves:
         base = program.rpartition("/")[2]
@@ -151,7 +151,7 @@ def sifted(names: list[str], sieves: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _searched(names: list[str], words: Sequence[str]) -> list[str]:
-    """Return the names that a search passes on; all of them where that is unknown."""
+    """Return the names that a search such as `grep` prints; all if the pattern is unknown."""
     flags = "".join(word for word in words if re.match(r"-[a-zA-Z]", word))
     is_inverse = "v" in flags or "--invert-match" in words
     sought = [word.replace("\\|", "|") for word in words if not word.startswith("-")][:1]
@@ -172,7 +172,7 @@ def _last(names: list[str], words: Sequence[str]) -> list[str]:
 
 
 def _columns(names: list[str], words: Sequence[str]) -> list[str]:
-    """Return the names that an awk program passes on, known only for patterns."""
+    """Return the names that an awk program prints; all unless it is a plain pattern."""
     found = _CHOICE.match(" ".join(words))
     return _searched(names, [found[1]]) if found else names
 

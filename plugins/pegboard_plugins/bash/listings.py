@@ -1,7 +1,7 @@
-"""The origin of a value that only the shell will know: names of files, or anything.
+"""The kind of text that a command prints: names of existing files or numbers, or anything.
 
-A loop over `git ls-files` gives names of files that are there. What is decoded, computed or read
-from a file may be the name of any. Source of the tables: the manuals of GNU, git and BSD.
+A loop over `git ls-files` gives names of existing files. Text that is decoded, computed or read
+from a file may name any file. Source of the tables: the manuals of GNU, git and BSD.
 """
 
 import re
@@ -48,7 +48,7 @@ Texts = Callable[[Word], Sequence[str]]
 
 @lru_cache(maxsize=4096)
 def names_secret(text: str) -> bool:
-    """Return whether a word is, or as a wildcard fits, the name of a file of secrets."""
+    """Return whether a word is the name of a file of secrets, or matches one as a wildcard."""
     name = text.rstrip("/").rpartition("/")[2].rpartition("=")[2]
     if not name or name in _FITS_ALL:
         return False
@@ -64,7 +64,7 @@ def lists(statements: Sequence[Statement], texts_of: Texts) -> bool:
 
 
 def _says(statement: Statement, texts_of: Texts) -> bool | None:
-    """Return whether a statement lists; None for one without output."""
+    """Return whether a statement prints only names or numbers; None if it prints nothing."""
     if isinstance(statement, Simple):
         if not statement.words or statement.kind:
             return False if statement.redirections else None
@@ -81,7 +81,7 @@ def _says(statement: Statement, texts_of: Texts) -> bool | None:
 
 
 def _called(statement: Statement) -> tuple[str, list[str]]:
-    """Return the program and arguments of a lone command, "" and [] for another statement."""
+    """Return the program and the arguments of a command; "" and [] for another statement."""
     if not isinstance(statement, Simple) or not statement.words:
         return "", []
     name, *texts = [word.shown for word in statement.words]
@@ -89,7 +89,7 @@ def _called(statement: Statement) -> tuple[str, list[str]]:
 
 
 def pipes(parts: Sequence[Statement], texts_of: Texts) -> bool:
-    """Return whether a pipeline, or its first parts, print only names of files or numbers."""
+    """Return whether the commands of a pipe print only names of files, or numbers."""
     if not parts:
         return False
     said = _says(parts[0], texts_of) or False
@@ -108,7 +108,7 @@ def pipes(parts: Sequence[Statement], texts_of: Texts) -> bool:
 
 
 def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
-    """Return whether a `cut` takes names of files, or line numbers, from a search's output."""
+    """Return whether a `cut` takes the file names or line numbers from a search's output."""
     name, texts = _called(search)
     if not isinstance(search, Simple) or not isinstance(cut, Simple):
         return False
@@ -120,7 +120,7 @@ def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
 
 
 def _lists(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> bool:
-    """Return whether one command prints only names of files, or numbers."""
+    """Return whether a command prints only names of files, or numbers."""
     says_more = name in _SAYS and any(map(_SAYS[name].match, texts))
     if one.words[0].literal is None or says_more or _is_open(one, texts_of):
         return False
@@ -138,7 +138,7 @@ def _lists(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> boo
 
 
 def _is_open(one: Simple, texts_of: Texts) -> bool:
-    """Return whether a word of a program that lists could bring a secret's name into the list."""
+    """Return whether a word of a listing command may add the name of a secret to its output."""
     return any(
         is_any(text) or any(map(names_secret, (text, *text.split("/"))))
         for word in one.words[1:]
@@ -147,7 +147,7 @@ def _is_open(one: Simple, texts_of: Texts) -> bool:
 
 
 def _keeps(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> bool:
-    """Return whether a part of a pipeline only leaves out lines of a list, or columns."""
+    """Return whether a command in a pipe only drops lines or columns of its input."""
     if any(is_any(text) for word in one.words for text in texts_of(word)):
         return False
     match name:
@@ -166,7 +166,7 @@ def _keeps(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> boo
 
 
 def _leaves_out(texts: Sequence[str]) -> bool:
-    """Return whether a search leaves whole names, and not just those of secrets."""
+    """Return whether a search prints whole lines, and not only names of secrets."""
     is_inverse = any(map(_INVERSE.fullmatch, texts))
     picks = not is_inverse and any(map(_picks_secret, texts))
     return not picks and not any(map(_PIECES.fullmatch, texts))
@@ -179,7 +179,7 @@ def _lists_again(texts: Sequence[str]) -> bool:
 
 
 def _picks_secret(pattern: str) -> bool:
-    """Return whether a search for the pattern keeps names of secrets and drops ordinary ones."""
+    """Return whether a pattern matches names of secrets, but not ordinary names."""
     if pattern.startswith("-"):
         return False
     fits = [finds(pattern.replace("\\|", "|"), name) for name in (*_SECRETS[:-2], _ORDINARY)]
@@ -187,9 +187,9 @@ def _picks_secret(pattern: str) -> bool:
 
 
 def finds(pattern: str, text: str) -> bool | None:
-    """Return whether an expression of grep or pgrep fits somewhere, in whatever case.
+    """Return whether a grep or pgrep pattern matches anywhere in the text, ignoring case.
 
-    None for one that could take for ever to tell, or that Python does not read as they do.
+    Return None for a pattern that may take very long, or that Python reads differently.
     """
     if not _is_quick(pattern) or _OTHERWISE_READ.search(pattern):
         return None
@@ -200,9 +200,9 @@ def finds(pattern: str, text: str) -> bool | None:
 
 
 def _is_quick(pattern: str) -> bool:
-    """Return whether the pattern can be matched in few ways, and so quickly.
+    """Return whether a pattern is simple enough to be matched quickly.
 
-    A repeated group doubles them with each letter.
+    The time for a repeated group may double with each character.
     """
     return (
         len(pattern) <= _LONGEST

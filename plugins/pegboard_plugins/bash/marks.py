@@ -1,7 +1,7 @@
-"""Marks in texts: signs of wildcards and blanks that the shell takes for letters.
+"""Marks in texts, for characters that the shell takes literally.
 
-In a marked text `*`, `?` and `[` are wildcards and blanks part words, but for those with a mark:
-they were in quotes, or stand in the value of a variable.
+In a marked text `*`, `?` and `[` are wildcards, and blanks separate words. A character that was
+in quotes, or comes from the value of a variable, is replaced by its mark, a private code point.
 """
 
 import re
@@ -21,17 +21,17 @@ BLANK, BACKSLASH, BRACKET = (chr(_MARK + ord(sign)) for sign in " \\[")
 
 
 def marked(text: str) -> str:
-    """Return a text in which each special sign has a mark, as quoted."""
+    """Return a text with all of its special characters marked, as if it were quoted."""
     return text.translate(_WHOLE) if _TO_MARK.search(text) else text
 
 
 def closed(text: str) -> str:
-    """Return a marked text with its blanks marked too, so that it is not split into words."""
+    """Return a marked text with its blanks marked too, so that the shell does not split it."""
     return text.translate(_CLOSED)
 
 
 def opened(text: str) -> str:
-    """Return a marked text without marks on its blanks, so that it is split into words."""
+    """Return a marked text with its blanks unmarked, so that the shell splits it."""
     return text if text.isascii() else text.translate(_OPENED)
 
 
@@ -41,19 +41,19 @@ def plain(text: str) -> str:
 
 
 def is_wild(text: str) -> bool:
-    """Return whether a marked text has wildcards."""
+    """Return whether a marked text has wildcards without a mark."""
     return _WILD.search(text) is not None
 
 
 def as_name(text: str) -> str:
-    """Return a marked text as a pattern for names, or as a name if it has no wildcards."""
+    """Return a marked text as a glob pattern, or as a plain name if it has no wildcards."""
     return text if text.isascii() else text.translate(_PATTERN if is_wild(text) else _PLAIN)
 
 
 def unquoted(text: str) -> tuple[str, ...]:
-    """Return the results of a value outside of quotes, where its signs act as wildcards.
+    """Return the possible results of a value outside of quotes, with its characters as wildcards.
 
-    A set that fits no file is the name that it looks like.
+    The shell leaves a `[...]` that matches no file as it is.
     """
     if text.isascii():
         return (text,)

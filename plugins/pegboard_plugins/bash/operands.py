@@ -1,4 +1,4 @@
-"""The effects of a command on files, by its program's table of operands and options."""
+"""The effects of a command on files, by tables of its operands and options."""
 
 import os
 import re
@@ -74,7 +74,7 @@ Words = Sequence[Operand]
 
 
 def apply(base: str, words: Words, findings: WalkState) -> None:
-    """Note the effects of the command on files; `words` are its arguments."""
+    """Record the effects of the command on files; `words` are its arguments."""
     does = kinds(base)
     if base == "ps" and _shows_variables([word.text for word in words]):
         findings.tell_of_process()
@@ -109,7 +109,7 @@ def apply(base: str, words: Words, findings: WalkState) -> None:
 
 
 def _as_given(base: str, words: Words, findings: WalkState, *, is_matched: bool) -> Words:
-    """Return the words in the program's own form; a find without a start gets `.`."""
+    """Return the arguments as the program parses them; a `find` without a start gets `.`."""
     start = [Operand(".")] * (base == "find")
     texts = [word.text for word in words]
     if is_matched:
@@ -124,14 +124,14 @@ def _as_given(base: str, words: Words, findings: WalkState, *, is_matched: bool)
 
 
 def _as_names(operands: Words, names: Container[tuple[Word | None, str]]) -> Iterator[Operand]:
-    """Yield the words as names, even where the program would take wildcards."""
+    """Yield the words as literal names too, if the shell leaves their wildcards unexpanded."""
     for word in operands:
         if (word.word, word.text) in names and shell_escape(word.text) != word.text:
             yield word._replace(wild=False)
 
 
 def _note_sought(base: str, words: Words, findings: WalkState) -> None:
-    """Note the secret files that a search's globs select, as in `rg -g .env`."""
+    """Record the secret files that the globs of a search select, as in `rg -g .env`."""
     is_search = "searches" in kinds(base)
     for word in option_values(words, _CHOOSING) if is_search else ():
         if not word.text.startswith("!") and names_secret(word.text.lower()):
@@ -139,7 +139,7 @@ def _note_sought(base: str, words: Words, findings: WalkState) -> None:
 
 
 def _note_listed(base: str, operands: Words, findings: WalkState) -> None:
-    """Note the files that a command may list, in this folder and elsewhere."""
+    """Record the listings that a command may print, of the current and other folders."""
     texts = [word.text for word in operands]
     acts = git_words(texts) if base == "git" else []
     if kinds(base).isdisjoint(_LISTS) and _GIT_LISTS.isdisjoint(acts[:1]):
@@ -171,9 +171,10 @@ def _shows_variables(texts: Sequence[str]) -> bool:
 
 
 def _note_process(base: str, operands: Words, findings: WalkState, *, writes: bool) -> None:
-    """Note that arguments or environments of processes are read, if all words together say so.
+    """Record that the command may read arguments or environments of processes.
 
-    So it is where all is searched or copied that the system tells of processes.
+    The words may name the file in `/proc` together. A search in `/proc`, or a copy of it, counts
+    too.
     """
     roots = [word.text.rstrip("/") for word in operands if _PROCESSES.fullmatch(word.text)]
     files = {f"{root}{name}": False for root in roots for name in ("/environ", "/1/environ")}
@@ -186,7 +187,7 @@ def _note_process(base: str, operands: Words, findings: WalkState, *, writes: bo
 
 
 def _doubt(base: str, words: Words, operands: Words, findings: WalkState) -> None:
-    """Doubt a command that moves the content of files of which nobody knows the names."""
+    """Mark the line as unclear if the command moves the content of files with unknown names."""
     dynamic = [word for word in operands if word.dynamic]
     unknown = [word for word in dynamic if is_any(word.text)]
     if dynamic and moves_content(base, [word.text for word in words]):
@@ -207,7 +208,7 @@ def moves_content(base: str, texts: Sequence[str]) -> bool:
 
 
 def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
-    """Return the words that may name files: no patterns, messages or values of options."""
+    """Return the words that may name files, without patterns, messages and option values."""
     count, *options = _GIVEN.get(base, ("0",))
     if "messages" in does and _SAYING.isdisjoint(git_words([word.text for word in words])[:1]):
         options = []
@@ -232,7 +233,7 @@ def _candidates(base: str, does: Kinds, words: Words) -> list[Operand]:
 
 
 def _before_image(words: Words) -> Words:
-    """Return the words before docker's image or container; later paths are not on this machine."""
+    """Return the words up to docker's image or container; later paths are inside of it."""
     acts = [at for at, word in enumerate(words) if word.text in ("run", "exec")]
     at = acts[0] + 1 if acts else len(words)
     while at < len(words) and words[at].text.startswith("-"):
@@ -242,7 +243,7 @@ def _before_image(words: Words) -> Words:
 
 
 def _touch(word: Operand, findings: WalkState, *, write: bool, is_local: bool = False) -> None:
-    """Note the paths that a word names, as far as they are known."""
+    """Record the paths that a word names, as far as they are known."""
     if write:
         findings.distrust(word)
     if is_local and "://" in word.text:
@@ -263,7 +264,7 @@ def _touch(word: Operand, findings: WalkState, *, write: bool, is_local: bool = 
 
 
 def tell(word: Word, findings: WalkState) -> None:
-    """Read the secrets that a text of a command names."""
+    """Record the secret files that a text for a command names as read."""
     for text in findings.values.texts(word):
         for name in _secrets(text):
             findings.touch(Operand(name))
@@ -271,7 +272,7 @@ def tell(word: Word, findings: WalkState) -> None:
 
 @lru_cache(maxsize=4096)
 def _named(text: str) -> tuple[str, ...]:
-    """Return the paths in a word: itself, the value of an option, the part after a sign."""
+    """Return the paths in a word: the word itself, the value of an option, or a part of it."""
     return tuple(_paths(text))
 
 
@@ -302,7 +303,7 @@ def _secrets(text: str) -> Iterator[str]:
 
 
 def _write(base: str, words: Words, operands: Words, findings: WalkState) -> None:
-    """Note the files that a program writes by rules of its own."""
+    """Record the files that a program writes by rules of its own."""
     if base == "git" and (file := git_config([word.text for word in words])):
         findings.touch(Operand(file), write=True)
         findings.doubt("git-option")

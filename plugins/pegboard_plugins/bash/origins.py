@@ -1,7 +1,7 @@
 """The file names that a word may become at run time, by the commands that print them.
 
-A listing is a value: of a substitution, of a variable that was given one, of the input of a
-command. What is read by such names is theirs alone; what is destroyed is all that they name.
+A listing may be the value of a substitution or of a variable, or the input of a command. If a
+command reads by listed names, only those files are read. If it destroys them, all are lost.
 """
 
 import os
@@ -44,13 +44,13 @@ _KINDS_OF_FILES = re.compile(r"-t.*|--type\b.*", re.DOTALL)
 
 
 def lose(word: Operand, findings: WalkState) -> None:
-    """Note that listed files are lost or overwritten under the names of a word."""
+    """Record that listed files are lost or overwritten under the names of a word."""
     findings.lost |= dict.fromkeys(losses(word, findings))
     findings.lose_renamed(("*",))
 
 
 def losses(word: Operand, findings: WalkState) -> Iterator[Lost]:
-    """Yield the files that are lost if a word's listed names are all destroyed."""
+    """Yield the files that are lost if all listed names of a word are destroyed."""
     text = word.text
     if findings.placeholder:
         text = text.replace(findings.placeholder, LISTED)
@@ -66,7 +66,7 @@ def losses(word: Operand, findings: WalkState) -> Iterator[Lost]:
 
 
 def _feeds(word: Operand, findings: WalkState) -> Iterator[CommandFeed]:
-    """Yield the sources of the text of a word, or of its command's input."""
+    """Yield the commands or inputs that the text of a word comes from."""
     if word.word is not None:
         yield from _of_word(word.word, findings, set())
     if (word.word is None or findings.placeholder) and findings.fed is not None:
@@ -94,7 +94,7 @@ def _of_value(value: Value, findings: WalkState, seen: set[str]) -> Iterator[Com
 
 
 def _of_file(word: Word, findings: WalkState) -> Iterator[CommandFeed]:
-    """Yield the commands whose output the line itself writes into a file."""
+    """Yield the commands that print the content of a file which the line itself writes."""
     texts = (word.literal,) if word.literal is not None else ()
     paths = (path for text in texts for path in findings.places(Operand(text, wild=False)))
     for path in paths:
@@ -102,7 +102,7 @@ def _of_file(word: Word, findings: WalkState) -> Iterator[CommandFeed]:
 
 
 def _put_out_by(feeds: Iterable[CommandFeed], findings: WalkState) -> Iterator[Lost]:
-    """Yield the names that these commands print."""
+    """Yield the file names that these commands print."""
     cwd = findings.cwd
     for feed in feeds:
         if findings.depth >= _DEEPEST or findings.followed >= _MOST_FOLLOWED:
@@ -117,7 +117,7 @@ def _put_out_by(feeds: Iterable[CommandFeed], findings: WalkState) -> Iterator[L
 
 
 def _of_pipe(parts: Sequence[Statement], findings: WalkState) -> Iterable[Lost]:
-    """Return the names that a pipeline prints: those of the last part that adds some, filtered."""
+    """Return the file names that a pipeline prints: those of its last lister, then filtered."""
     found: list[Lost] = []
     for part in parts:
         if own := list(_of_statement(part, findings)):
@@ -146,7 +146,7 @@ def _of_statement(statement: Statement, findings: WalkState) -> Iterable[Lost]:
 
 
 def _of_command(command: ShellCommand, findings: WalkState) -> Iterator[Lost]:
-    """Yield the names that a command prints, or one that it starts."""
+    """Yield the file names that a command prints, and those of the commands that it starts."""
     function = findings.functions.get(command.base)
     for statement in (*command.code, *([function] if function else [])):
         yield from _put_out_by([CommandFeed("pipe", None, (statement,))], findings)
@@ -165,7 +165,7 @@ def _of_command(command: ShellCommand, findings: WalkState) -> Iterator[Lost]:
 
 
 def _of_ls(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
-    """Yield the names that `ls` prints: its words for files, the entries of folders."""
+    """Yield the names that `ls` prints: for files its words, for folders their entries."""
     is_itself = any(_NAMED_FOLDER.fullmatch(word.text) for word in operands)
     for word in without_options(base, operands) or [Operand(".")]:
         if is_itself or (word.wild and any(sign in word.text for sign in "*?[")):
@@ -176,7 +176,7 @@ def _of_ls(base: str, operands: Sequence[Operand], findings: WalkState) -> Itera
 
 
 def _of_texts(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
-    """Yield the names that a command may print: its arguments, or what its wildcards match."""
+    """Yield the file names in a command's words, and those that its wildcards match."""
     if "moves" in kinds(base):
         saved = (each for word in operands if word.word for each in _of_file(word.word, findings))
         yield from _put_out_by(saved, findings)
@@ -193,7 +193,7 @@ def _flat(shown: str, word: Operand, findings: WalkState) -> Iterator[Lost]:
 
 
 def _listings(base: str, operands: Sequence[Operand], findings: WalkState) -> Iterator[Lost]:
-    """Yield the listings of a program that goes through folders."""
+    """Yield the listings that a program prints which searches folders."""
     texts = tuple(word.text for word in operands)
     if base in ("find", "gfind"):
         for start in start_texts(texts):

@@ -1,4 +1,4 @@
-"""The results of `${name...}` for the value of a variable, as far as they are followed."""
+"""The results of expansions such as `${name%pattern}`, for a given value of the variable."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -24,9 +24,9 @@ _MOST_STARS = 2
 
 
 def changed(text: str, how: str) -> tuple[str, ...]:
-    """Return the possible results of changing a value; a listed name may become another one.
+    """Return the possible results of an operator such as `%.txt` on the value of a variable.
 
-    The value is a marked text, and so are those that it may come to.
+    The value and the results are marked texts. An unknown value may become any other text.
     """
     if ANYTHING in text:
         return (ANYTHING if _CHANGES.match(how) else text,)
@@ -43,14 +43,14 @@ def changed(text: str, how: str) -> tuple[str, ...]:
 
 
 def _sliced(tokens: list[str], start: int, count: int | None) -> str:
-    """Return a slice of a value; after a wildcard it may be any text."""
+    """Return a slice of a value; `ANYTHING` if a `*` before its end makes it unknown."""
     part = tokens[start:][:count]
     before = tokens if start < 0 or count is None else tokens[: start + count]
     return ANYTHING if "*" in before else "".join(part)
 
 
 def _trimmed(tokens: list[str], sign: str, pattern: str) -> tuple[str, ...]:
-    """Return the results of `${name%pattern}` and the like, several where a wildcard is cut."""
+    """Return the possible results of `${name%pattern}` or `${name#pattern}` for a value."""
     from_start, longest = sign[0] == "#", len(sign) > 1
     letters = ["?" if len(token) > len("[x]") else plain(token.strip("[]")) for token in tokens]
     cuts = range(len(tokens) + 1) if sign in ("#", "%%") else range(len(tokens), -1, -1)

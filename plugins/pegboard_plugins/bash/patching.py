@@ -1,4 +1,4 @@
-"""The files that a patch changes, which `patch`, `git apply` and `git am` are given."""
+"""The files that a patch for `patch`, `git apply` or `git am` changes."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ def patched(
 ) -> Iterator[Operand]:
     """Yield the files that a patch would change; any file of the folder if it names none.
 
-    The patch stands in a file that is there, or in the `texts` that are fed.
+    The patch is in an existing file, or in the `texts` of the command's input.
     """
     told, is_git = [word.text for word in words], base == "git"
     if (is_git and git_words(told)[:1] not in _OF_GIT) or any(map(_TELLS_ONLY.fullmatch, told)):
@@ -39,7 +39,7 @@ def patched(
 
 
 def _in_files(words: Sequence[Operand], findings: WalkState) -> Iterator[str]:
-    """Yield the patches in files that exist."""
+    """Yield the patches in existing files that the command names."""
     named = [word for word in words if not word.text.startswith("-")]
     files = [*option_values(words, ("-i", "--input")), *named[1:]]
     if findings.fed is not None and findings.fed.kind == "file" and findings.fed.word:

@@ -1,4 +1,4 @@
-"""The folders, and paths of a repository, that a substitution puts out."""
+"""The paths that a substitution such as `$(pwd)` or `$(git rev-parse --git-dir)` prints."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ _FORMAT = "--path-format="
 def put_out(
     body: Sequence[Statement], folders: Sequence[str], texts_of: Callable[[Word], Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return the paths that statements print in one of the folders, marked; () if unknown.
+    """Return the paths that the statements print in one of the folders, marked; () if unknown.
 
-    It is known of `pwd`, also behind a `cd`, of `dirname` and of `git rev-parse`.
+    Known are `pwd`, also after a `cd`, `dirname` and `git rev-parse`.
     """
     one = lone(body)
     if one is None:
@@ -37,7 +37,7 @@ def put_out(
 def _reached(
     body: Sequence[Statement], folders: Sequence[str], texts_of: Callable[[Word], Sequence[str]]
 ) -> tuple[str, ...]:
-    """Return the folders of `pwd` after one `cd`, or after its failure; unknown after more."""
+    """Return the folders that `pwd` may print after one `cd`; `ANYTHING` after other commands."""
     parts = body
     while len(parts) == 1 and isinstance(parts[0], StatementBlock) and parts[0].kind in _IN_ORDER:
         parts = parts[0].parts
@@ -55,10 +55,10 @@ def _reached(
 
 
 def places_of_git(texts: Sequence[str], folder: str) -> tuple[str, ...]:
-    """Return the paths that a git command with these words may print in the folder.
+    """Return the paths that `git rev-parse` with these words may print in the folder.
 
-    It is a relative one in the top folder. The folder of git is always called `.git`: where it is
-    elsewhere, that name is a link or a file in its place, and as much protected.
+    In the top folder git may print a relative path. The result always names `.git`. If the
+    repository lies elsewhere, `.git` is a link or a file that is protected in the same way.
     """
     if texts[:2] != ["git", "rev-parse"]:
         return ()

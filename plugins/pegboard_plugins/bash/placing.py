@@ -1,4 +1,4 @@
-"""The places to which a command writes: into a folder, under another name, through a link."""
+"""The paths at which a command creates files, folders and links."""
 
 import os
 import re
@@ -17,7 +17,7 @@ Words = Sequence[Operand]
 
 
 def hand_over(base: str, does: Kinds, operands: Words, findings: WalkState) -> None:
-    """Note the files that a program may write, create or rename, beyond the other rules."""
+    """Record the files that a program may write, create or rename, beyond other rules."""
     if base == "git" or "reads" not in does:
         named = (each for word in operands for each in _with_value(word))
         for path in (path for word in named for path in findings.places(word)):
@@ -35,14 +35,14 @@ def hand_over(base: str, does: Kinds, operands: Words, findings: WalkState) -> N
 
 
 def makes_links(base: str, operands: Words) -> bool:
-    """Return whether a command gives files another name, so that writing affects both."""
+    """Return whether a command gives files a second name, so that a write affects both."""
     return "links" in kinds(base) or (
         base == "cp" and any(_LINKS.match(word.text) for word in operands)
     )
 
 
 def note_links(base: str, operands: Words, findings: WalkState) -> None:
-    """Note the links that a command creates, each with its target."""
+    """Record the links that a command creates, each with its target."""
     *targets, name = without_options(base, operands)[-2:] or [Operand("")]
     for target in targets:
         if target.dynamic:
@@ -60,7 +60,7 @@ def note_links(base: str, operands: Words, findings: WalkState) -> None:
 
 
 def _place_clone(operands: Words, findings: WalkState) -> None:
-    """Note the places of git's output; a clone may get the name of its source."""
+    """Record the paths at which git creates files; a clone takes the name of its source."""
     named = [word for word in operands if not word.text.startswith("-")]
     if any(word.text in _GIT_PLACES for word in named[:2]):
         _place("git", named, findings)
@@ -69,7 +69,7 @@ def _place_clone(operands: Words, findings: WalkState) -> None:
 
 
 def _with_value(word: Operand) -> tuple[Operand, ...]:
-    """Return the word, or an option's value in it; a name without a slash is not a file."""
+    """Return the word, and an option's value in it, if they may name files."""
     option, equals, value = word.text.partition("=")
     if option == "--git-dir":
         return ()
@@ -83,7 +83,7 @@ def _with_value(word: Operand) -> tuple[Operand, ...]:
 
 
 def _place(base: str, operands: Words, findings: WalkState) -> None:
-    """Note the places of a command's results: the last operand, or names below it."""
+    """Record the paths that a command creates: the last operand, or names below it."""
     named = without_options(base, operands)
     for target in [*option_values(operands, TARGETS)] or last(named):
         for folder in () if target.dynamic else findings.places(target):

@@ -1,4 +1,4 @@
-"""Programs by how they treat other commands, and grammars of their options."""
+"""Tables of programs: their kinds, the programs that they run, and their options."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from pegboard_plugins.bash.tables import patterns, rows
 
 
 class _Kinds(dict[str, frozenset[str]]):
-    """The kinds of each program; one that is not in the table has none."""
+    """A map from each program to its kinds; an unknown program has none."""
 
     def __missing__(self, _name: str) -> frozenset[str]:
         return _NO_KIND
@@ -52,7 +52,7 @@ _TAKES_NAMES = {
 
 
 def takes_names(base: str, texts: Sequence[str]) -> bool:
-    """Return whether the program with these words reads file names on its input."""
+    """Return whether the program, with these arguments, reads file names from its input."""
     return base in _TAKES_NAMES and _TAKES_NAMES[base].search("\n".join(texts)) is not None
 
 
@@ -62,14 +62,14 @@ def runs_code(base: str) -> bool:
 
 
 def destroys(name: str) -> bool:
-    """Return whether the program deletes its operands, or replaces them."""
+    """Return whether the program deletes, empties or moves its operands."""
     return name == "mv" or not kinds(name).isdisjoint(("deletes", "deletes-all", "empties"))
 
 
 class Grammar(NamedTuple):
-    """The options of a program: letters, with a colon where they take a value; long names with `=`.
+    """The options of a program: letters with a colon, and long names with `=`, take a value.
 
-    `operands` are the words of its own before a command. `assigns`: so may variables.
+    `operands` is the number of words before a command. If it `assigns`, assignments may come first.
     """
 
     letters: str = ""
@@ -96,12 +96,12 @@ class ProgramOptions(NamedTuple):
     given: list[tuple[str, Word]]
 
     def values(self, *names: str) -> list[Word]:
-        """Return the values given to these options."""
+        """Return the values of the options with these names."""
         return [word for name, word in self.given if name in names]
 
 
 def is_single(word: Word) -> bool:
-    """Return whether the word stays one word, whatever its value is."""
+    """Return whether the shell never splits the word, whatever its value is."""
     return all(
         piece.kind in ("text", "tilde", "sum")
         or (piece.quoted and piece.text != "@" and "[@" not in piece.raw)
@@ -110,7 +110,10 @@ def is_single(word: Word) -> bool:
 
 
 def literals(words: Sequence[Word], code: str) -> list[str]:
-    """Return the texts of words that must be literal."""
+    """Return the texts of the words.
+
+    :raises Unclear: with the code, for a word with an expansion.
+    """
     for word in words:
         if word.literal is None:
             raise Unclear(code, word.at, word.end)
@@ -143,7 +146,10 @@ def read_options(words: Sequence[Word], grammar: Grammar, code: str) -> ProgramO
 
 
 def _option(word: Word, code: str) -> str:
-    """Return the word's text if it may be an option, else ""."""
+    """Return the word's text; "" for an expansion that cannot be an option.
+
+    :raises Unclear: with the code, for an expansion that may be an option.
+    """
     if word.literal is not None:
         return word.literal
     first = word.pieces[0]
@@ -153,9 +159,10 @@ def _option(word: Word, code: str) -> str:
 
 
 def _named(text: str, grammar: Grammar) -> Iterator[tuple[str, bool | None, int]]:
-    """Yield the options in a word, whether each takes a value, and where in the word that begins.
+    """Yield each option in a word, whether it takes a value, and the index of the value.
 
-    None stands for an option that is not in the grammar, zero for a value in the next word.
+    None means that the option is not in the grammar. Index 0 means that the value is in the next
+    word.
     """
     if text.startswith("--"):
         name, equals, _ = text[2:].partition("=")
@@ -172,14 +179,14 @@ def _named(text: str, grammar: Grammar) -> Iterator[tuple[str, bool | None, int]
 
 
 def git_words(texts: Sequence[str]) -> list[str]:
-    """Return git's subcommand and what follows, without global options and their values."""
+    """Return git's subcommand and its operands, without options and values of global options."""
     return [text for text in _from_act("git", texts) if not text.startswith("-")]
 
 
 def plain_form(program: str, texts: Sequence[str]) -> tuple[str, ...]:
     """Return a command without options before its action: `git push` for `git -C . push`.
 
-    It is empty without a program there.
+    The result is empty if no option comes before the action.
     """
     words = _from_act(program, texts) if program in _AHEAD else texts
     return (program, *words) if words and len(words) < len(texts) else ()
@@ -193,7 +200,7 @@ def _from_act(program: str, texts: Sequence[str]) -> Sequence[str]:
 
 
 def without_options(base: str, words: Sequence[Operand]) -> list[Operand]:
-    """Return the words of a program that are no options, and no values of options."""
+    """Return the operands of a program, without options and their values."""
     found, valued, is_value = list[Operand](), VALUED.get(base, frozenset()), False
     for word in words:
         is_option = re.match(r"-.", word.text) is not None
@@ -204,15 +211,15 @@ def without_options(base: str, words: Sequence[Operand]) -> list[Operand]:
 
 
 def last(words: Sequence[Operand]) -> list[Operand]:
-    """Return the last operand; all of them if the last word may stand for several."""
+    """Return the last operand, with all operands that come from the same word."""
     word = words[-1].word if words else None
     return [each for each in words[:-1] if word and each.word is word] + [*words[-1:]]
 
 
 def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Operand]:
-    """Yield the values of these options: in the next word, after `=`, or attached.
+    """Yield the values of the named options: in the next word, after `=`, or attached.
 
-    A letter may stand in a bundle of others, a long name may be shortened.
+    A short option may follow other letters, and a long one may be abbreviated.
     """
     letters = "".join(name[1:] for name in names if len(name) == len("-o"))
     before, valued = "", None
@@ -232,11 +239,11 @@ def option_values(words: Sequence[Operand], names: Sequence[str]) -> Iterator[Op
 
 @lru_cache(maxsize=1024)
 def _glued(letters: str, text: str) -> re.Match[str] | None:
-    """Match a value that is attached to its option, perhaps after other letters."""
+    """Match a word in which the value is attached to its option, perhaps after other letters."""
     return re.match(rf"-[a-zA-RT-Z]*?[{letters}](.+)", text, re.DOTALL)
 
 
 def _is_called(option: str, names: Sequence[str]) -> bool:
-    """Return whether the option is one of these, or an abbreviation of a long one."""
+    """Return whether the option is one of the names, or abbreviates a long one."""
     is_short_for = option.startswith("--") and len(option) > len("--")
     return any(name == option or (is_short_for and name.startswith(option)) for name in names)

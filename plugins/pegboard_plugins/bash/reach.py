@@ -1,4 +1,4 @@
-"""How far the file names that a command prints may lead: words, project files, any file."""
+"""How far the file names that a command prints may lead: no files, project files, any file."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from pegboard_plugins.bash.programs import git_words, kinds
 
 
 class Reach(IntEnum):
-    """The possible names of a listing."""
+    """The possible file names in a command's output."""
 
     WORDS = 0
     """Numbers, dates, branches: no path that leads elsewhere."""
@@ -37,7 +37,7 @@ _CHOSEN = re.compile(r"--(include|exclude-dir|glob|type)\b.*|-[gt].*", re.DOTALL
 
 
 def reach(base: str, texts: Sequence[str]) -> Reach | None:
-    """Return how widely the names are spread that a command prints, None if it prints none."""
+    """Return which file names a command may print; None if it prints none."""
     does = kinds(base)
     if "numbers" in does or base in _WORDS:
         return Reach.WORDS
@@ -65,7 +65,7 @@ def _of_git(texts: Sequence[str]) -> Reach:
 
 
 def _of_find(texts: Sequence[str]) -> Reach:
-    """Return how far the names lead that a find prints: to files that run by themselves or not."""
+    """Return which files a `find` may print: files that run by themselves are `ANY`."""
     files = {
         f"{start.rstrip('/')}/{name}": True for start in start_texts(texts) for name in _FOLDERS
     }
@@ -76,7 +76,7 @@ def _of_find(texts: Sequence[str]) -> Reach:
 
 
 def _of_search(base: str, texts: Sequence[str]) -> Reach:
-    """Return the reach of a search: only a folder below the project, or no hidden files."""
+    """Return which files a search may print: `FILES` for a narrow one, else `ANY`."""
     places = [text for text in texts if not text.startswith("-")]
     if any(map(_CHOSEN.fullmatch, texts)):
         return Reach.FILES

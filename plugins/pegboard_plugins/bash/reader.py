@@ -1,7 +1,7 @@
-"""A strict reader of a part of bash: a line is read as bash reads it, or not at all.
+"""A strict parser of a subset of bash: it parses a line exactly as bash does, or rejects it.
 
-A recursive descent without recovery. In the tests bash itself is the second reading: what it
-would start, and what it prints of a line (`bash --pretty-print`).
+It is a recursive descent parser without error recovery. The tests compare it with bash itself:
+with the programs that bash would start, and with the output of `bash --pretty-print`.
 """
 
 import re
@@ -39,7 +39,7 @@ _ENDS_SIMPLE = frozenset(("", ";", "|", "\n", ")"))
 def read(text: str, depth: int = 0) -> Reading:
     """Parse a text as bash does; `depth` counts the texts around it.
 
-    :raises Unclear: when a part of it is not in the grammar.
+    :raises Unclear: when a part of the text is not in the grammar.
     """
     try:
         source = ShellSource(text, _list, depth=depth)
@@ -53,7 +53,7 @@ def read(text: str, depth: int = 0) -> Reading:
 
 
 def _list(source: ShellSource, ends: tuple[str, ...], closer: str) -> StatementBlock:
-    """Statements up to a reserved word of `ends`, to the closer, or to the end without either."""
+    """Read statements up to a reserved word of `ends`, to `closer`, or to the end of the text."""
     parts: list[Statement] = []
     while True:
         source.skip(lines=True)
@@ -73,7 +73,7 @@ def _list(source: ShellSource, ends: tuple[str, ...], closer: str) -> StatementB
 def _separated(
     source: ShellSource, part: Statement, ends: tuple[str, ...], closer: str
 ) -> Statement:
-    """Read the separator after a statement; a background statement has its own shell."""
+    """Read the separator after a statement, and return the statement; `&` makes it a subshell."""
     letter = source.letter
     if letter == ";" and source.sees(";;"):
         if ";;" not in ends:
@@ -125,7 +125,7 @@ def _pipeline(source: ShellSource) -> Statement:
 
 
 def _feed(simples: Sequence[Simple], feed: CommandFeed) -> None:
-    """Note that every command of a pipe, or with a redirected input, may read this feed."""
+    """Set the input of each command that has no input of its own."""
     for each in simples:
         each.fed = each.fed or feed
         each.outer = each.outer or feed
@@ -148,7 +148,7 @@ def _command(source: ShellSource) -> Statement:
 
 
 def _redirected(source: ShellSource, found: Statement, start: int) -> Statement:
-    """Read the redirections after a compound command, which are opened before it runs."""
+    """Read the redirections after a compound command, and return both as one statement."""
     whole = Simple(source.at, "redirection")
     source.skip()
     while read_redirection(source, whole):
@@ -303,7 +303,7 @@ def _sum_command(source: ShellSource) -> Simple:
 
 
 def _simple(source: ShellSource) -> Simple:
-    """Read assignments and redirections, then words and redirections."""
+    """Read a simple command: assignments and redirections, then words and redirections."""
     one, text = Simple(source.at), source.text
     words, declares = one.words, False
     while (letter := text[source.at : source.at + 1]) not in _ENDS_SIMPLE and (

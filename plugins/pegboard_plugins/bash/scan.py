@@ -1,7 +1,7 @@
-"""The programs and files of a shell line: known, or unclear with a reason.
+"""The programs and files of a shell line, or the reason why they are unknown.
 
-A line is known when the reader takes each letter of it, each command in it is one by the grammar
-of what stands before it, and each file whose content is moved is one that can be told.
+A line is clear if the reader parses all of it, the rules know each command, and each file with
+moved content can be determined.
 """
 
 import os
@@ -65,19 +65,20 @@ _WORST = ("ProxyCommand=x", "|x", "sh", "\\!x")
 
 
 class Scan(NamedTuple):
-    """The commands, as words; the paths that they name; why the line is unclear, if it is.
+    """The programs and files of a line, and the reason why the line is unclear, if it is.
 
-    `writes` are those of the paths that would be written, `reads` those of them that another
-    command reads. `destroys` would be gone with all
-    that is in them: absolute paths or globs, empty for one that only the shell would know.
-    At `lands` a file, folder or link may come to be; those of `linked` get another name. `globs`
-    are the paths with wildcards, of which `paths` has the folder. `hazards` are commands that
-    destroy what they do not name, each with the reason to ask. `overlays` are folders whose whole
-    content would be written over, `renames` globs of what gets other names. `listings` are those of
-    which the files may be read or written: they are written where `writes_listed`, and shown where
-    `reads_listed`. Of what is `lost` by names that are listed the disk tells how much it is. `told`
-    are texts that are code for interpreters, `settings` the variables that may change what a
-    command does, with its words.
+    `commands` are the programs with their arguments, `paths` all files that the line names.
+    `writes` are the paths that the line writes, `reads` those of them that another command reads.
+    `destroys` are absolute paths or globs that would be lost with their content; "" is an unknown
+    path. At `lands` a file, folder or link may be created. `linked` are files that get another
+    name. `globs` are the paths with wildcards; `paths` has their folders.
+
+    `hazards` are commands that destroy files which they do not name, each with the reason to ask.
+    `overlays` are folders that would be overwritten completely, `renames` globs of files that get
+    other names. `listings` are folder listings: the line writes their files if `writes_listed`, and
+    shows them if `reads_listed`. `lost` are listed names that would be destroyed; the disk tells
+    how much they are. `told` are texts that interpreters run as code. `settings` are variables that
+    may change what a command does, each with the command's words.
     """
 
     commands: tuple[tuple[str, ...], ...] = ()
@@ -103,9 +104,9 @@ class Scan(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPlace:
-    """The place and the shell in which a line would be started.
+    """The folder and the shell in which a line would be started.
 
-    The `environment` is what its shell gets; one that `is_bash` reads all of the grammar.
+    `environment` is the environment of the shell. If `is_bash`, the shell reads the whole grammar.
     """
 
     cwd: Path
@@ -116,7 +117,7 @@ class StartPlace:
 
 
 def scan(command: str, place: StartPlace) -> Scan:
-    """Find what the line would run and touch if started at the place; nothing is executed."""
+    """Return the programs and files that the line would use; nothing is executed."""
     home = str(place.home)
     vital = (home, str(place.worktree or place.cwd), str(place.cwd))
     own = {"HOME": home, "PWD": str(place.cwd), "OLDPWD": "", "IFS": " "}
@@ -194,9 +195,9 @@ def _walked(
 
 
 def _sift_out(findings: WalkState, worktree: Path | None) -> Iterator[Lost]:
-    """Note the files that are lost under listed names; yield those to look up on the disk.
+    """Record what the line destroys by listed names; yield the losses to look up on the disk.
 
-    Which files are listed for what is in them only the command will know.
+    If the contents of files decide which names are lost, only vital folders are checked.
     """
     vital = (findings.home, *map(str, filter(None, [worktree])), *findings.values.been)
     for each in findings.lost:
@@ -211,19 +212,19 @@ def _sift_out(findings: WalkState, worktree: Path | None) -> Iterator[Lost]:
 
 
 def _is_narrow(listing: FolderListing) -> bool:
-    """Return whether a listing covers only some files of its folder, by its words."""
+    """Return whether the words of a listing restrict it to some files of its folder."""
     return is_narrow(listing.texts) if listing.is_find else bool(listing.texts)
 
 
 def _acts(listing: FolderListing) -> bool:
-    """Return whether a find acts on the files that it visits."""
+    """Return whether the listing is a `find` that deletes files or runs commands on them."""
     return listing.is_find and any(map(_FIND_ACTS.match, listing.texts))
 
 
 def _names_deleter(line: JudgedLine) -> bool:
-    """Return whether a program that deletes is a word of the line other than a command's name.
+    """Return whether an argument in the line names a program that deletes, such as `rm`.
 
-    Under another name it would be.
+    The line may run this program under another name.
     """
     run = {command.words[0].shown for command in line.judged}
     return any(
@@ -243,7 +244,7 @@ _path = lru_cache(maxsize=1024)(Path)
 
 
 def _note_running(findings: WalkState) -> None:
-    """Count a path that a program may write as written where the program runs by itself."""
+    """Record possible writes in `.git` and the like, where files run by themselves, as writes."""
     folders: dict[str, str] = {}
     for path in findings.handed:
         folder, _, name = path.rpartition("/")
@@ -258,7 +259,7 @@ def _note_running(findings: WalkState) -> None:
 def judge_line(
     text: str, values: Values, *, shell: str = "bash"
 ) -> tuple[JudgedLine, StatementBlock]:
-    """Return the commands of a line, with its statements as the shell will read them.
+    """Return the judged commands of a line, and its statements.
 
     :raises Unclear: when it is unknown what the line would run.
     """
@@ -285,7 +286,7 @@ def judge_line(
 
 
 def program(call: CommandCall) -> None:
-    """Judge any other program as one command, unless one of its words is a command to run."""
+    """Judge a program without a rule of its own; reject it if a word may be a command to run."""
     base, words = call.program, call.words
     does = kinds(base)
     if base in call.line.functions:
@@ -310,7 +311,7 @@ def program(call: CommandCall) -> None:
 
 
 def _refuse_runs(call: CommandCall, runs: str | None, *, is_open: bool) -> None:
-    """Refuse a word that makes the program run another one; if `is_open`, also a possible one."""
+    """Reject an option that runs another program; if `is_open`, also the name of a shell."""
     does = kinds(call.program)
     takes_options = runs is not None and "operands-act" not in does
     for word, after in pairwise([*call.words, Word(())]):
@@ -330,7 +331,7 @@ def _refuse_runs(call: CommandCall, runs: str | None, *, is_open: bool) -> None:
 
 
 def _sequences(call: CommandCall, word: Word, after: Word) -> Iterator[list[str]]:
-    """Yield the possible texts of a word, each with those after it."""
+    """Yield the possible texts of a word, each as a list with the texts after it."""
     if word.literal is not None and after.literal is not None:
         yield [word.literal, after.literal]
         return
@@ -347,7 +348,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def _guises(text: str, behind: Sequence[str]) -> Iterator[str]:
-    """Yield an option with the word after it; an unknown part takes its worst value."""
+    """Yield an option joined with the next word; an unknown part takes several bad values."""
     told = "\n".join([text, *behind])
     yield told
     told = told.replace(LISTED, ANYTHING)
@@ -355,7 +356,7 @@ def _guises(text: str, behind: Sequence[str]) -> Iterator[str]:
 
 
 def _refuse_input(call: CommandCall) -> None:
-    """Refuse an input that the program would take for commands."""
+    """Reject input that the program would run as commands."""
     fed = call.one.fed
     texts = [word.literal for word in call.words]
     is_asked = call.program not in ("make", "gmake", "gcc", "cc", "g++", "clang") or "-" in texts

@@ -1,4 +1,4 @@
-"""Texts of a line that it may run as code: written files, words, and inputs."""
+"""Texts that a line may run as code: files that it writes, words and inputs."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,11 +25,11 @@ _PLACES = frozenset({"git", "touch", "mkdir", "tee"})
 
 
 def code_texts(line: JudgedLine, written: Iterable[str]) -> Iterator[str]:
-    """Yield the texts that may be code: all of its output, if the line runs a file it writes.
+    """Yield the texts in the line that may be code.
 
-    So are the words of a program of which nothing is known, and what that, or an interpreter, is
-    fed. A path of the system counts as the name at its end, any other as none. `written` are the
-    paths that the line writes.
+    If the line runs a file that it writes, all printed texts count. The words and the input of an
+    unknown program count too, and the input of an interpreter. A path of the system counts as its
+    last name, and other paths are left out. `written` are the paths that the line writes.
     """
     names = {_name(path) for path in written}
     if not names.isdisjoint(_ran(line)) if names else False:
@@ -51,12 +51,12 @@ def code_texts(line: JudgedLine, written: Iterable[str]) -> Iterator[str]:
 
 
 def refuse_computed(line: JudgedLine, written: Iterable[str]) -> None:
-    """Refuse a line that runs a file which it writes with a program's output.
+    """Reject a line that runs a file which it fills with the output of a program.
 
-    What `echo`, `printf` and `cat` write is read instead. `written` are the paths that the line
+    Output of `echo`, `printf` and `cat` is read instead. `written` are the paths that the line
     writes.
 
-    :raises Unclear: at the program that makes the text.
+    :raises Unclear: with the span of the program that computes the text.
     """
     names, maker = {_name(path) for path in written}, None
     for command in line.judged:
@@ -69,9 +69,9 @@ def refuse_computed(line: JudgedLine, written: Iterable[str]) -> None:
 
 
 def refuse_renamed(line: JudgedLine) -> None:
-    """Refuse a line that runs a copy of a system program, or a link to one.
+    """Reject a line that runs a copy of a system program, or a link to one.
 
-    :raises Unclear: at the command that makes it.
+    :raises Unclear: with the span of the command that copies or links it.
     """
     copies: dict[str, ShellCommand] = {}
     for command in line.judged:
@@ -94,14 +94,14 @@ def _run(line: JudgedLine, command: ShellCommand) -> Iterator[str]:
 
 
 def _arguments(command: ShellCommand) -> Iterator[str]:
-    """Yield the arguments of an interpreter, which its code may run or delete."""
+    """Yield the arguments of an interpreter as texts, which its code may run or delete."""
     texts = [word.shown for word in command.words[1:]]
     yield " ".join(texts[2:])
     yield " ".join([*texts[1:2], *(f"'{text}'" for text in texts[2:])])
 
 
 def _ran(line: JudgedLine) -> Iterator[str]:
-    """Yield the names of files that a command may run, beyond just reading them."""
+    """Yield the names of files that the commands of the line may run."""
     for command in line.judged:
         yield from _RULED.get(command.base, ())
         does = kinds(command.base)
@@ -121,7 +121,7 @@ def _name(path: str) -> str:
 
 
 def _texts(one: Simple) -> Sequence[str]:
-    """Return the texts that a command prints from the line: its words and its input."""
+    """Return the texts that a command prints from the line: its words and its here-documents."""
     texts = [each.word.shown for each in one.redirections if each.sign in _GIVES_TEXT]
     words = [word.shown for word in one.words[1:]]
     if one.words and one.words[0].literal in _SAYING:

@@ -1,4 +1,4 @@
-"""A text that is read from left to right: a rule takes each letter, or the text is unknown."""
+"""The text that the reader parses, its position, and checks for misleading characters."""
 
 import re
 import unicodedata
@@ -55,10 +55,11 @@ ReadList = Callable[["ShellSource", tuple[str, ...], str], StatementBlock]
 
 
 class ShellSource:
-    """A text with the reader's position; `simples`, `functions` and `sums` are what was found.
+    """A text with the reader's position, and the results so far.
 
-    `inner` counts the substitutions around what is read. `pending` are the here-documents whose
-    bodies begin at the next line.
+    `simples` are the commands, `functions` the defined functions, `sums` the names in arithmetic.
+    `inner` counts the substitutions around the text. `pending` are the here-documents with a body
+    that begins at the next line.
     """
 
     def __init__(self, text: str, read_list: ReadList, *, depth: int = 0, inner: int = 0) -> None:
@@ -78,27 +79,27 @@ class ShellSource:
         self.pending: list[Callable[[], None]] = []
 
     def no(self, code: str, start: int | None = None) -> NoReturn:
-        """Raise the error that the grammar does not allow the next letters."""
+        """Raise `Unclear` with the code, for the text from `start` to the next character."""
         raise Unclear(code, self.at if start is None else start, self.at + 1)
 
     @property
     def letter(self) -> str:
-        """The next letter, empty at the end."""
+        """The next character; empty at the end of the text."""
         return self.text[self.at : self.at + 1]
 
     def sees(self, text: str) -> bool:
-        """Return whether the text continues with these letters."""
+        """Return whether `text` comes next."""
         return self.text.startswith(text, self.at)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Skip the letters that match here, if any do."""
+        """Skip what the pattern matches here, and return the match; None if it does not match."""
         found = pattern.match(self.text, self.at)
         if found is not None:
             self.at = found.end()
         return found
 
     def skip(self, *, lines: bool = False) -> None:
-        """Skip blanks, comments and joined lines; with `lines` also line ends."""
+        """Skip blanks, comments and line continuations; with `lines`, also newlines."""
         text, at = self.text, self.at
         while at < self.end:
             letter = text[at]
@@ -119,7 +120,7 @@ class ShellSource:
         self.at = at
 
     def keyword(self) -> str:
-        """Return the unquoted word that begins here, if it may be a reserved word."""
+        """Return the unquoted word that begins here if it may be a reserved word, else ""."""
         found = _KEYWORD.match(self.text, self.at)
         if found is None:
             return ""
@@ -127,14 +128,14 @@ class ShellSource:
         return found[0] if end >= self.end or self.text[end] in " \t\n;&|<>()" else ""
 
     def expect(self, word: str) -> None:
-        """Go on behind the reserved word, which must be next."""
+        """Skip blanks and the reserved word, which must come next."""
         self.skip(lines=True)
         if self.keyword() != word:
             self.no("syntax")
         self.at += len(word)
 
     def refuse_lines(self, start: int) -> None:
-        """Refuse a text that contains a line end while a here-document waits for its body."""
+        """Reject a newline after `start` while a here-document still waits for its body."""
         if self.pending and "\n" in self.text[start : self.at]:
             self.no("here-document", start)
 
@@ -159,7 +160,7 @@ class ShellSource:
             read_body()
 
     def adopt(self, other: "ShellSource") -> None:
-        """Add the findings of a text that is part of this one."""
+        """Add the commands, functions and names of a nested text to those of this one."""
         self.simples += other.simples
         self.functions |= other.functions
         self.sums |= dict.fromkeys(other.sums, self.at)
@@ -167,7 +168,7 @@ class ShellSource:
 
 @contextmanager
 def placed(start: int, end: int) -> Iterator[None]:
-    """Move an error inside of a nested text to the place of that text."""
+    """Report an error of a nested text at the span of that text."""
     try:
         yield
     except Unclear as error:
@@ -175,7 +176,7 @@ def placed(start: int, end: int) -> Iterator[None]:
 
 
 def read_sum(source: ShellSource, closer: str, separator: str = "") -> str:
-    """Read and consume a sum up to its closer; parentheses in it are balanced."""
+    """Read an arithmetic expression with balanced parentheses up to `closer`; return its text."""
     start, level = source.at, 0
     while True:
         source.take(_SUM)
@@ -194,7 +195,7 @@ def read_sum(source: ShellSource, closer: str, separator: str = "") -> str:
 
 
 def note_names(source: ShellSource, text: str, start: int) -> None:
-    """Note the names in an arithmetic text."""
+    """Record the variables in an arithmetic expression."""
     for name in _IN_SUM.findall(_COUNTED.sub("0", text)):
         source.sums.setdefault(name, start)
     for number in re.findall(r"\$([1-9])", text):
@@ -202,7 +203,7 @@ def note_names(source: ShellSource, text: str, start: int) -> None:
 
 
 def calculates(source: ShellSource, word: Word) -> None:
-    """Note the names in a word that a comparison calculates; each must be one plain piece."""
+    """Record the variables in an operand of a numeric comparison; reject other expressions."""
     for piece in word.pieces:
         is_name = piece.kind == "text" and len(word.pieces) == 1 and _IN_SUM.fullmatch(piece.text)
         if is_name or (piece.kind == "variable" and _KEEPS_NUMBER.fullmatch(piece.how)):
@@ -214,7 +215,7 @@ def calculates(source: ShellSource, word: Word) -> None:
 
 
 def suspicion(text: str) -> tuple[str, int, int] | None:
-    """Return a reason code and the span of invisible or confusable letters, if there are any."""
+    """Return the code and span of a control, invisible or look-alike character, or None."""
     if text.isascii() and text.isprintable():
         return None
     found = {"control-char": _CONTROL.search(text)}

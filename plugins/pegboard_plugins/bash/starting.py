@@ -1,4 +1,4 @@
-"""The shell that runs a line, started in the state that the line's reader assumes."""
+"""The shell that runs a line, started with the options that the reader assumes."""
 
 import os
 import re
@@ -17,22 +17,22 @@ _Identity = tuple[int, int, int] | None
 
 
 def shell_argv(root: Path) -> list[str]:
-    """Return the arguments before the line: a bash without the environment's functions.
+    """Return the shell's arguments before the line; bash ignores functions of the environment.
 
-    It never lies in the project, of which `root` is the top.
+    A bash below `root`, the top folder of the project, is never used.
     """
     bash = _bash(root)
     return ["/bin/sh", "-c"] if bash is None else [bash, "-p", "-c"]
 
 
 def is_read_as_bash(root: Path) -> bool:
-    """Return whether the installed bash reads the whole grammar; its version is asked once."""
+    """Return whether the installed bash reads the whole grammar of the reader."""
     bash = _bash(root)
     return bash is not None and _major(bash) >= _FIRST
 
 
 def _bash(root: Path) -> str | None:
-    """Return the path of bash, looked up once and again when the file changes."""
+    """Return the path of bash; the lookup is cached until the file changes."""
     path = os.environ.get("PATH", os.defpath)
     bash, identity = _find(path, root)
     if bash is None or _identity(bash) != identity:
@@ -48,7 +48,7 @@ def _find(path: str, root: Path) -> tuple[str | None, _Identity]:
 
 
 def _identity(path: str) -> _Identity:
-    """Return the identity of a file, which changes when the file is changed or moved."""
+    """Return numbers that change when the file is changed or replaced."""
     try:
         facts = os.stat(path)  # noqa: PTH116 - a text, asked for at each call
     except OSError:

@@ -1,4 +1,4 @@
-"""The syntax tree of a line: pieces, words, commands, and their structure."""
+"""The syntax tree of a shell line: pieces, words, commands and statement blocks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _PLAIN = ("text", "tilde")
 
 
 class Unclear(Exception):  # noqa: N818 - a state of a line, not a failure
-    """The line is unclear: a code for the reason, and the part of the line."""
+    """An error for a line with unknown effects: a reason code, and the span of the unclear part."""
 
     def __init__(self, code: str, start: int = 0, end: int = 0) -> None:
         super().__init__(code)
@@ -27,11 +27,11 @@ class Unclear(Exception):  # noqa: N818 - a state of a line, not a failure
 
 
 class Piece(NamedTuple):
-    """A part of a word.
+    """A part of a word: plain text, a wildcard, an expansion or braces.
 
-    `text` is what a text comes to, and the name of a variable; `how` is what is done with its
-    value. `body` are the statements of a substitution, `choices` the words of braces. `raw` is
-    what stands in the line, for all but texts.
+    `text` is the literal text, or the name of a variable. `how` is the operator of an expansion
+    such as `${name%x}`. `body` are the statements of a substitution, `choices` the alternatives of
+    braces. `raw` is the piece as written; it is empty for plain text.
     """
 
     kind: Kind
@@ -44,12 +44,16 @@ class Piece(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The text for people."""
+        """The piece as it is written in the line."""
         return self.raw or self.text
 
 
 class Word:
-    """A word: `literal` is its text, None where only the shell knows it; `shown` is for people."""
+    """A word of a command.
+
+    `literal` is its text, or None if the word has a wildcard or an expansion. `shown` is the word
+    for messages, with expansions as they are written.
+    """
 
     __slots__ = ("at", "literal", "own_pieces", "raw", "shown")
 
@@ -68,7 +72,7 @@ class Word:
 
     @classmethod
     def plain(cls, text: str, at: int) -> "Word":
-        """Return a word of plain letters; its piece is made at first access."""
+        """Return an unquoted word without expansions; its piece is created at first access."""
         word = cls.__new__(cls)
         word.raw = word.shown = word.literal = text
         word.at, word.own_pieces = at, ()
@@ -76,29 +80,29 @@ class Word:
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """The pieces of the word."""
+        """The pieces of the word, in order."""
         if not self.own_pieces and self.raw and self.literal:
             self.own_pieces = (Piece("text", self.raw),)
         return self.own_pieces
 
     @property
     def end(self) -> int:
-        """The end of the word in its text."""
+        """The offset after the word in its text."""
         return self.at + len(self.raw)
 
     @property
     def is_quoted(self) -> bool:
-        """Whether the word begins in quotes, and so stays one word with any value."""
+        """Whether the first piece of the word is quoted."""
         return bool(self.pieces) and self.pieces[0].quoted
 
     @property
     def splits(self) -> bool:
-        """Whether the value is split into words."""
+        """Whether the word has an unquoted expansion, so that the shell may split its value."""
         pieces = self.own_pieces
         return any(each[0] in ("variable", "output") and not each.quoted for each in pieces)
 
     def behind(self, count: int) -> "Word":
-        """Return the word without its first `count` letters."""
+        """Return the word without its first `count` characters."""
         pieces = []
         for piece in self.pieces:
             cut = min(count, len(piece.text)) if piece.kind == "text" else 0
@@ -108,13 +112,13 @@ class Word:
 
 
 def text_word(text: str, near: Word | None = None) -> Word:
-    """Return a word with this text, at the place of `near`."""
+    """Return a quoted word with this text, at the position of `near`."""
     raw, at = ("", 0) if near is None else (near.raw, near.at)
     return Word((Piece("text", text, quoted=True),), raw, at)
 
 
 class Assignment(NamedTuple):
-    """The value given to a variable; `how` is `=`, `+=`, `[=`, `[+=`, `array` or `for`."""
+    """An assignment to a variable; `how` is `=`, `+=`, `[=`, `[+=`, `array` or `for`."""
 
     name: str
     how: str
@@ -122,7 +126,7 @@ class Assignment(NamedTuple):
 
 
 class Redirection(NamedTuple):
-    """The file that a command reads or writes; of a here-document the word is the body."""
+    """A redirection: operator, descriptor and target; the target of a here-document is its body."""
 
     sign: str
     number: str
@@ -130,10 +134,10 @@ class Redirection(NamedTuple):
 
 
 class CommandFeed(NamedTuple):
-    """The input of a command: the `word` of a file or a text, or the earlier parts of a pipe.
+    """The input of a command: a file, a text, or the commands before it in a pipe.
 
-    A text that is not read yet has no word. Of `words` it gets one after the other what the word
-    comes to when it is split.
+    `word` is the name of the file, or the text; it is None for a text that is not read yet. For the
+    kind `words`, the input is each of the words into which the shell splits `word`.
     """
 
     kind: Literal["pipe", "text", "file", "words"]
@@ -145,9 +149,9 @@ class CommandFeed(NamedTuple):
 class ShellCommand:
     """A command that would be started, with the commands that it starts in turn.
 
-    `placeholder` stands in the words for what it is given, `code` is what a shell is told.
-    Words of which a caller knows no end are `fed`: its input gives it more of them. `writes` are
-    the files that the code in its words writes.
+    `placeholder` is the string in the words that a caller such as `xargs` replaces. If `is_fed`,
+    the caller also appends words. `code` are the statements that a shell runs; if it `stays`, the
+    current shell runs them. `writes` are the files that code in the words writes.
     """
 
     words: list[Word]
@@ -163,10 +167,11 @@ class ShellCommand:
 
 @dataclass(slots=True, eq=False)
 class Simple:
-    """One command with its assignments and redirections.
+    """One simple command with its assignments and redirections.
 
-    `kind` is told of what is no program: the words of a `test`, `sum` or `case`, a `for` with what
-    its variable gets. `outer` is what stands before a pipe around it, `runs` what it comes to.
+    `kind` is empty for a program; otherwise it is `test`, `sum`, `case`, `for` or `redirection`.
+    `fed` is the input, `outer` the input of the pipe or block around the command. `runs` is the
+    judged command.
     """
 
     at: int
@@ -181,7 +186,7 @@ class Simple:
 
     @property
     def expanded(self) -> Sequence[Word]:
-        """The command's words with expansions, those in assignments and redirections included."""
+        """The command's words with expansions, including words of assignments and redirections."""
         if self.found is None:
             given = [each.word for each in self.assignments]
             every = given + self.words + [each.word for each in self.redirections]
@@ -191,10 +196,10 @@ class Simple:
 
 @dataclass(slots=True, eq=False)
 class StatementBlock:
-    """Statements that hang together.
+    """Statements that a control structure groups.
 
-    `list` one after the other, `and` and `or` of two, `pipe` of several, `shell` in a shell of its
-    own, `group` in this one, `branch` of which some may not run, `loop` which run again.
+    `list` runs them in order, `and` and `or` combine two, `pipe` connects several. `shell` is a
+    subshell, `group` runs in the current shell. The shell may skip a `branch` and repeat a `loop`.
     """
 
     kind: Literal["list", "and", "or", "pipe", "shell", "group", "branch", "loop", "function"]
@@ -206,7 +211,7 @@ Statement = Simple | StatementBlock
 
 
 def joined(first: Word, second: Word) -> Word:
-    """Join two words."""
+    """Return one word with the pieces of both."""
     return Word([*first.pieces, *second.pieces], second.raw, second.at)
 
 
@@ -217,7 +222,7 @@ def has_caret_set(one: Simple) -> bool:
 
 
 def lone(parts: Sequence[Statement]) -> Simple | None:
-    """Return the only command of these statements, unless it sets a variable."""
+    """Return the only command of the statements; None if there are more, or it sets a variable."""
     while len(parts) == 1 and isinstance(parts[0], StatementBlock) and parts[0].kind == "list":
         parts = parts[0].parts
     one = parts[0] if len(parts) == 1 else None
@@ -226,10 +231,10 @@ def lone(parts: Sequence[Statement]) -> Simple | None:
 
 @dataclass(slots=True)
 class Reading:
-    """A parsed text: its commands in order, those in substitutions included.
+    """A parsed text, with all of its commands in order, including those in substitutions.
 
-    `functions` are the commands in each that it defines. `sums` are the names that are calculated
-    with, each with its place.
+    `functions` maps each function that the text defines to its commands. `sums` maps each name in
+    an arithmetic expression to its offset.
     """
 
     body: StatementBlock
@@ -239,10 +244,10 @@ class Reading:
 
 
 class Operand(NamedTuple):
-    """One possible text of a command's word, with `ANYTHING` for unknown parts.
+    """One possible text of a command's word, with `ANYTHING` for each unknown part.
 
-    `bare`: it begins outside of quotes, so that a `~` there means a home. `word` is what was read.
-    Signs of wildcards in a text that is not `wild` stand for themselves.
+    If `bare`, the text begins outside of quotes, and a `~` at its start means a home directory.
+    `word` is the word itself. Unless `wild`, wildcard characters in the text are literal.
     """
 
     text: str
@@ -252,12 +257,12 @@ class Operand(NamedTuple):
 
     @property
     def dynamic(self) -> bool:
-        """Whether only the shell knows the final text."""
+        """Whether the text has an unknown part."""
         return ANYTHING in self.text
 
     @property
     def open(self) -> bool:
-        """Whether the text may become anything, without even a known beginning."""
+        """Whether the text may become any text, because even its beginning is unknown."""
         if self.word is None or self.text.startswith(ANYTHING):
             return self.text.startswith(ANYTHING)
         begins = self.word.pieces[0].kind if self.word.pieces else ""
@@ -265,16 +270,16 @@ class Operand(NamedTuple):
 
     @property
     def parts(self) -> bool:
-        """Whether blanks split the names that the text matches."""
+        """Whether an unquoted expansion yields the matching names, so that blanks split them."""
         word = self.word
         return word is not None and word.splits and all(p.kind != "glob" for p in word.pieces)
 
     @property
     def plain(self) -> str:
-        """The text, if no part of it is unknown."""
+        """The text with its unknown parts removed."""
         return self.text.translate(_NOTHING)
 
 
 def is_any(text: str) -> bool:
-    """Return whether a file with this name may be any file, even a secret one."""
+    """Return whether the text has a fully unknown part, so that it may name any file."""
     return ANYTHING in text and ANYTHING in text.replace(LISTED, "")

@@ -1,4 +1,4 @@
-"""The possible values of words, from every text that the line assigns to its variables."""
+"""The possible values of words, from all texts that the line assigns to its variables."""
 
 import os
 import re
@@ -88,9 +88,9 @@ class Values:
     """Those that may have no value where they are used, although the line gives them one."""
 
     def add(self, name: str, value: Value, *, splits: bool = False) -> None:
-        """Add a possible value of a variable; with too many, its value counts as unknown.
+        """Add a possible value of a variable; after too many, the value is unknown.
 
-        What `splits` may give it several: names of files too, where it has wildcards.
+        If it `splits`, the shell splits the value into words, and the variable gets each of them.
         """
         self.known.clear()
         held = self.held.setdefault(name, [])
@@ -102,24 +102,24 @@ class Values:
             held.append(value if len(held) < MOST_TEXTS else None)
 
     def doubt(self, names: Iterable[str]) -> None:
-        """Note that these variables may be unset where they are used."""
+        """Record that these variables may be unset where they are used."""
         more = {name for name in names if self.given(name) is not None} - self.unsure
         if more:
             self.unsure |= more
             self.known.clear()
 
     def feeds_any(self, feed: CommandFeed | None) -> bool:
-        """Return whether the text that this input provides may name any file."""
+        """Return whether the input may contain the name of any file."""
         return any(map(is_any, self.read(feed)))
 
     def given(self, name: str) -> list[Value] | None:
-        """Return all values that the line assigns to the variable, None without any."""
+        """Return all values that the line assigns to the variable, or None if it assigns none."""
         return self.held.get(ARGUMENTS if (name.isdigit() and name != "0") or name == "*" else name)
 
     def texts(self, word: Word, *, number: str = "1") -> tuple[str, ...]:
         """Return the possible texts of a word, with `ANYTHING` in them for unknown parts.
 
-        A number is replaced by another text.
+        Unknown numbers are replaced by `number`.
         """
         if word.literal is not None:
             return (word.literal,)
@@ -132,7 +132,7 @@ class Values:
         return tuple(text.replace(NUMBER, number) for text in texts)
 
     def _texts(self, word: Word) -> tuple[str, ...]:
-        """Return the possible texts of a word, marked."""
+        """Return the possible texts of a word as marked texts."""
         if word.literal is not None:
             return (marked(word.literal),)
         if self.depth > _DEEPEST:
@@ -155,11 +155,11 @@ class Values:
         return tuple(dict.fromkeys(["".join(texts) for texts in joined[:MOST_TEXTS]] + [*more]))
 
     def words(self, words: Iterable[Word], *, number: str = "1") -> list[str]:
-        """Return the possible texts of these words, split into several where bash splits."""
+        """Return the possible texts of these words, split where bash splits words."""
         return list(map(plain, self.names(words, number=number)))
 
     def names(self, words: Iterable[Word], *, number: str = "1") -> list[str]:
-        """Return the possible texts of these words, split and marked."""
+        """Return the possible texts of these words as marked texts, split where bash splits."""
         found = []
         for word in words:
             for text in self._numbered(word, number):
@@ -167,7 +167,7 @@ class Values:
         return found
 
     def split(self, text: str) -> list[str]:
-        """Split a marked text into words; where the line sets `IFS`, at any sign."""
+        """Split a marked text into words at blanks; if the line sets `IFS`, at other signs too."""
         if "IFS" not in self.held:
             return text.split()
         return list(dict.fromkeys(each for each in (*_SPLITS.split(text), text) if each))
@@ -183,7 +183,7 @@ class Values:
         return tuple(dict.fromkeys(each for text in texts for each in unquoted(text)))
 
     def _of_output(self, piece: Piece) -> tuple[str, ...]:
-        """Return the output of a substitution, as far as the line contains it."""
+        """Return the possible output of a substitution, as marked texts."""
         if _MAKES_TEMPORARY.fullmatch(piece.raw):
             return (MADE_UP,)
         if found := put_out(piece.body, self._folders(), self._spread):
@@ -196,12 +196,12 @@ class Values:
         return (LISTED if lists(piece.body, self.texts) else ANYTHING,)
 
     def _folders(self) -> tuple[str, ...]:
-        """Return the possible folders of the line at this point, or of a variable's assignment."""
+        """Return the folders in which the line may be, or may have been when a variable was set."""
         found = (*self.been,) if self.active else self.here
         return tuple(ANYTHING if each == "\0" else marked(os.path.normpath(each)) for each in found)
 
     def be_in(self, folders: tuple[str, ...]) -> None:
-        """Continue the line in one of these folders."""
+        """Set the folders in which the line may be."""
         if folders != self.here:
             self.here = folders
             self.been |= dict.fromkeys(folders)
@@ -251,7 +251,7 @@ class Values:
         return texts
 
     def _of_shell(self, name: str) -> tuple[str, ...]:
-        """Return the texts of a variable of the shell or the environment."""
+        """Return the possible texts of a variable that the shell or the environment sets."""
         if name in ("PWD", "OLDPWD"):
             return self._folders() if name == "PWD" else tuple(map(marked, self.been))
         own, given = _SETS_ITSELF.fullmatch(name), marked(self.environment.get(name, ""))
@@ -268,7 +268,7 @@ class Values:
         return (*texts, joined, f"{BLANK}{joined}{BLANK}") if is_list else texts
 
     def _spread(self, word: Word) -> Sequence[str]:
-        """Return the texts of an assigned word, in which a tilde means a home."""
+        """Return the possible texts of an assigned word, in which `~` means a home directory."""
         if "~" in word.raw:
             word = Word([self._at_home(piece) for piece in word.pieces], "", word.at)
         return self._texts(word)
@@ -281,7 +281,7 @@ class Values:
         return Piece("text", home, quoted=True)
 
     def read(self, feed: CommandFeed | None) -> list[str]:
-        """Return the texts that are read from an input, marked."""
+        """Return the texts that a command may read from an input, marked."""
         if feed is None or (feed.word is None and feed.kind != "pipe"):
             return [ANYTHING]
         if feed.kind == "pipe" or feed.word is None:
@@ -306,13 +306,13 @@ class Values:
         return _NAME.findall(found[2]) if found else []
 
     def used(self, words: Iterable[Word]) -> set[str]:
-        """Return the variables whose values the words contain."""
+        """Return the variables that the words take values from."""
         found = [piece for word in words for piece in word.pieces if piece.kind == "variable"]
         names = {piece.text for piece in found if _INSTEAD.match(piece.how) is None}
         return names.union(*map(self.filled, found))
 
     def _filled(self, text: str) -> tuple[str, ...]:
-        """Return the texts of the default in `${x:-text}`, with variables replaced."""
+        """Return the possible texts of the default in `${x:-text}`."""
         parts = []
         for at, part in enumerate(_NAME.split(text)):
             parts.append(self._of_name(part) if at % 2 else (marked(part),))
@@ -320,7 +320,7 @@ class Values:
 
 
 def piped_text(parts: Sequence[Statement]) -> Word | None:
-    """Return the text that a single `echo TEXT`, or `cat` of a here-document, pipes on."""
+    """Return the text that a lone `echo TEXT`, or `cat` of a here-document, prints; else None."""
     one = lone(parts)
     if one is None:
         return None
@@ -335,13 +335,13 @@ def piped_text(parts: Sequence[Statement]) -> Word | None:
 
 
 def counts(name: str, values: Values) -> bool:
-    """Return whether every value that a variable may have is a number, the shell's own included."""
+    """Return whether all possible values of the variable are numbers."""
     texts = values.texts(Word((Piece("variable", name),)))
     return all(map(_COUNT.fullmatch, (*texts, values.environment.get(name, ""))))
 
 
 def is_count(body: Sequence[Statement]) -> bool:
-    """Return whether only the last command of a substitution prints, and prints a number."""
+    """Return whether a substitution prints only a number, as `$(ls | wc -l)` does."""
     last: Statement | None = body[0] if body else None
     while isinstance(last, StatementBlock) and (last.kind == "pipe" or len(last.parts) == 1):
         last = last.parts[-1]

@@ -17,10 +17,10 @@ MOST_MATCHES = 2000
 
 
 def looked_up(found: Scan, command: str) -> Scan:
-    """Return the scan with the files that its wildcards match.
+    """Return the scan with the files that its wildcards and listings match.
 
-    A wildcard that is written names all of them, but for `folder/*` of which all is deleted. Of one
-    that is read it names secrets, and what lies outside of its folder, behind a link.
+    Written wildcards add all matches, except `folder/*` if it is deleted. Read wildcards add
+    secrets, and files that a link leads to.
     """
     paths, writes = dict.fromkeys(found.paths), dict.fromkeys(found.writes)
     reads = dict.fromkeys(found.reads)
@@ -47,7 +47,11 @@ def looked_up(found: Scan, command: str) -> Scan:
 def _look_up_listed(
     found: Scan, paths: dict[Path, None], writes: dict[Path, None], reads: dict[Path, None]
 ) -> None:
-    """Add the files of listings: secrets, and of what is written all of a find, else what runs."""
+    """Add the files of listings to the paths that the line reads and writes.
+
+    Secrets are added as read. As written, all files of a `find` are added, and otherwise protected
+    files.
+    """
     tracked = _index(found) if found.reads_listed else b""
     for listing in found.listings:
         is_written = found.writes_listed or deletes(listing.texts)
@@ -63,7 +67,7 @@ def _look_up_listed(
 
 
 def _index(found: Scan) -> bytes:
-    """Return the index of the project's repository, which has the names of all tracked files."""
+    """Return the index of the project's git repository, which has the names of tracked files."""
     place = found.place
     root = None if place is None else place.worktree
     try:
@@ -73,7 +77,7 @@ def _index(found: Scan) -> bytes:
 
 
 def _runs(path: Path, found: Scan) -> bool:
-    """Return whether a file is protected, because programs run it or for another reason."""
+    """Return whether a file is protected, for example because programs run it."""
     place = found.place
     return place is not None and bool(
         protected_path(path, worktree=place.worktree or place.cwd, home=place.home)
@@ -81,7 +85,7 @@ def _runs(path: Path, found: Scan) -> bool:
 
 
 def _words(each: Glob, command: str) -> Iterator[str]:
-    """Yield the files that a wildcard matches, and the words into which their names split."""
+    """Yield the files that a wildcard matches, and the words into which the shell splits them."""
     for text in _matches(each, command):
         yield text
         name = text.removeprefix(each.base)
@@ -90,7 +94,10 @@ def _words(each: Glob, command: str) -> Iterator[str]:
 
 
 def _matches(each: Glob, command: str) -> Iterator[str]:
-    """Yield the files that a wildcard matches, else its own text, and a possible new file."""
+    """Yield the files that a wildcard matches.
+
+    Without a match, yield the wildcard's own text, and the file that a write might create.
+    """
     deep = "globstar" in command
     found = [*islice(shell_paths(each.pattern, deep=deep), MOST_MATCHES)]
     if found:

@@ -1,4 +1,4 @@
-"""Words as the shell reads them: letters, quotes, wildcards, braces and expansions with `$`."""
+"""Reading of words: plain text, quotes, wildcards, braces and expansions with `$`."""
 
 import re
 from collections.abc import Sequence
@@ -57,7 +57,7 @@ _REFUSED |= dict.fromkeys(QUOTABLE, "unicode-invisible")
 
 
 def read_word(source: ShellSource, *, assigning: bool = False) -> Word:
-    """Read the word that begins here; `assigning` if a tilde counts after its first `=`."""
+    """Read the word that begins here; if `assigning`, a `~` after `=` or `:` means a home."""
     text, start = source.text, source.at
     if found := _WHOLE.match(text, start):
         source.at = found.end()
@@ -93,7 +93,7 @@ def read_word(source: ShellSource, *, assigning: bool = False) -> Word:
 def _read_part(
     source: ShellSource, letter: str, pieces: list[Piece], start: int, *, assigning: bool
 ) -> Sequence[Piece]:
-    """Read the special part that the letter begins, after those pieces of a word."""
+    """Read the part of a word at the special character `letter`, after the parts in `pieces`."""
     if letter == '"':
         source.at += 1
         quoted = read_quoted(source, letter)
@@ -122,7 +122,7 @@ def _read_part(
 
 
 def read_quoted(source: ShellSource, closer: str) -> list[Piece]:
-    """Read the content of double quotes, or without a closer that of a here-document."""
+    """Read the content of double quotes up to `closer`; without a closer, of a here-document."""
     pieces: list[Piece] = []
     plain = _IN_QUOTES if closer else _IN_BODY
     while source.at < source.end:
@@ -168,7 +168,7 @@ def _tilde(source: ShellSource, start: int, *, assigning: bool) -> Piece:
 
 
 def _brace(source: ShellSource, pieces: Sequence[Piece]) -> Piece:
-    """Read `{a,b}` and `{1..3}` as their expansions, `{}` and `{name}` as plain text."""
+    """Read `{a,b}` or `{1..3}` as a piece with choices, `{}` or `{name}` as plain text."""
     start = source.at
     if found := source.take(_BRACES):
         last = pieces[-1] if pieces else Piece("text", "")
@@ -183,7 +183,7 @@ def _brace(source: ShellSource, pieces: Sequence[Piece]) -> Piece:
 
 
 def _between(first: str, last: str) -> list[str]:
-    """Return the numbers or letters of a range; [] if it is too unusual."""
+    """Return the numbers or letters of a brace range such as `1..3`; [] for an unsupported one."""
     if re.fullmatch(r"-?(0|[1-9]\d*)", first) and re.fullmatch(r"-?(0|[1-9]\d*)", last):
         step = 1 if int(first) <= int(last) else -1
         return [str(each) for each in range(int(first), int(last) + step, step)][:_MOST_CHOICES]
@@ -194,7 +194,7 @@ def _between(first: str, last: str) -> list[str]:
 
 
 def unbraced(source: ShellSource, word: Word) -> list[Word]:
-    """Expand the braces of a word to several words."""
+    """Expand the braces of a word into several words."""
     if word.literal is not None or all(piece.kind != "braces" for piece in word.pieces):
         return [word]
     parts = [
@@ -213,7 +213,7 @@ def unbraced(source: ShellSource, word: Word) -> list[Word]:
 
 
 def read_dollar(source: ShellSource, *, quoted: bool) -> Piece:
-    """Read an expansion that begins with a dollar; a lone dollar is a letter."""
+    """Read an expansion that begins with `$`; a lone `$` is plain text."""
     start = source.at
     after = source.text[start + 1 : start + 2]
     if after == "(":
@@ -238,7 +238,7 @@ def read_dollar(source: ShellSource, *, quoted: bool) -> Piece:
 
 
 def read_output(source: ShellSource, kind: Literal["output", "process"], *, quoted: bool) -> Piece:
-    """Read a substitution in parentheses: a command's output, or a file with it."""
+    """Read a command substitution (`output`) or a process substitution (`process`)."""
     start = source.at
     if source.depth + source.inner >= DEEPEST:
         source.no("nested-too-deep")
@@ -259,7 +259,7 @@ def read_output(source: ShellSource, kind: Literal["output", "process"], *, quot
 
 
 def read_backticks(source: ShellSource, *, quoted: bool) -> Piece:
-    """Read a substitution in backticks, of plain words only."""
+    """Read a substitution in backticks; only plain words are supported."""
     start = source.at
     found = source.take(_IN_BACKTICKS)
     if found is None:
@@ -292,7 +292,7 @@ def _braced(source: ShellSource, *, quoted: bool) -> Piece:
 
 
 def _ansi(source: ShellSource) -> str:
-    """Read the text of `$'..'`, in which only ASCII is allowed."""
+    """Return the decoded text of `$'...'`; escapes outside of ASCII are rejected."""
     start, text = source.at, []
     source.at += len("$'")
     while source.letter != "'":

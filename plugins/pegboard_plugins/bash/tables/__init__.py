@@ -1,6 +1,6 @@
-"""Tables of programs, variables and messages: `NAMES = VALUE`, in sections, with their sources.
+"""Tables of programs, variables and messages, in files with sections of `NAMES = VALUE` rows.
 
-A name in several rows has the values of all of them.
+A name with several rows has the values of all of them.
 """
 
 import re
@@ -13,22 +13,22 @@ _SECTION = re.compile(r"\[([\w-]+)\]")
 
 @cache
 def rows(file: str, section: str) -> Mapping[str, list[str]]:
-    """Return the values of each name in a section of a file."""
+    """Return all values of each name in a section of a file."""
     return _sections(file)[section]
 
 
 def words(file: str, section: str, name: str) -> frozenset[str]:
-    """Return the words of a name."""
+    """Return the words in the values of a name."""
     return frozenset(" ".join(rows(file, section)[name]).split())
 
 
 def patterns(file: str, section: str) -> Mapping[str, str]:
-    """Return the pattern of each name, which matches any of its rows."""
+    """Return one regular expression per name, which matches any of its values."""
     return {name: "|".join(values) for name, values in rows(file, section).items()}
 
 
 def pairs(file: str, section: str) -> Mapping[str, list[tuple[str, str]]]:
-    """Return both sides of the arrow in the rows of each name."""
+    """Return the values of each name, each split at its arrow."""
     return {
         name: [(value.split(" -> ")[0], value.split(" -> ")[1]) for value in values]
         for name, values in rows(file, section).items()
@@ -36,7 +36,7 @@ def pairs(file: str, section: str) -> Mapping[str, list[tuple[str, str]]]:
 
 
 def pattern(file: str, name: str) -> re.Pattern[str]:
-    """Return one pattern from a file's section of patterns."""
+    """Return the regular expression with this name in the file's section of patterns."""
     return re.compile(patterns(file, "patterns")[name])
 
 
