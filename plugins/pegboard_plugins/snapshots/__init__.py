@@ -1,6 +1,6 @@
 """Snapshots of the project's files, so that the changes of a session can be reverted.
 
-They are made when the first is needed: while the model thinks, not at the start.
+The first snapshot is taken when it is needed, and not at the start of the program.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 async def register_snapshots(
     config: Config, workspace: "Workspace", places: "UserFolders", env: Mapping[str, str]
 ) -> "Snapshots | None":
-    """Return trees in a shadow repository of git, unless the user disables them."""
+    """Register snapshots in a shadow repository of git, unless the user disables them."""
     if not config.snapshot:
         return None
     instructions = config.instructions
@@ -42,7 +42,7 @@ async def register_snapshots(
 
 
 class LateSnapshots:
-    """The `GitSnapshots` of a worktree, created at first use: a plain answer needs none."""
+    """The `GitSnapshots` of a worktree, created at first use, to save time at the start."""
 
     def __init__(
         self,
@@ -68,18 +68,18 @@ class LateSnapshots:
 
     @property
     def refused(self) -> str:
-        """The reason why there are no snapshots."""
+        """The reason why no snapshots are taken; empty if they are."""
         return self._made.refused if self._made else refusal(self._workspace.worktree, self._env)
 
     def follow(self, run: "Followed") -> "Trail":
-        """Start following the steps of a run."""
+        """Start to take snapshots at the steps of a run."""
         from pegboard.unstable import StepSnapshots
 
         return StepSnapshots(self, run)
 
     @property
     def current(self) -> str | None:
-        """The newest tree; None before the first."""
+        """The newest tree; None before the first, or if files may have changed since."""
         return self._made.current if self._made else None
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
@@ -87,19 +87,19 @@ class LateSnapshots:
         return self._lineages.of(session_id, parent_id)
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> "AbstractContextManager[Writing]":
-        """Return a block for a call that may write files."""
+        """Return a context manager for a call that may write files."""
         return self._git().writing(owners, tells=tells)
 
     async def track(self, *, fresh: bool = False) -> str | None:
-        """Return the tree of the current files."""
+        """Return the tree of the current files, or None if snapshots are refused."""
         return await self._git().track(fresh=fresh)
 
     def claimed(self, session_id: str) -> bool:
-        """Return whether there are changes to take."""
+        """Return whether the session has changes to take."""
         return self._made is not None and self._made.claimed(session_id)
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:
-        """Return the session's changes of git's index."""
+        """Return the session's changes of git's index since the last call."""
         return self._git().take_staged(session_id)
 
     def take(self, session_id: str) -> tuple[Path, ...]:
@@ -118,46 +118,46 @@ class LateSnapshots:
         return changed
 
     async def copied(self, session_id: str) -> "Mapping[Path, RestoreWay]":
-        """Return the ways of files that no tree has."""
+        """Return the changes of files that are in no tree, but were copied."""
         return await self._git().copied(session_id)
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """Return the files without stored states, with the reason."""
+        """Return those of the files that have no stored states, each with the reason."""
         return self._git().unkept(files)
 
     async def keep(self, session_id: str, step: str, way: "RestoreWay") -> None:
-        """Keep both trees of a step."""
+        """Protect both trees of a step from deletion."""
         await self._git().keep(session_id, step, way)
 
     async def keep_copies(self, session_id: str, ways: "Mapping[str, RestoreWay]") -> None:
-        """Keep the states that the steps of a copied session refer to."""
+        """Protect the states that the steps of a copied session refer to."""
         await self._git().keep_copies(session_id, ways)
 
     async def forget(self, session_id: str) -> None:
-        """Release the states that only this session could revert to."""
+        """Drop the references of a session, so that its states can be deleted."""
         await self._git().forget(session_id)
 
     async def diff(self, ways: "Mapping[Path, RestoreWay]") -> tuple[FileDiff, ...]:
-        """Return the changes of files."""
+        """Return the changes of files as unified diffs."""
         return await self._git().diff(ways)
 
     async def restore(self, ways: "Mapping[Path, RestoreWay]") -> "Restored":
-        """Put files back."""
+        """Change files from their state in `before` to their state in `after`."""
         return await self._git().restore(ways)
 
     async def restage(self, ways: "Mapping[str, StagedWay]") -> "tuple[Left, ...]":
-        """Put paths of git's index back."""
+        """Restore paths of git's index; return the paths that were left."""
         return await self._git().restage(ways)
 
     async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
-        """Write files as they are in these states into a copy of the worktree."""
+        """Write files in these states to `folder`, a copy of the worktree; return the lost ones."""
         return await self._git().copy_out(states, folder)
 
     async def collect(self, directories: Collection[Path]) -> int:
-        """Delete old snapshots; return the freed bytes."""
+        """Delete old snapshots; return the number of freed bytes."""
         return await self._git().collect(directories)
 
     async def aclose(self) -> None:
-        """Stop the running work, if anything was begun."""
+        """Stop the running work, if a snapshot was taken."""
         if self._made is not None:
             await self._made.aclose()

@@ -1,8 +1,7 @@
-"""Files outside of trees: long or ignored ones, inner repositories, modes, empty folders.
+"""Files outside of trees: long or ignored files, nested repositories, modes, empty folders.
 
-That they have changed is seen all the same, so that a revert can name them. Of long files that git
-does not track some are copied; a file on the disk remembers as what, so that a process that begins
-need not read them all again.
+Their changes are noticed, so that a revert can name them. Some long files that git does not track
+are copied. A record on the disk saves a new process from reading them again.
 """
 
 import os
@@ -30,10 +29,9 @@ _Facts = tuple[int, ...]
 
 
 class Apart:
-    """The paths below `root` that no tree contains, each with a stamp that shows changes.
+    """The paths below `root` that are in no tree, each with a stamp that shows changes.
 
-    What is here stays here: a file of which no earlier state is kept would look like a new one
-    otherwise, and a revert would remove it.
+    A path stays recorded for good. Otherwise its file would look new, and a revert would remove it.
     """
 
     def __init__(self, root: bytes) -> None:
@@ -43,17 +41,17 @@ class Apart:
         self._facts: dict[bytes, _Facts] = {}
 
     def add(self, path: bytes, reason: Unkept) -> None:
-        """Note that no tree has this path from now on."""
+        """Record that the path is in no tree from now on, with the reason."""
         self.reasons.setdefault(path, reason)
 
     def add_empty(self, folders: Collection[bytes]) -> None:
-        """Watch from now on whether one of these empty folders disappears."""
+        """Record these empty folders, so that their removal is noticed."""
         for path in folders:
             self.add(path, "empty")
         self.changed(folders)
 
     def forget_folder(self, path: bytes) -> None:
-        """Allow this path in trees again, since an empty folder became a file."""
+        """Allow the path in trees again if it was an empty folder, because it is now a file."""
         if self.reasons.get(path) == "empty":
             del self.reasons[path]
 
@@ -67,7 +65,7 @@ class Apart:
         return None
 
     def changed(self, paths: Iterable[bytes] | None = None) -> frozenset[bytes]:
-        """Return those of the paths, or of all, that have changed since they were last checked."""
+        """Return those of the paths that have changed since the last check; None checks all."""
         found: set[bytes] = set()
         for path in self.reasons if paths is None else paths:
             facts = self._look(path)
@@ -90,7 +88,7 @@ class Apart:
 
 
 def facts_of(name: bytes) -> _Facts:
-    """Return the facts that differ when a file has changed; empty for a missing file."""
+    """Return numbers that change with the file; empty for a missing file."""
     try:
         found = os.lstat(name)
     except (OSError, ValueError):
@@ -101,7 +99,7 @@ def facts_of(name: bytes) -> _Facts:
 def _below(folder: bytes) -> tuple[int, int]:
     """Return the time of the last change below a folder, and the number of its entries.
 
-    Of the repository itself only the folder counts: reading it writes there.
+    The content of `.git` folders is not counted, because reading a repository writes there.
     """
     newest, count = 0, 0
     waiting = [folder]
@@ -123,10 +121,9 @@ def _below(folder: bytes) -> tuple[int, int]:
 
 
 class Traits:
-    """The permissions and the empty folders of a worktree at the last look.
+    """The permissions and the empty folders of a worktree at the last check.
 
-    A file on the disk, `place`, remembers them for the process that reverts. Usual permissions are
-    not in it.
+    The file `place` stores them for the process that reverts. Usual permissions are left out.
     """
 
     def __init__(self, root: bytes, place: Path) -> None:
@@ -137,7 +134,7 @@ class Traits:
     def look(self, folders: Collection[bytes], files: int) -> None:
         """Record the permissions of folders and their content, and the empty folders.
 
-        Nothing happens where there are more than `MOST_LOOKED_AT` files and folders.
+        Nothing is recorded for more than `MOST_LOOKED_AT` files and folders.
         """
         if files + len(folders) > MOST_LOOKED_AT:
             return
@@ -156,11 +153,11 @@ class Traits:
                 replaced.replace(self._place)
 
     def mode_of(self, path: bytes) -> int | None:
-        """Return the recorded permissions of a file or folder, None for usual ones."""
+        """Return the recorded permissions of a file or folder, or None for usual ones."""
         return self._read().get(path, 0) & 0o777 or None
 
     def empty_folders(self, below: bytes = b"") -> tuple[bytes, ...]:
-        """Return the recorded empty folders below a folder, or all."""
+        """Return the recorded empty folders, or only those below one folder."""
         found = (path for path, mode in self._read().items() if mode & EMPTY)
         return tuple(path for path in found if path.startswith(below + b"/" if below else b""))
 
@@ -182,7 +179,7 @@ class Traits:
                 yield path, mode
 
     def _read(self) -> dict[bytes, int]:
-        """Return the record, which another process may have written."""
+        """Read the record again if another process has changed it."""
         try:
             written_ns = self._place.stat().st_mtime_ns
             if written_ns != self._known[0]:
@@ -218,7 +215,7 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class LargeFiles:
-    """The long files of a worktree that are copied; `place` records them."""
+    """The long files of a worktree that are copied; the file `place` records them."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -226,7 +223,7 @@ class LargeFiles:
         self._known: dict[str, _Known] = {}
 
     def fits(self, path: bytes, size: int) -> bool:
-        """Return whether there is room for a copy, and reserve it."""
+        """Return whether there is room to copy a file of this size, and reserve it."""
         if size <= FREE_BYTES:
             return True
         taken = sum(self._sizes.values()) - self._sizes.get(path, 0)
@@ -236,7 +233,7 @@ class LargeFiles:
         return True
 
     def remembered(self, objects: Objects) -> Iterator[tuple[bytes, tuple[int, ...], TreeEntry]]:
-        """Yield the recorded files whose copies still exist, with their stamps."""
+        """Yield the recorded files that still have a copy, each with its stamp and entry."""
         try:
             known = msgspec.json.decode(self._place.read_bytes(), type=dict[str, _Known])
         except (OSError, msgspec.MsgspecError):
@@ -249,7 +246,7 @@ class LargeFiles:
                 yield path, each.facts, TreeEntry(each.mode, each.oid)
 
     def remember(self, found: Mapping[bytes, tuple[tuple[int, ...], TreeEntry]]) -> None:
-        """Record the copied files; write nothing without a change."""
+        """Record the copied files, if they have changed."""
         known = {
             path.decode(): _Known(found[path][0], *found[path][1])
             for path in self._sizes

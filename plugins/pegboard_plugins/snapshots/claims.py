@@ -1,6 +1,6 @@
-"""The sessions that changed each file: known from what calls report, else from times.
+"""The sessions that changed each file, by the reports of calls or by times.
 
-Of files that no tree has, such as ignored ones, there are copies from before and after its calls.
+Files that are in no tree, such as ignored ones, are copied before and after a call's write.
 """
 
 import os
@@ -24,10 +24,10 @@ Copying = Callable[[tuple[str, ...], bytes], None]
 
 
 class WriteClaim(msgspec.Struct, eq=False):
-    """A call that may write files below `root`, from its begin to its end.
+    """A call that may write files below `root`, from its beginning to its end.
 
-    One that `tells` names all that it writes; `told` are those paths. It `spoke` also of files
-    elsewhere. `copy` is given what it is about to write.
+    If it `tells`, the call reports all files that it writes; `told` are these paths. `spoke` is
+    also set by reports of files elsewhere. `copy` stores a file before the call writes it.
     """
 
     owners: tuple[str, ...]
@@ -47,7 +47,7 @@ class WriteClaim(msgspec.Struct, eq=False):
         self._note(path)
 
     def intend(self, path: Path) -> None:
-        """Copy this file, which the call is about to write, if no tree has it. It blocks."""
+        """Copy the file if it is in no tree, before the call writes it; blocks."""
         name = self._note(path)
         if name is not None:
             self.copy(self.owners, name)
@@ -62,7 +62,7 @@ class WriteClaim(msgspec.Struct, eq=False):
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Exclude changes during the block, in which the call waits, from its work."""
+        """Exclude changes that happen in the block, while the call waits, from the call's work."""
         begin_ns = time.time_ns()
         try:
             yield
@@ -70,7 +70,7 @@ class WriteClaim(msgspec.Struct, eq=False):
             self.pauses.append((begin_ns, time.time_ns()))
 
     def covers(self, change: "PathChange", clock: FileClock) -> bool:
-        """Return whether a change may be this call's work, by the clock that has stamped it."""
+        """Return whether the call may have made the change, by the clock of the file's times."""
         if self.tells and (self.spoke or self.told):
             return False
         at_ns = change.at_ns - clock.ahead_ns
@@ -86,14 +86,14 @@ class WriteClaim(msgspec.Struct, eq=False):
 
 
 class PathChange(NamedTuple):
-    """The time of a path's change; `latest` where it may have been before."""
+    """The time of a path's change; if `latest`, the change may have been earlier."""
 
     at_ns: int
     latest: bool = False
 
 
 class Claims:
-    """The changed files that sessions have not taken note of yet; threads may share it.
+    """The changed files of each session that were not yet taken; threads may share it.
 
     Changes that the user makes in an editor meanwhile belong to no call.
     """
@@ -107,7 +107,7 @@ class Claims:
         self._claimed: dict[str, set[bytes]] = {}
 
     def begin(self, owners: tuple[str, ...], *, tells: bool) -> WriteClaim:
-        """Begin a call of a session; `owners` are the session and its ancestors."""
+        """Begin a call that may write files; `owners` are its session and the ancestors."""
         writing = WriteClaim(owners, self._root, self._copy, tells, begin_ns=time.time_ns())
         with self._lock:
             self._writings.append(writing)
@@ -121,11 +121,11 @@ class Claims:
         *,
         looked_ns: int,
     ) -> None:
-        """Attribute the changed files, seen at an instant, to calls.
+        """Attribute changed files to calls, and drop the calls that ended before `looked_ns`.
 
-        `times` has when some of them changed last, if their own times do not tell. `moved` has
-        where files were before that are gone from there: the move of a folder leaves their times.
-        The calls that had ended then are not needed any more.
+        `times` has the time of the last change for files with misleading times of their own.
+        `moved` maps files to the paths from which they were moved, since a moved folder keeps the
+        times of its files.
         """
         changed = frozenset(changed)
         clock = file_clock(self._place) if changed and self._writings else FileClock()
@@ -142,7 +142,7 @@ class Claims:
             ]
 
     def owners(self, changed_ns: int) -> set[str]:
-        """Return the sessions with a call that may have made a change at this instant."""
+        """Return the sessions with a call that may have made a change at this time."""
         with self._lock:
             waiting = tuple(self._writings)
         clock = file_clock(self._place) if waiting else FileClock()
@@ -169,11 +169,10 @@ class Claims:
 
 
 def _change_of(root: bytes, path: bytes) -> PathChange:
-    """Return when the path changed last.
+    """Return the time of the path's last change.
 
-        For a missing path it is the time of its folder, or of whatever is there now.
-
-    Times of content are not asked: `touch` and programs that unpack set them.
+    For a missing path, it is the time of the nearest existing folder. Modification times are
+    ignored, because `touch` and programs that unpack archives set them.
     """
     here, found = root[:-1], 0
     for name in (b"", *path.split(b"/")):
@@ -189,7 +188,7 @@ def _change_of(root: bytes, path: bytes) -> PathChange:
 
 
 class Copies:
-    """The states before a call's write, by the session of the call.
+    """The copies of files before a call's write, by session; its methods block.
 
     Its methods block; threads may share it.
     """
@@ -202,7 +201,7 @@ class Copies:
     def note(self, owners: Iterable[str], path: bytes) -> None:
         """Copy a file that is about to change, if it is in no tree and can be copied.
 
-        The first copy counts, until it is dropped.
+        Only the first copy is stored, until `drop` removes it.
         """
         if self._state.has(path):
             return
@@ -212,13 +211,13 @@ class Copies:
                 self._before.setdefault(owner, {}).setdefault(path, found)
 
     def has(self, owner: str) -> bool:
-        """Return whether something was noted for a session."""
+        """Return whether a file was copied for the session."""
         return owner in self._before
 
     def ways(self, owner: str) -> dict[bytes, RestoreWay]:
-        """Return the changes of a session's noted files that are in no tree.
+        """Return the changes of the session's copied files that are in no tree.
 
-        What cannot be copied is left out. The ways have trees of these files alone.
+        Files that cannot be copied are left out. The trees of the result contain only these files.
         """
         noted = dict(self._before.get(owner, {}))
         before: dict[bytes, TreeEntry | None] = {}
@@ -231,5 +230,5 @@ class Copies:
         return dict.fromkeys(after, way)
 
     def drop(self, owner: str) -> None:
-        """Forget the copies of a session, which were reported."""
+        """Remove the copies of a session after their changes were reported."""
         self._before.pop(owner, None)

@@ -1,4 +1,4 @@
-"""The clock of file times: a file system's clock may differ from the system's, and be coarser."""
+"""The clock of file times, which may differ from the system's clock and be less precise."""
 
 import os
 import time
@@ -16,16 +16,16 @@ _SECOND_NS = 1_000_000_000
 
 
 class FileClock(msgspec.Struct, frozen=True):
-    """The lead of the files' clock over the system's, and the error of a time."""
+    """The lead of the file system's clock over the system's, and the error of its times."""
 
     ahead_ns: int = 0
     slack_ns: int = CLOCK_NS
 
 
 def file_clock(folder: Path) -> FileClock:
-    """Return the clock of a folder's file system, by the time that a new file gets.
+    """Return the clock of a folder's file system, measured with a new file.
 
-    Where no file can be made it counts as the system's clock.
+    If no file can be created, return the system's clock.
     """
     before_ns = time.time_ns()
     try:
@@ -40,7 +40,7 @@ def file_clock(folder: Path) -> FileClock:
 
 
 def step_ns() -> int:
-    """Return a value that changes only when the system's clock is set."""
+    """Return a number of nanoseconds that changes only when the system's clock is set."""
     steady = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.time_ns() - time.clock_gettime_ns(steady)
 

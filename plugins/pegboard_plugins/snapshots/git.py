@@ -1,9 +1,9 @@
-"""The shadow repository: git reads the user's files without running hooks or filters.
+"""The shadow repository, in which git reads the user's files without hooks or filters.
 
-Its folder lies with the user's data, and its configuration is our own. Git reads the user's
-index, which is the best record of what is unchanged, but never writes it, and takes objects
-from the user's repository by way of `alternates`. Neither the project's nor the user's
-configuration is read, so no hook, filter, monitor, pager or textconv of theirs exists for it.
+Its folder is in the user's data, with a configuration by Pegboard. Git reads the user's index, the
+best record of unchanged files, but never writes it, and uses objects from the user's repository.
+The user's configuration is not read, so none of its hooks, filters, monitors, pagers or textconv
+programs run.
 """
 
 import asyncio
@@ -54,21 +54,21 @@ _log = logging.getLogger("pegboard.snapshots")
 
 
 class GitError(OSError):
-    """A process of git failed; the text is git's."""
+    """An error for a failed process of git, with git's own message."""
 
 
 class GitUnusableError(GitError):
-    """Git did not finish, or printed without end; another attempt would cost as much."""
+    """An error for a git that is missing, too slow, or prints too much; it is not run again."""
 
 
 class Listing(msgspec.Struct):
-    """The worktree's files by path, as git lists them.
+    """The worktree's files by path, as `git ls-files` lists them.
 
-    `indexed` are the files of the index as it has them, only when all were asked for; `others`
-    are files that it does not have and that are not ignored, `nested` are repositories among
-    them. `doubtful` are those of which the file may differ from the index. `unmerged` are the
-    versions of files in a conflict, by `stage_name`; such files are not in `indexed`, and neither
-    are those that are `skipped`, as a sparse checkout does not have them.
+    `indexed` are the files in the index, only in a listing of the whole index. `others` are
+    untracked files that are not ignored, `nested` the repositories among them. `doubtful` are files
+    that may differ from the index. `unmerged` are the versions of files in a conflict, by
+    `stage_name`. Neither these files nor `skipped` ones, which a sparse checkout leaves out, are in
+    `indexed`.
     """
 
     indexed: dict[bytes, TreeEntry] = msgspec.field(default_factory=dict)
@@ -80,9 +80,9 @@ class Listing(msgspec.Struct):
 
 
 class ShadowGit:
-    """A worktree's shadow repository; `folder` is its place.
+    """The shadow repository of a worktree, in `folder`.
 
-    Methods block: they are called in threads beside `loop`, on which the processes run.
+    Its methods block. They are called in threads, and the processes run on the event loop `loop`.
     """
 
     def __init__(self, workspace: Workspace, folder: Path, env: Mapping[str, str]) -> None:
@@ -98,13 +98,14 @@ class ShadowGit:
 
     @property
     def seeded(self) -> bool:
-        """Whether the user has an index."""
+        """Whether the user's worktree is in a git repository."""
         return self._shared is not None
 
     def prepare(self) -> None:
-        """Make the repository, and take the user's own ignore rules over.
+        """Create the repository, and copy the user's own ignore rules.
 
-        One with another hash than the user's is made again: its states are lost.
+        If its hash algorithm is not that of the user's repository, it is created again without
+        states.
 
         :raises OSError: when the folder cannot be written.
         """
@@ -128,7 +129,7 @@ class ShadowGit:
         self._take_excludes()
 
     def index_state(self) -> tuple[int, ...]:
-        """Return a value that changes when the user's index does."""
+        """Return numbers that change when the user's index changes."""
         try:
             found = self._index.stat()
         except OSError:
@@ -136,9 +137,9 @@ class ShadowGit:
         return (found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino)
 
     def listing(self, *, whole: bool, paths: Sequence[bytes] = ()) -> Listing:
-        """Return the differences from the index, and with `whole` the index; runs one process.
+        """Return the differences from the index; with `whole`, also the index. Runs one process.
 
-        :raises OSError: when git fails, or is missing.
+        :raises OSError: when git fails or is missing.
         """
         if not paths:
             self._take_excludes()
@@ -150,13 +151,13 @@ class ShadowGit:
         return _parsed(output, whole=whole)
 
     def ignored(self, paths: Sequence[bytes]) -> set[bytes]:
-        """Return the paths that ignore rules exclude; runs one process."""
+        """Return those of the paths that ignore rules exclude; runs one process."""
         given = b"".join(b"./%b\0" % path for path in paths)  # a name may begin with a colon
         output = self._run("check-ignore", "-z", "--stdin", given=given, fine=(0, 1))
         return {path[2:] for path in output.split(b"\0")[:-1]}
 
     def converts(self, listing: Listing) -> bool:
-        """Return whether files may differ from their blobs although git reports them unchanged."""
+        """Return whether files may differ from their blobs although git reports no change."""
         names = [path for path in listing.indexed if path.endswith(b".gitattributes")]
         files = [self.worktree / os.fsdecode(name) for name in names]
         home = Path(self._env.get("HOME", "/"))
@@ -169,7 +170,7 @@ class ShadowGit:
         )
 
     def head(self) -> str:
-        """Return the checked-out commit, "" without one or if it is unreadable."""
+        """Return the checked-out commit; "" if there is none or it is unreadable."""
         if self._git_dir is None or self._shared is None or not self.seeded:
             return ""
         content = _read(self._git_dir / "HEAD").strip()
@@ -183,7 +184,7 @@ class ShadowGit:
         return content.decode() if _COMMIT.fullmatch(content) else ""
 
     def tree_of(self, commit: str, paths: Sequence[bytes]) -> dict[bytes, TreeEntry]:
-        """Return a commit's entries at these paths, none without a commit; runs one process."""
+        """Return the entries of a commit at these paths; runs one process."""
         if not commit or not paths:
             return {}
         limit = () if len(paths) > MOST_ARGUMENTS else ("--", *map(os.fsdecode, paths))
@@ -205,9 +206,9 @@ class ShadowGit:
     def write_index(self, files: Mapping[bytes, TreeEntry | None]) -> None:
         """Set or remove these paths in the user's index; runs one process.
 
-        They are by `stage_name`: whoever gives one stage of a path gives all that it is to have.
+        The keys are made by `stage_name`. All stages of a path must be given together.
 
-        :raises GitError: when another process has locked it, or it cannot be written.
+        :raises GitError: when another process has locked the index, or it cannot be written.
         """
         named = [(*path_and_stage(name), entry) for name, entry in files.items()]
         none = b"0" * {"sha1": 40, "sha256": 64}[self.algorithm]
@@ -218,7 +219,7 @@ class ShadowGit:
             self._run("update-index", "-z", "--index-info", given=given)
 
     def sizes(self, oids: Sequence[bytes], *, repository: Path | None = None) -> dict[bytes, int]:
-        """Return the lengths of blobs, without missing ones; runs one process."""
+        """Return the sizes of blobs in bytes, without missing blobs; runs one process."""
         place = ("--git-dir", str(repository)) if repository is not None else ()
         output = self._run(*place, "cat-file", "--batch-check", given=b"\n".join(oids) + b"\n")
         found = {}
@@ -229,7 +230,7 @@ class ShadowGit:
         return found
 
     def contents(self, oids: Sequence[bytes]) -> dict[bytes, bytes]:
-        """Return the contents of blobs, without missing ones; runs one process."""
+        """Return the contents of blobs, without missing blobs; runs one process."""
         if not oids:
             return {}
         output = self._run(
@@ -250,7 +251,7 @@ class ShadowGit:
         return found
 
     async def stop(self) -> None:
-        """Kill the running process with its children, and start no other."""
+        """Kill the running process with its children, and refuse to start others."""
         self._unusable = "the snapshots are closed"
         if self._running is not None:
             self._running.cancel()
@@ -294,7 +295,7 @@ class ShadowGit:
         return done.output
 
     def _give_up(self, word: str, done: "ProgramResult", limit_bytes: int) -> NoReturn:
-        """Try no more: that would take as long again."""
+        """Mark git as unusable, because another attempt would take as long, and raise the error."""
         limit = f"{limit_bytes >> 20} MiB"
         what = (
             f"printed more than {limit}" if done.flooded else f"took more than {TIME_LIMIT_S:g} s"
@@ -342,7 +343,7 @@ def _algorithm(git_dir: Path) -> Algorithm:
 
 
 def _clean(env: Mapping[str, str], root: Path) -> dict[str, str]:
-    """Return the environment of every process, without any setting of git."""
+    """Return the environment for git's processes, without the user's settings of git."""
     kept = {name: env[name] for name in ("HOME", "XDG_CONFIG_HOME", "TMPDIR") if name in env}
     return kept | {
         "PATH": search_path(env, root=root),
@@ -357,9 +358,9 @@ def _clean(env: Mapping[str, str], root: Path) -> dict[str, str]:
 
 
 def _parsed(output: bytes, *, whole: bool) -> Listing:
-    """Lines are a tag and a path, and with `whole` mode, id, stage and a tab before the path.
+    """Parse the lines of `git ls-files`: a tag and a path; if `whole`, with mode, id and stage.
 
-    A tag in lower case marks a file that the user has told git to take for unchanged.
+    A tag in lower case marks a file that the user has marked as unchanged.
     """
     found = Listing()
     for line in output.split(b"\0")[:-1]:

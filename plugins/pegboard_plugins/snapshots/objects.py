@@ -1,8 +1,8 @@
 """Git's loose objects and trees, written and read without a process of git.
 
-An object is a file of its own, named by the hash of its content, and comes into being by a
-rename: processes may share the folder without a lock. Of the trees of a worktree only what changes
-is computed and stored.
+An object is a file, named by the hash of its content, and is created by a rename. Processes can
+therefore share the folder without a lock. Of the trees of a worktree, only the changed ones are
+computed and stored.
 """
 
 import errno
@@ -34,31 +34,31 @@ _HASHES = {"sha1": hashlib.sha1, "sha256": hashlib.sha256}
 
 
 class TreeEntry(NamedTuple):
-    """The entry of a path: git's mode (`FILE`, `FOLDER`, ...) and an object's id."""
+    """The entry of a path in a tree: git's mode (`FILE`, `FOLDER`, ...) and an object's id."""
 
     mode: bytes
     oid: bytes
 
 
 def stage_name(path: bytes, stage: bytes = b"0") -> bytes:
-    """Return the path for stage 0, else the path with its stage, as git's revisions spell it."""
+    """Return the path for stage 0, else the path with its stage in git's form, `:1:path`."""
     return path if stage == b"0" and not _STAGED.match(path) else b":%s:%s" % (stage, path)
 
 
 def path_and_stage(name: bytes) -> tuple[bytes, bytes]:
-    """Return the path and the stage of a name that `stage_name` made."""
+    """Return the path and the stage in a name that `stage_name` made."""
     found = _STAGED.match(name)
     return (name[found.end() :], found[1]) if found else (name, b"0")
 
 
 def object_id(kind: str, content: bytes, algorithm: Algorithm = "sha1") -> bytes:
-    """Return git's id of this content, in hexadecimal digits."""
+    """Return git's id of a content, in hexadecimal digits."""
     head = f"{kind} {len(content)}\0".encode()
     return _HASHES[algorithm](head + content, usedforsecurity=False).hexdigest().encode()
 
 
 def file_id(file: int, size: int, algorithm: Algorithm = "sha1") -> bytes:
-    """Return the blob id of an open file's first `size` bytes, without reading all into memory."""
+    """Return the blob id of an open file's first `size` bytes, read in chunks."""
     digest = _HASHES[algorithm](f"blob {size}\0".encode(), usedforsecurity=False)
     while size and (chunk := os.read(file, min(size, _CHUNK_BYTES))):
         digest.update(chunk)
@@ -67,11 +67,11 @@ def file_id(file: int, size: int, algorithm: Algorithm = "sha1") -> bytes:
 
 
 class NoRoomError(OSError):
-    """The disk has only the space left that is reserved for other data."""
+    """An error for a disk with no more free space than is reserved for other data."""
 
 
 class Objects:
-    """The loose objects of one repository; every method may raise `OSError`."""
+    """The loose objects of a repository; every method may raise `OSError`."""
 
     def __init__(self, folder: Path, algorithm: Algorithm = "sha1") -> None:
         self._folder = folder
@@ -82,7 +82,7 @@ class Objects:
 
     @contextmanager
     def sparing(self, reserve_bytes: int) -> Iterator[None]:
-        """Make `put` raise `NoRoomError` in the block when less than this is free on the disk."""
+        """Make `put` raise `NoRoomError` in the block if it would use reserved disk space."""
         places = (self._folder, *self._folder.parents)
         facts = os.statvfs(next(place for place in places if place.exists()))
         self._room = facts.f_bavail * facts.f_frsize - reserve_bytes
@@ -110,22 +110,23 @@ class Objects:
         return oid
 
     def blob(self, content: bytes, *, stores: bool) -> bytes:
-        """Return the id of a file's content; with `stores` store the content too."""
+        """Return the id of a file's content; if it `stores`, store the content too."""
         return self.put("blob", content) if stores else object_id("blob", content, self.algorithm)
 
     def freshen(self, oids: Iterable[bytes]) -> set[bytes]:
-        """Set the times of objects to now, so that they are kept; return the missing ones.
+        """Set the times of objects to now, to protect them from deletion; return the missing ones.
 
-        Other processes may have collected any of them: from here on `put` looks again.
+        Since other processes may have deleted objects, the next `put` of each checks the disk
+        again.
         """
         self._known.clear()
         return {oid for oid in oids if not _touched(self._place(oid))}
 
     def get(self, oid: bytes) -> bytes | None:
-        """Return the content of an object, None when it is missing or damaged.
+        """Return the content of an object, or None if it is missing or damaged.
 
-        A damaged one is deleted: `put` would take it for a sound one, and git fails with all
-        others.
+        A damaged object is deleted, because `put` would not store it again, and git would fail on
+        it.
         """
         try:
             raw = zlib.decompress(self._place(oid).read_bytes())
@@ -142,11 +143,11 @@ class Objects:
         return None
 
     def has(self, oid: bytes) -> bool:
-        """Return whether the object is here."""
+        """Return whether the object exists."""
         return self._place(oid).exists()
 
     def all(self) -> Iterator[tuple[bytes, os.stat_result]]:
-        """Yield the ids of all objects with the state of their files."""
+        """Yield the id of each object, with the status of its file."""
         for folder in self._folder.glob("[0-9a-f][0-9a-f]"):
             with os.scandir(folder) as files:
                 for file in files:
@@ -154,7 +155,7 @@ class Objects:
                         yield f"{folder.name}{file.name}".encode(), file.stat()
 
     def sweep(self, older: float) -> int:
-        """Delete unfinished files of killed processes from before this time; return their bytes."""
+        """Delete unfinished files that are older than this time; return the freed bytes."""
         freed = 0
         for file in self._folder.glob(f"[0-9a-f][0-9a-f]/{_TEMPORARY}*"):
             with suppress(FileNotFoundError):
@@ -165,7 +166,7 @@ class Objects:
         return freed
 
     def drop(self, oid: bytes) -> None:
-        """Remove an object, if it is here."""
+        """Delete the object, if it exists."""
         self._known.discard(oid)
         self._place(oid).unlink(missing_ok=True)
 
@@ -175,7 +176,7 @@ class Objects:
 
 
 def tree_content(entries: dict[bytes, TreeEntry]) -> bytes:
-    """Return a tree object with these entries; git sorts a folder as if named with a slash."""
+    """Return a tree object with these entries, in git's order."""
     ordered = sorted(
         entries.items(), key=lambda item: item[0] + b"/" if item[1].mode == FOLDER else item[0]
     )
@@ -186,7 +187,7 @@ def tree_content(entries: dict[bytes, TreeEntry]) -> bytes:
 
 
 def tree_entries(content: bytes, algorithm: Algorithm = "sha1") -> dict[bytes, TreeEntry]:
-    """Parse the names of a tree object."""
+    """Parse a tree object; return its entries by name."""
     id_bytes = _HASHES[algorithm]().digest_size
     entries: dict[bytes, TreeEntry] = {}
     place = 0
@@ -199,7 +200,7 @@ def tree_entries(content: bytes, algorithm: Algorithm = "sha1") -> dict[bytes, T
 
 
 def _touched(place: Path) -> bool:
-    """Return whether the file exists, after setting its time to now."""
+    """Set the file's time to now; return whether the file exists."""
     try:
         os.utime(place)
     except FileNotFoundError:
@@ -208,7 +209,7 @@ def _touched(place: Path) -> bool:
 
 
 def _write(place: Path, content: bytes) -> None:
-    """Not synced to the disk: a lost object costs an undo, the user's files are elsewhere."""
+    """Write a file atomically, without a sync: a lost object only costs the user an undo."""
     place.parent.mkdir(parents=True, exist_ok=True)
     temporary = place.with_name(f"{_TEMPORARY}{os.urandom(8).hex()}")
     try:
@@ -224,8 +225,8 @@ def _write(place: Path, content: bytes) -> None:
 class Tree:
     """The state of all files, folder by folder.
 
-    A folder is stored as an object when something in it is about to change, and again after
-    that: whatever differs between two states that were taken here can be read later.
+    A folder is stored as a tree object before its content changes, and again afterwards.
+    Differences between any two states can therefore be read later.
     """
 
     def __init__(self, files: Mapping[bytes, TreeEntry], objects: Objects) -> None:
@@ -242,7 +243,7 @@ class Tree:
 
     @property
     def id(self) -> str:
-        """The id of the whole."""
+        """The object id of the root folder."""
         return self._id.decode()
 
     @property
@@ -251,7 +252,7 @@ class Tree:
         return tuple(self._folders)
 
     def change(self, files: Mapping[bytes, TreeEntry | None]) -> None:
-        """Apply the new states of files; None deletes a file."""
+        """Apply the new entries of files; None deletes a file."""
         before = self._with_parents(path.rpartition(b"/")[0] for path in files)
         for folder in before & self._folders.keys():
             self._objects.put("tree", tree_content(self._folders[folder]))
@@ -273,7 +274,7 @@ class Tree:
         return found
 
     def _refresh(self, folders: set[bytes], *, store: bool) -> None:
-        """Compute the ids of these folders, deepest first; drop empty ones."""
+        """Compute the tree ids of these folders, deepest first; drop empty folders."""
         for folder in sorted(folders, key=lambda path: path.count(b"/") if path else -1)[::-1]:
             content = tree_content(self._folders.get(folder, {}))
             oid = (
@@ -302,20 +303,20 @@ def tree_of(files: Mapping[bytes, TreeEntry | None], objects: Objects) -> str:
 
 
 class MissingObjectError(LookupError):
-    """An object of a snapshot is gone, so the file's former content is unknown."""
+    """An error for a deleted object of a snapshot, which makes a file's content unknown."""
 
 
 class StoredTrees:
-    """Files looked up in stored trees, of which each is read once."""
+    """A reader of files in stored trees; it reads each tree once."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects
         self._read: dict[bytes, dict[bytes, TreeEntry]] = {objects.empty_tree: {}}
 
     def look_up(self, tree: str, path: bytes) -> TreeEntry | None:
-        """Return the file at a path of a tree, None if the tree has none there.
+        """Return the entry of a path in a tree, or None if the tree has no file there.
 
-        :raises MissingObjectError: when a tree on the way is not there; this is never "no file".
+        :raises MissingObjectError: when a tree on the path was deleted: the entry is unknown.
         """
         here = TreeEntry(FOLDER, tree.encode())
         for name in path.split(b"/"):

@@ -1,6 +1,6 @@
-"""Files put back into a worktree: whole or not at all, and never through a symlink.
+"""Restored files in a worktree: written atomically, and never through a symlink.
 
-And what became of one file between two states, as people read it.
+It also computes the diff of a file between two states.
 """
 
 import os
@@ -29,9 +29,9 @@ from pegboard_plugins.snapshots.objects import (
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """The change of one file: it becomes `wanted` if it is found as `expected`.
+    """The change of one file: it becomes `wanted` if its current state is `expected`.
 
-    None means no file.
+    None means that the file does not exist.
     """
 
     path: bytes
@@ -40,14 +40,14 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_secret(self) -> bool:
-        """Whether the file is secret, so that no copy of it is kept."""
+        """Whether the file is secret, so that its content is never stored."""
         return secret_path(Path(os.fsdecode(self.path)))
 
 
 def moves_of(
     ways: Mapping[Path, RestoreWay], root: Path, objects: Objects
 ) -> tuple[list[Move], list[Left]]:
-    """Return the changes of files in order, and the files with a lost state."""
+    """Return the changes of files, removals first, and the files with a lost state."""
     trees = StoredTrees(objects)
     moves, lost = [], []
     for path, way in ways.items():
@@ -72,19 +72,19 @@ def moves_of(
 def moves_to(
     states: Mapping[Path, str], root: Path, objects: Objects
 ) -> tuple[list[Move], list[Left]]:
-    """Return the changes that write these states to new files, and the lost files."""
+    """Return the changes that write files in these states, and the files with a lost state."""
     none = objects.empty_tree.decode()
     ways = {path: RestoreWay(before=none, after=state) for path, state in states.items()}
     return moves_of(ways, root, objects)
 
 
 def put_back(root: Path, move: Move, content: bytes, *, stays: Path, traits: Traits) -> None:
-    """Restore the file; `content` is the target of a symlink.
+    """Restore a file; for a symlink, `content` is its target.
 
-    What comes back has the permissions of `traits`. Of the folders that the file leaves empty
-    `stays` and those that were empty before do not go.
+    The permissions come from `traits`. Folders that become empty are removed, except `stays` and
+    those that were empty before.
 
-    :raises OSError: when it cannot be done; the file is then as it was.
+    :raises OSError: when the file cannot be restored; it is then unchanged.
     """
     place, wanted = root / os.fsdecode(move.path), move.wanted
     _check_parents(root, place)
@@ -110,9 +110,9 @@ def put_back(root: Path, move: Move, content: bytes, *, stays: Path, traits: Tra
 
 
 def make_empty(root: Path, path: bytes, traits: Traits) -> None:
-    """Create an empty folder that is missing; leave anything else at the path.
+    """Create a folder that was empty, if the path does not exist.
 
-    :raises OSError: when it cannot be made.
+    :raises OSError: when the folder cannot be created.
     """
     if path in traits.empty_folders():
         place = root / os.fsdecode(path)
@@ -123,9 +123,9 @@ def make_empty(root: Path, path: bytes, traits: Traits) -> None:
 def put_out(
     folder: Path, moves: Sequence[Move], contents: Mapping[bytes, bytes], traits: Traits
 ) -> list[bytes]:
-    """Write files in a copy of the worktree; return those whose content is lost.
+    """Write files to `folder`, a copy of the worktree; return the files with lost content.
 
-    :raises OSError: when it cannot be done.
+    :raises OSError: when a file cannot be written.
     """
     lost = []
     for move in moves:
@@ -138,7 +138,7 @@ def put_out(
 
 
 def _check_parents(root: Path, place: Path) -> None:
-    """Check that no folder on the way is a symlink, which could lead out of the worktree."""
+    """Raise an error if a parent folder is a symlink, which may lead out of the worktree."""
     here = root
     for name in place.relative_to(root).parts[:-1]:
         here /= name
@@ -147,7 +147,7 @@ def _check_parents(root: Path, place: Path) -> None:
 
 
 def _make_folder(root: Path, folder: Path, traits: Traits) -> None:
-    """Create a folder with its ancestors, and the empty folders that were in them."""
+    """Create a folder with its ancestors, and the empty folders that were next to it."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir()
@@ -164,7 +164,7 @@ def _make_folder(root: Path, folder: Path, traits: Traits) -> None:
 def _write(temporary: Path, content: bytes, old: Path, kind: bytes, known: int | None) -> None:
     """Write a new file with the owner, permissions and attributes of the current one.
 
-    Where none is there it has the `known` permissions.
+    Without a current file, the permissions are those in `known`.
     """
     executable = kind == EXECUTABLE
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -183,7 +183,7 @@ def _write(temporary: Path, content: bytes, old: Path, kind: bytes, known: int |
 
 
 def _drop_empty(root: Path, folder: Path, stays: Set[Path]) -> None:
-    """Remove folders that the file leaves empty: git has none, and the session made them."""
+    """Remove the folders that became empty, since the session created them."""
     names: Sequence[Path] = (folder, *folder.parents)
     for each in names:
         if each == root or each in stays or not each.is_relative_to(root):
@@ -199,7 +199,7 @@ LIMIT_BYTES = 1 << 20
 
 
 def file_diff(move: Move, contents: Mapping[bytes, bytes]) -> FileDiff:
-    """Return the diff of a file; `contents` has the known contents by id."""
+    """Return the diff of a file; `contents` has the known contents by object id."""
     name = move.path.decode(errors="replace")
     before, after = _decode(move.expected, contents), _decode(move.wanted, contents)
     status: Literal["added", "deleted", "modified"] = "modified"

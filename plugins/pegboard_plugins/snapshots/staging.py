@@ -1,7 +1,7 @@
 """The changes of git's index by steps, and their revert.
 
-The index is read with each snapshot that finds it changed, and written only by a revert, by git
-itself, under git's own lock.
+A snapshot reads the index if it has changed. Only a revert writes it: git itself does, under its
+own lock.
 """
 
 import os
@@ -39,7 +39,7 @@ class _StagedStep(NamedTuple):
 
 
 def staged(before: Listing, after: Listing, head: str, objects: Objects) -> Staged | None:
-    """Return the changes of the index, None without any; `head` is the commit before them."""
+    """Return the changes of the index, or None; `head` is the commit before the changes."""
     paths = {path for path, _ in before.indexed.items() ^ after.indexed.items()}
     names = {stage_name(path) for path in paths}
     names |= {name for name, _ in before.unmerged.items() ^ after.unmerged.items()}
@@ -55,10 +55,10 @@ def staged(before: Listing, after: Listing, head: str, objects: Objects) -> Stag
 def restage(git: ShadowGit, objects: Objects, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
     """Restore paths of the index from `before` to `after`; return the others, with reasons.
 
-    What somebody has staged since is left, and so is what was committed. The stages of a path are
-    put back together or not at all.
+    Paths that were staged or committed again since are left. All stages of a path are restored
+    together, or none.
 
-    :raises OSError: when git cannot be asked; nothing is changed then.
+    :raises OSError: when git fails; the index is then unchanged.
     """
     if not ways:
         return ()
@@ -81,7 +81,7 @@ def restage(git: ShadowGit, objects: Objects, ways: Mapping[str, StagedWay]) -> 
 def _obstacles(
     git: ShadowGit, steps: Sequence[_StagedStep], index: Listing
 ) -> dict[bytes, _Reason]:
-    """Return the paths whose steps are impossible, with the reasons."""
+    """Return the paths that must not be restored, each with the reason."""
     head = git.head()
     committed = git.tree_of(head, [step.path for step in steps if step.head != head])
     there = git.users_own([step.wanted.oid for step in steps if step.wanted is not None])
@@ -108,7 +108,7 @@ def _entry(index: Listing, name: bytes) -> TreeEntry | None:
 def _steps(
     ways: Mapping[str, StagedWay], objects: Objects
 ) -> tuple[list[bytes], list[_StagedStep]]:
-    """Return the paths whose state is lost, and the steps of the others."""
+    """Return the paths with a lost state, and the changes of the other paths."""
     lost, steps = [], []
     trees = StoredTrees(objects)
     for stored, way in ways.items():

@@ -1,4 +1,4 @@
-"""The states of a worktree's files, kept up to date with as little work as possible."""
+"""The state of a worktree's files, kept up to date with as few reads as possible."""
 
 import os
 import stat
@@ -39,7 +39,7 @@ _RACY_NS = 20_000_000
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A file when its content was read; `sure` if its times would show a later change."""
+    """A file's state when it was read; if `sure`, a later change shows in its times."""
 
     facts: tuple[int, ...]
     entry: TreeEntry
@@ -47,18 +47,18 @@ class _Seen(msgspec.Struct, frozen=True):
 
 
 class TooMuchError(Exception):
-    """The folder holds more than a snapshot may take."""
+    """An error for a folder with more files than a snapshot may take."""
 
 
 class NotKeptError(Exception):
-    """No copy of a file can be made."""
+    """An error for a file that cannot be copied."""
 
 
 class WorktreeState:
-    """The files of a worktree at the last look. Its methods block.
+    """The files of a worktree at the last comparison; its methods block.
 
-    Files that git takes for unchanged are not read: their ids come from the user's index. Of files
-    of secrets the ids alone are kept, as of very long ones.
+    Files that git reports as unchanged are not read: their ids come from the user's index. Of
+    secret files and very long files only the ids are stored.
     """
 
     def __init__(self, git: ShadowGit, objects: Objects) -> None:
@@ -87,7 +87,7 @@ class WorktreeState:
 
     @property
     def tree(self) -> str | None:
-        """The id of the state, None before the first look."""
+        """The id of the state's tree; None before the first comparison."""
         return self._tree.id if self._tree is not None else None
 
     @property
@@ -97,19 +97,18 @@ class WorktreeState:
 
     @property
     def indexed_anew(self) -> bool:
-        """Whether the user's index has been replaced since the last look at everything."""
+        """Whether the user's index has changed since the last comparison of all files."""
         return self._git.index_state() != self._index_state
 
     def look(self, told: Iterable[bytes] = ()) -> frozenset[bytes]:
-        """Update the state; return the paths of changed files.
+        """Compare all files with the state, update it, and return the paths of changed files.
 
-        `told` are known to be written, ignored ones too. Paths that no tree can have are among
-        the answer, and in `apart`.
-
-        One process of git; one more for a new index, where attributes convert files.
+        `told` are paths that are known to be written, even ignored ones. The result includes paths
+        that are in no tree, which `apart` records. One process of git runs, and one more for a new
+        index if attributes convert files.
 
         :raises OSError: when git fails or an object cannot be stored.
-        :raises TooMuchError: when there is no git and there are too many files.
+        :raises TooMuchError: when there is no git repository and there are too many files.
         """
         self._linked.clear()
         state = self._git.index_state()
@@ -150,9 +149,9 @@ class WorktreeState:
         return self._take({**looked, **dict.fromkeys(gone)}) | unkept
 
     def look_at(self, told: Iterable[bytes], seen: Iterable[bytes] = ()) -> frozenset[bytes]:
-        """Like `look`, for files that are known to be written, or seen to be.
+        """Do as `look`, but only for files that are reported as written by a call or the kernel.
 
-        No process where the files are known, one where some are new: they may be ignored.
+        No process runs, unless some of the files are new and may be ignored.
         """
         self._linked.clear()
         known: set[bytes] = set()
@@ -183,7 +182,7 @@ class WorktreeState:
         return self._take(looked) | self.apart.changed(unkept)
 
     def _set_apart(self, listing: Listing, told: Iterable[bytes]) -> None:
-        """Note the paths in nested repositories, and written paths that are ignored."""
+        """Record the paths in nested repositories, and written paths that are ignored."""
         for path in listing.nested:
             self.apart.add(path, "nested")
         gone: list[bytes] = []
@@ -201,9 +200,9 @@ class WorktreeState:
             self.apart.add(path, "many" if self._flooded else "ignored")
 
     def freshen(self) -> None:
-        """Protect the contents that the next comparison needs from being collected.
+        """Protect the contents that the next comparison needs from deletion.
 
-        No reference holds them yet; what another process has collected is stored again.
+        No reference protects them yet. Contents that another process has deleted are stored again.
         """
         now = time.monotonic()
         if now - self._freshened_at < FRESHEN_EVERY_S:
@@ -220,22 +219,22 @@ class WorktreeState:
         return _entry_of(self._root + path, self._objects, stores=False)[0]
 
     def copy(self, path: bytes) -> TreeEntry | None:
-        """Return the file as `entry` does, and store its content if it is not too long.
+        """Return the file's current tree entry, and store its content if it is not too long.
 
-        :raises OSError: when it cannot be stored.
+        :raises OSError: when the content cannot be stored.
         """
         return _entry_of(self._root + path, self._objects, stores=True)[0]
 
     def has(self, path: bytes) -> bool:
-        """Return whether trees have the file, or no tree is known yet."""
+        """Return whether the state contains the file, or is still unknown."""
         return self._tree is None or path in self._files or path in self._index
 
     def copied(self, path: bytes) -> TreeEntry | None:
-        """Store the current content of a file that no tree has; return its entry, None if missing.
+        """Store the content of a file that is in no tree; return its entry, None if it is missing.
 
-        The content of a file that may hold secrets is not stored.
+        The content of a secret file is not stored.
 
-        :raises NotKeptError: when it cannot be read, or is too long; `apart` then records that.
+        :raises NotKeptError: when the file cannot be read, or is too long; `apart` then records it.
         """
         size = _size(self._root + path)
         if size < 0:
@@ -271,7 +270,7 @@ class WorktreeState:
         listing.others = {path for path in listing.others if path in self._files}
 
     def _converted(self, indexed: Mapping[bytes, TreeEntry]) -> set[bytes]:
-        """Return files with another length than their blobs, changed by line ends or filters."""
+        """Return the files that line ends or filters give another size than their blobs."""
         new = {path: entry for path, entry in indexed.items() if self._index.get(path) != entry}
         sizes = self._git.sizes(tuple({entry.oid for entry in new.values()}))
         return {
@@ -281,7 +280,7 @@ class WorktreeState:
         }
 
     def _candidates(self, listing: Listing) -> set[bytes]:
-        """Return the files to look at, with those that differed from the index."""
+        """Return the files to compare, including those that differed from the index before."""
         converted = self._unlike_index.keys() & self._index.keys()
         skipped = (p for p in self._skipped if p in self._files or os.path.lexists(self._root + p))
         return listing.doubtful.union(listing.others, converted, skipped)
@@ -314,7 +313,7 @@ class WorktreeState:
         return entry
 
     def _is_behind_link(self, path: bytes) -> bool:
-        """Return whether a parent folder is a link now, so that the path means another file."""
+        """Return whether a parent folder is a symlink, so that the path means another file."""
         folder = path.rpartition(b"/")[0]
         if not folder:
             return False
@@ -324,7 +323,7 @@ class WorktreeState:
         return self._linked[folder]
 
     def _fits(self, path: bytes, size: int) -> bool:
-        """Return whether a file that git does not track is copied; from here on, or never."""
+        """Return whether an untracked file can be copied; if not, record the reason."""
         self.apart.forget_folder(path)
         if self._flooded:
             self.apart.add(path, "many")
@@ -368,7 +367,7 @@ class WorktreeState:
 def _entry_of(
     name: bytes, objects: Objects, *, stores: bool
 ) -> tuple[TreeEntry | None, os.stat_result | None]:
-    """Return the tree entry of a path, and the file's stat from before it was read."""
+    """Return the tree entry of a path, and the status of the file before it was read."""
     try:
         facts = os.lstat(name)
         if stat.S_ISLNK(facts.st_mode):

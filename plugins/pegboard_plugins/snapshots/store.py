@@ -1,4 +1,4 @@
-"""The storage of snapshots: references that keep them, their limit, and their deletion."""
+"""The storage of snapshots: the references that protect them, their quota and their deletion."""
 
 import fcntl
 import hashlib
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
 
 class Store:
-    """The references and the objects of one shadow repository. Its methods block."""
+    """The references and objects of a shadow repository; its methods block."""
 
     def __init__(self, folder: Path, objects: Objects) -> None:
         self._folder = folder
@@ -36,7 +36,7 @@ class Store:
         self._objects = objects
 
     def keep(self, session_id: str, step: str, *, before: str, after: str) -> None:
-        """Keep two trees, with their content, while the session may need them."""
+        """Protect two trees, with their content, until the session is forgotten or too old."""
         assert _NAME.fullmatch(session_id)
         assert _NAME.fullmatch(step)
         folder = self._refs / session_id
@@ -47,7 +47,7 @@ class Store:
             temporary.replace(folder / f"{step}-{name}")
 
     def keep_copies(self, session_id: str, steps: Mapping[str, tuple[str, str]]) -> None:
-        """Keep the trees before and after each step; skip names that are no trees."""
+        """Protect the trees before and after each step; skip values that are no tree ids."""
         for step, (before, after) in steps.items():
             if _TREE.fullmatch(before) and _TREE.fullmatch(after):
                 self.keep(session_id, step, before=before, after=after)
@@ -60,11 +60,11 @@ class Store:
             (self._refs / session_id).rmdir()
 
     def size_bytes(self) -> int:
-        """Return the size of all objects."""
+        """Return the total size of all objects."""
         return sum(facts.st_size for _, facts in self._objects.all())
 
     def collect(self, *, kept_s: float = KEPT_S, quota_bytes: int = QUOTA_BYTES) -> int:
-        """Drop old references and unreferenced objects; return the bytes that were freed.
+        """Delete old references and unreferenced objects; return the number of freed bytes.
 
         Nothing happens while another process does the same.
         """
@@ -82,7 +82,7 @@ class Store:
             return freed
 
     def is_due(self) -> bool:
-        """Return whether no process has collected for long; if so, record that this one does."""
+        """Return whether a deletion is due; if so, record that this process does it."""
         stamp = self._folder / "collected"
         try:
             due = time.time() - stamp.stat().st_mtime > COLLECT_EVERY_S
@@ -145,12 +145,12 @@ class Store:
 
 
 def place_of(worktree: Path, folder: Path) -> Path:
-    """Return where the snapshots of a worktree are."""
+    """Return the folder with the snapshots of a worktree."""
     return folder / hashlib.sha1(bytes(worktree), usedforsecurity=False).hexdigest()
 
 
 def drop_orphans(folder: Path, directories: Iterable[Path]) -> int:
-    """Delete old snapshots whose directory has no session; return the freed bytes."""
+    """Delete old snapshots of directories without a session; return the freed bytes."""
     used = {place_of(place, folder) for each in directories for place in (each, *each.parents)}
     freed = 0
     for path in folder.iterdir():

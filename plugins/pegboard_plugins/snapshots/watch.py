@@ -1,9 +1,8 @@
-"""Changes in a worktree as the kernel reports them, which saves looking at every file.
+"""Changes in a worktree as the kernel reports them, which saves a comparison of all files.
 
-Linux's inotify, by way of the C library. Each folder is watched but those inside of ignored
-ones. Whenever the kernel's word may not be
-the whole truth (folders come and go, the queue runs over, an ignore rule changes) the answer
-is that everything has to be looked at.
+It uses Linux's inotify through the C library. Each folder is watched, except those inside ignored
+folders. If the reports may be incomplete, because folders come and go, the queue overflows or an
+ignore rule changes, all files have to be compared.
 """
 
 import os
@@ -36,9 +35,9 @@ Ignored = Callable[[Sequence[bytes]], set[bytes]]
 
 
 class Watch:
-    """Records which files below `root` change after `arm`; threads may share it.
+    """A record of the files below `root` that change after `arm`; threads may share it.
 
-    `generation` is 0 while nothing is watched, and grows when more is watched than before.
+    `generation` is 0 while no folder is watched, and grows when more folders are watched.
     """
 
     def __init__(self, root: bytes) -> None:
@@ -51,7 +50,7 @@ class Watch:
         self._off = not sys.platform.startswith("linux")
 
     def arm(self, folders: Collection[bytes], ignored: Ignored) -> None:
-        """Watch these folders too, and the siblings of their files."""
+        """Watch these folders too, with their subfolders and new folders."""
         with self._lock:
             known, noted = set(self._folders.values()), set(self._new)
         new = [folder for folder in {*folders, *noted} if folder not in known]
@@ -102,7 +101,7 @@ class Watch:
             self._stop()
 
     def _forget(self, gone: bytes | None) -> None:
-        """Forget a folder that was removed or moved, and all below it."""
+        """Stop recording a folder that was removed or moved, and all folders below it."""
         if gone is not None:
             self._folders = {
                 number: folder
@@ -134,7 +133,7 @@ class Watch:
             self._folders[number] = folder
 
     def _events(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the events so far: a file that is written without pause has a new one at each."""
+        """Yield the events so far, and no later ones, so that a busy file cannot delay the end."""
         with suppress(BlockingIOError):
             (left,) = _NUMBER.unpack(ioctl(self._file, FIONREAD, bytes(_NUMBER.size)))
             while left > 0:
@@ -151,9 +150,9 @@ class Watch:
 def _with_neighbours(
     root: bytes, folders: Iterable[bytes], known: Collection[bytes], ignored: Ignored
 ) -> list[bytes]:
-    """Add all unknown subfolders; of ignored folders only the first level.
+    """Return the folders with all unknown subfolders; of ignored folders, only the first level.
 
-    Only unknown folders with files are checked for being ignored.
+    Git is asked only about unknown folders with files.
     """
     found: list[bytes] = []
     waiting = list(folders)

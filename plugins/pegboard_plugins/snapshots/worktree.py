@@ -1,9 +1,9 @@
 """Snapshots: states of a worktree's files, so that the changes of a session can be reverted.
 
-States are trees of a shadow repository of git, one per worktree, with the user's data. What
-a tool says to have changed is taken in without a process of git, and so is what the kernel
-tells; else, after a call that may have changed anything, one process lists what differs from the
-user's index. Nothing of the user's repository is changed by it, and nothing of it is run.
+States are trees in a shadow repository of git. Each worktree has one, in the folder of the user's
+data. Changes that a tool or the kernel reports are recorded without a process of git. After other
+calls, one process lists the differences from the user's index. The user's repository is never
+changed, and none of its hooks or filters run.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ _Value = TypeVar("_Value")
 class GitSnapshots:
     """The snapshots of one worktree, stored below `folder`.
 
-    Files of secrets are in no tree, and are put back only from the user's repository.
+    Secret files are in no tree, and are restored only from the user's repository.
     """
 
     def __init__(self, workspace: Workspace, *, folder: Path, env: Mapping[str, str]) -> None:
@@ -80,28 +80,28 @@ class GitSnapshots:
         self.refused = refusal(workspace.worktree, env)
 
     def follow(self, run: Followed) -> Trail:
-        """Start following the steps of a run."""
+        """Start to take snapshots at the steps of a run."""
         return StepSnapshots(self, run)
 
     @property
     def current(self) -> str | None:
-        """The newest tree, if nothing can have been written since; else None.
+        """The newest tree, or None if files may have changed since.
 
-        While somebody looks, what was told is taken and the tree is still the old one.
+        While another thread takes a snapshot, the value is None too.
         """
         dirty = self._stirred or self._told or self.refused or self._busy.locked()
         return None if dirty else self._state.tree
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """Return the session and its ancestors; a subagent's writes count as its callers' work."""
+        """Return the session and its ancestors; a subagent's changes also count for its callers."""
         return self._lineages.of(session_id, parent_id)
 
     @contextmanager
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> Iterator[WriteClaim]:
-        """Run a call that may write files, for a session and its ancestors.
+        """Mark the block as a call that may write files, for a session and its ancestors.
 
-        With `tells` it names its files by `Writing.tell`. If it names none, or without `tells`,
-        the next snapshot looks at all files.
+        If it `tells`, the call reports the files that it writes with `Writing.tell`. Without
+        reports, the next snapshot compares all files.
         """
         writing = self._claims.begin(owners, tells=tells)
         try:
@@ -113,10 +113,11 @@ class GitSnapshots:
             writing.end_ns = time.time_ns()  # last: a look that begins now knows of the call
 
     async def track(self, *, fresh: bool = False) -> str | None:
-        """Return the tree of the current files, None where snapshots are refused.
+        """Return the tree of the current files, or None if snapshots are refused.
 
-        It costs nothing when no call can have written; `fresh` looks all the same, for changes of
-        the user. A cancelled caller leaves it running.
+        If no call can have written since the last tree, that tree is returned at once. With
+        `fresh`, files are compared in any case, to find changes of the user. The snapshot goes on
+        if the caller is cancelled.
         """
         if self.refused:
             return None
@@ -130,87 +131,87 @@ class GitSnapshots:
         return tree
 
     def claimed(self, session_id: str) -> bool:
-        """Return whether `take` or `take_staged` would return something."""
+        """Return whether `take` or `take_staged` would return changes of the session."""
         return self._claims.has(session_id) or session_id in self._staged
 
     def take_staged(self, session_id: str) -> tuple[Staged, ...]:
-        """Return the session's changes of git's index, each only once."""
+        """Return the session's changes of git's index since the last call."""
         return tuple(self._staged.pop(session_id, ()))
 
     def take(self, session_id: str) -> tuple[Path, ...]:
-        """Return the files that the session has changed, each only once."""
+        """Return the files that the session has changed since the last call."""
         self._copies.drop(session_id)
         return tuple(self._path(path) for path in self._claims.take(session_id))
 
     async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
-        """Return the changes of files that only copies have; call it before `take`."""
+        """Return the changes of copied files that are in no tree; call it before `take`."""
         noted = self._copies.has(session_id)
         ways = await asyncio.to_thread(self._copies.ways, session_id) if noted else {}
         return {self._path(path): way for path, way in ways.items()}
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """Those of the files of which no states are kept, with the reason."""
+        """Return those of the files that have no stored states, each with the reason."""
         reasons = self._state.apart.reasons
         named = ((file, os.fsencode(file).removeprefix(self._root_bytes)) for file in files)
         return {file: reasons[name] for file, name in named if name in reasons}
 
     async def keep(self, session_id: str, step: str, way: RestoreWay) -> None:
-        """Keep both trees of a step from being collected, until the session is forgotten."""
+        """Protect both trees of a step from deletion until the session is forgotten."""
         await asyncio.to_thread(
             self._store.keep, session_id, step, before=way.before, after=way.after
         )
 
     async def keep_copies(self, session_id: str, ways: Mapping[str, RestoreWay]) -> None:
-        """Keep the states that the steps of a copied session refer to; `ways` are by step.
+        """Protect the states that the steps of a copied session refer to; `ways` are by step.
 
-        What is not here, as after an import from elsewhere, cannot be kept.
+        States that are not on this machine, as after an import, are skipped.
         """
         steps = {step: (way.before, way.after) for step, way in ways.items()}
         await asyncio.to_thread(self._store.keep_copies, session_id, steps)
 
     async def forget(self, session_id: str) -> None:
-        """Release the states that only this session could revert to."""
+        """Drop the references of a session, so that its states can be deleted."""
         await asyncio.to_thread(self._store.forget, session_id)
 
     async def diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[FileDiff, ...]:
         """Return the changes of files as unified diffs, without unchanged files.
 
-        Binary and very long files, and secrets, have no text and no counts. States that are gone
-        are left out.
+        Binary files, very long files and secrets have neither text nor counts. Files with deleted
+        states are left out.
         """
         return await self._beside(self._diff, ways)
 
     async def restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
-        """Put files that are as in `before` into their state of `after`.
+        """Change files from their state in `before` to their state in `after`.
 
-        A file that is in neither state has been changed by somebody: it is left, and so is one
-        of which a state is not known any more. A file goes only where `after` has none. A file of
-        secrets is put back only from the user's repository, and does not go.
+        A file in neither state has been changed since, and is left as it is. A file with a lost
+        state is left too. A file is removed only if `after` has none. Secret files are restored
+        only from the user's repository, and are never removed.
         """
         return await self._beside(self._restore, ways)
 
     async def restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
-        """Put paths of git's index, as git names them, back; what was left as it is."""
+        """Restore paths of git's index, by their names in git; return the paths that were left."""
         return await self._beside(self._restage, ways)
 
     async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
-        """Write files as they are in these states into a copy of the worktree."""
+        """Write files in these states to `folder`, a copy of the worktree; return the lost ones."""
         return await self._beside(self._copy_out, states, folder)
 
     async def collect(self, directories: Collection[Path]) -> int:
-        """Drop what is too old, beyond the quota, or of a directory without a session."""
+        """Delete old snapshots, those over the quota, and those of unused directories."""
         own = await asyncio.to_thread(self._store.collect)
         return own + await asyncio.to_thread(drop_orphans, self._place.parent, directories)
 
     async def aclose(self) -> None:
-        """Stop what runs; a snapshot in the making is given up."""
+        """Stop the running processes and tasks; a snapshot in progress is abandoned."""
         await self._git.stop()
         if self._upkeep is not None:
             await asyncio.wait((self._upkeep,), timeout=1.0)
         await asyncio.to_thread(self._watch.close)  # takes the kernel 20 ms
 
     async def _kept_up(self) -> None:
-        """Beside the work: watch the folders, and once a day drop what is too old."""
+        """Watch the folders, and once a day delete old snapshots."""
         await self._beside(self._arm)
         if self._store.is_due():
             await asyncio.to_thread(self._store.collect)
@@ -218,7 +219,7 @@ class GitSnapshots:
     async def _beside(
         self, work: Callable[_Arguments, _Value], *args: _Arguments.args, **names: _Arguments.kwargs
     ) -> _Value:
-        """Run work in a thread, from which git is run on this loop."""
+        """Run `work` in a thread; the processes of git run on this event loop."""
         self._git.loop = asyncio.get_running_loop()
         return await asyncio.to_thread(work, *args, **names)
 
@@ -259,7 +260,7 @@ class GitSnapshots:
             return self._state.tree
 
     def _share_index(self) -> None:
-        """Note whose work a change of git's index is."""
+        """Attribute a change of git's index to the sessions that may have made it."""
         change, self._state.staged = self._state.staged, None
         if change is not None:
             changed_ns = self._git.index_state()[:1] or (0,)
@@ -324,7 +325,7 @@ class GitSnapshots:
             return Restored(changed=tuple(changed), left=tuple(left), replaced=replaced)
 
     def _copied(self, moves: Iterable[restoring.Move]) -> tuple[str, frozenset[Path]]:
-        """Copy what the moves replace or remove, but for secrets: a tree with it, and the files."""
+        """Store copies of the files that the moves replace; return their tree and the files."""
         copies = {
             move.path: move.expected
             for move in moves
@@ -348,7 +349,7 @@ class GitSnapshots:
                 )
 
     def _step(self, move: restoring.Move, contents: Mapping[bytes, bytes]) -> _Reason | None:
-        """None for a file that was put back, else why it was not."""
+        """Restore one file; return None, or the reason why it was not changed."""
         found = self._state.entry(move.path)
         if found == move.wanted:
             if found is None:
@@ -369,7 +370,7 @@ class GitSnapshots:
         return None
 
     def _contents(self, moves: Sequence[restoring.Move], *, both: bool) -> dict[bytes, bytes]:
-        """Return the contents that the moves need, by id, without missing ones."""
+        """Return the file contents that the moves need, by object id, without missing ones."""
         different = [move for move in moves if move.expected != move.wanted]
         secrets = {move.wanted.oid for move in different if move.is_secret and move.wanted}
         if both:  # to be shown
