@@ -1,6 +1,6 @@
-"""The server: the public App over HTTP, in the protocol that clients of OpenCode speak.
+"""The server: the public App over HTTP, in the protocol of OpenCode's clients.
 
-Nothing of it but its hooks is loaded before `pegboard serve`.
+Only its hooks are loaded before `pegboard serve` runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetServer:
-    """A server of a fleet: its id, the name of its machine, and the address that it listens on.
+    """A server of a fleet: its id, the name of its machine, and the address on which it listens.
 
-    One that `is_worker` runs the sessions of jobs: when it dies, other workers go on with them.
+    A server that `is_worker` runs the sessions of jobs. When it dies, other workers continue them.
     """
 
     id: str
@@ -28,7 +28,7 @@ class FleetServer:
 
 
 class FleetMembership(Protocol):
-    """The membership of a server in a fleet, whose servers share one database of sessions."""
+    """The membership of a server in a fleet of servers that share one database of sessions."""
 
     async def add(self, app: "App") -> None:
         """Record that sessions which this App claims run on this server.

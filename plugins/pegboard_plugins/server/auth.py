@@ -1,4 +1,4 @@
-"""Credentials of a server: a token that a file has for the user's own clients, or a password."""
+"""The credentials of a server: a token in a file for the user's own clients, or a password."""
 
 import base64
 import hmac
@@ -15,9 +15,9 @@ _USERS = ("PEGBOARD_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The credentials that open a server: the token as bearer or as password, the user's password.
+    """The credentials that the server accepts: the token, as bearer or password, or the password.
 
-    `token` is None for an open server. `fleet` is the token of the other servers of a fleet.
+    `token` is None for an open server. `fleet` is the token for other servers of a fleet.
     """
 
     token: str | None
@@ -26,7 +26,7 @@ class Credentials:
     fleet: str | None = None
 
     def accepts(self, authorization: str | None) -> bool:
-        """Return whether this `Authorization` header is valid; any header takes the same time."""
+        """Return whether this `Authorization` header is valid, always in the same time."""
         if self.token is None:
             return True
         scheme, _, value = (authorization or "").partition(" ")
@@ -42,7 +42,7 @@ class Credentials:
 
 
 def credentials_from(env: Mapping[str, str], *, is_open: bool) -> Credentials:
-    """Return a new token, and the password from the environment if one is set."""
+    """Return credentials with a new token, and with the password of the environment, if any."""
     password = next((env[name] for name in _PASSWORDS if env.get(name)), None)
     user = next((env[name] for name in _USERS if env.get(name)), USER)
     token = None if is_open and password is None else secrets.token_urlsafe(TOKEN_BYTES)
@@ -59,6 +59,6 @@ def _basic(value: str) -> tuple[str, str]:
 
 
 def _same(given: str, wanted: str) -> bool:
-    """Compare two secrets byte by byte; the environment's need not be UTF-8."""
+    """Compare two secrets as bytes in constant time; they need not be valid UTF-8."""
     sides = (text.encode("utf-8", "surrogateescape") for text in (given, wanted))
     return hmac.compare_digest(*sides)

@@ -1,6 +1,6 @@
-"""Browser sessions: access for a plugin's page without a password of its own.
+"""Browser sessions: access to the server for a plugin's page, without its own password.
 
-A client with the server's token asks for a key, which opens one session within a minute.
+A client with the server's token requests a key, which opens one session within a minute.
 """
 
 from fastapi import APIRouter, Request
@@ -21,21 +21,22 @@ routes = APIRouter()
 
 
 class BrowserKeyBody(Wire, frozen=True):
-    """The rights of the key's session: with `approve` it may allow calls permanently."""
+    """The rights of the new session; with `approve`, its page may allow calls permanently."""
 
     approve: bool = False
 
 
 class BrowserKey(Wire, frozen=True):
-    """The key that opens one browser session, once and within a minute."""
+    """A key that opens one browser session, once and within a minute."""
 
     key: str
 
 
 class BrowserProof(Wire, frozen=True):
-    """The page's half of a browser session; the cookie is the other half.
+    """The proof of a browser session, which its page sends in addition to the cookie.
 
-    `event` is the id of the newest event: an event stream after it misses none of the session.
+    `event` is the id of the newest event. An event stream after this id misses no event of the
+    session.
     """
 
     proof: str
@@ -56,7 +57,7 @@ def may_not_approve(request: Request) -> bool:
 
 
 def require_approval(request: Request) -> None:
-    """Refuse a permanent approval to a page without the right to give one.
+    """Refuse a permanent approval from a page that may not approve.
 
     :raises PermissionDeniedError: when the request comes from such a page.
     """
@@ -72,7 +73,7 @@ def require_approval(request: Request) -> None:
     **operation("pegboard.browser.key", gives=BrowserKey, takes=BrowserKeyBody),
 )
 async def make_key(request: Request, state: Served) -> Response:
-    """Give a client with the token or the password the key for one browser session."""
+    """Return a key for one browser session to a client with the token or the password."""
     body = await body_of(request, BrowserKeyBody)
     return answer(BrowserKey(key=state.door.new_key(approve=body.approve)))
 
@@ -81,7 +82,7 @@ async def make_key(request: Request, state: Served) -> Response:
     SESSION_PATH, **operation("pegboard.browser.session", gives=BrowserProof, takes=BrowserKey)
 )
 async def open_session(request: Request, state: Served) -> Response:
-    """Open a browser session: return its proof and set its cookie."""
+    """Open a browser session: return its proof, and set its cookie."""
     opened = state.door.open((await body_of(request, BrowserKey)).key)
     if opened is None:
         text = "the key is used or older than a minute; run `pegboard web` again"

@@ -1,7 +1,7 @@
 """Access for pages in a browser: one-time keys, and the sessions that they open.
 
-A session is a cookie that no script can read, and a proof that the page sends as a header. Browsers
-send cookies to every port of a host, so the cookie alone opens nothing.
+A session consists of a cookie that no script can read, and a proof that the page sends as a header.
+Browsers send cookies to every port of a host, so the cookie alone gives no access.
 """
 
 import hmac
@@ -38,7 +38,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserSession:
-    """A page's session: the digest of its proof, its end, and whether it may approve."""
+    """A session of a page: its proof, its end, and whether the page may approve calls."""
 
     proof: str
     ends_at: float
@@ -46,7 +46,7 @@ class BrowserSession:
 
 
 class BrowserDoor:
-    """The keys and browser sessions of one server run; `port` separates cookies of servers."""
+    """The keys and browser sessions of one server run; `port` is part of the cookie's name."""
 
     def __init__(self, port: int = 0, clock: Callable[[], float] = time.monotonic) -> None:
         self.cookie = f"pegboard_{port}"
@@ -62,7 +62,7 @@ class BrowserDoor:
         return key
 
     def open(self, key: str) -> tuple[str, BrowserSession] | None:
-        """Return a new session and its cookie; None if the key is wrong."""
+        """Return the cookie of a new session, and the session; None if the key is wrong."""
         ends_at, approve = self._keys.pop(_digest(key), (0.0, False))
         if self._clock() >= ends_at:
             return None
@@ -77,7 +77,7 @@ class BrowserDoor:
         return cookie, session
 
     def session(self, method: str, path: str, headers: Headers) -> BrowserSession | None:
-        """Return the session to which a request belongs, if its page may make this request.
+        """Return the session of a request, or None if its page may not make this request.
 
         The caller has checked the `Origin` and the `Sec-Fetch-Site` of the request.
         """
@@ -91,7 +91,7 @@ class BrowserDoor:
         return found if hmac.compare_digest(_digest(proof), _digest(found.proof)) else None
 
     def _value(self, headers: Headers) -> str:
-        """Return the cookie's value; other servers of the host may have set any other cookies."""
+        """Return the value of the session's cookie among other cookies, which may be malformed."""
         for pair in headers.get("cookie", "").split(";"):
             try:
                 morsel = SimpleCookie(pair.strip()).get(self.cookie)
@@ -108,5 +108,5 @@ def _make_room(table: dict[bytes, _Value], most: int) -> None:
 
 
 def _digest(secret: str) -> bytes:
-    """Return the digest under which a secret is stored, so that look-ups leak no timing."""
+    """Return the digest of a secret; look-ups by digest leak no timing."""
     return sha256(secret.encode("utf-8", "surrogateescape")).digest()

@@ -29,7 +29,7 @@ routes = APIRouter()
 
 
 class ToolEntry(Rest, frozen=True):
-    """A tool as a model sees it."""
+    """A tool as the model receives it."""
 
     id: str
     description: str
@@ -37,7 +37,7 @@ class ToolEntry(Rest, frozen=True):
 
 
 class ListedSkill(Rest, frozen=True):
-    """Instructions that can be called up by name."""
+    """The instructions of a skill, with its name and its file."""
 
     name: str
     description: str
@@ -47,7 +47,7 @@ class ListedSkill(Rest, frozen=True):
 
 @routes.get("/agent", **operation("app.agents", gives=tuple[Agent, ...]))
 async def agents(app: Here) -> Response:
-    """List the agents, the default one first, in the fields that clients know."""
+    """List the agents, the default one first, in the protocol's fields."""
     first = app.default_agent()
     rest = (agent for agent in app.agents.values() if agent.name != first.name)
     found = [_as_known(each) for each in (first, *rest)]
@@ -73,7 +73,7 @@ async def commands(app: Here) -> Response:
 
 @routes.get("/skill", **operation("app.skills", gives=tuple[ListedSkill, ...]))
 async def skills(app: Here) -> Response:
-    """List the skills, which are slash commands too, each with its file."""
+    """List the skills, each with its file; skills are slash commands too."""
     found = tuple(
         ListedSkill(
             name=each.name,
@@ -95,7 +95,7 @@ async def tool_ids(app: Here) -> Response:
 
 @routes.get("/experimental/tool", **operation("tool.list", gives=tuple[ToolEntry, ...]))
 async def tools(app: Here, provider: str, model: str) -> Response:
-    """List the tools as a model sees them."""
+    """List the tools as the model receives them."""
     await app.resolve_model(f"{provider}/{model}")
     offered = {each.name: each for each in await app.policy.offered()}
     found = {name: offered.get(name, tool) for name, tool in app.tools.items()}
@@ -108,7 +108,7 @@ async def tools(app: Here, provider: str, model: str) -> Response:
 
 
 class LspStatus(Rest, frozen=True):
-    """A language server that was started."""
+    """A started language server, with its state."""
 
     id: str
     name: str
@@ -142,7 +142,7 @@ def _server(service: Service, worktree: Path) -> LspStatus:
 
 @routes.get("/formatter", **operation("formatter.status", gives=tuple[FormatterStatus, ...]))
 async def formatters(app: Here) -> Response:
-    """List the formatters, and which of them are enabled."""
+    """List the formatters, and whether each is enabled."""
     return answer(
         tuple(
             FormatterStatus(
@@ -171,7 +171,7 @@ async def _services(app: App, kind: str) -> list[Service]:
 )
 @routes.get("/experimental/worktree", **operation("worktree.list", gives=tuple[str, ...]))
 async def none_of_them(_app: Here) -> Response:
-    """Return an empty list, because the server has no such thing."""
+    """Return an empty list, because Pegboard does not have this kind of item."""
     return answer([])
 
 
@@ -186,7 +186,7 @@ async def capabilities() -> Response:
 
 @routes.get("/experimental/console", **operation("experimental.console.get", gives=dict[str, Any]))
 async def console() -> Response:
-    """No console: models come from providers alone."""
+    """Return no console, because models come only from providers."""
     return answer({"consoleManagedProviders": [], "switchableOrgCount": 0})
 
 
@@ -204,5 +204,5 @@ async def organisations() -> Response:
     **operation("experimental.workspace.syncList", status=204),
 )
 async def sync_workspaces(_app: Here) -> Response:
-    """Answer 204: no adapter has workspaces to register."""
+    """Return 204, because no adapter has workspaces to register."""
     return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""The content coding of event streams: gzip where a client accepts it, flushed per frame."""
+"""The content coding of event streams: gzip for clients that accept it, flushed per frame."""
 
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -17,9 +17,9 @@ SLICE_BYTES = 64 << 10
 
 
 def takes_gzip(headers: Sequence[str]) -> bool:
-    """Return whether the client accepts gzip no less than no coding (RFC 9110 §12.5.3).
+    """Return whether the client prefers gzip to no coding, or accepts both (RFC 9110 §12.5.3).
 
-    `headers` are the lines of `Accept-Encoding`; without one nothing is compressed.
+    `headers` are the `Accept-Encoding` lines of the request. Without a line nothing is compressed.
     """
     weights = dict(_parse_weight(entry) for line in headers for entry in line.split(","))
     weight = weights.get("gzip", weights.get("x-gzip", weights.get("*", 0.0)))
@@ -27,7 +27,7 @@ def takes_gzip(headers: Sequence[str]) -> bool:
 
 
 def _parse_weight(entry: str) -> tuple[str, float]:
-    """Return a coding and its weight; 0 for an invalid weight."""
+    """Return a coding and its weight, which is 0 if it is invalid."""
     name, *parameters = (word.strip().lower() for word in entry.split(";"))
     weight = next((word[2:] for word in parameters if word.startswith("q=")), "1")
     try:
@@ -37,7 +37,7 @@ def _parse_weight(entry: str) -> tuple[str, float]:
 
 
 async def compress(frames: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    """Compress the frames into one gzip stream; each frame is readable as soon as it is sent."""
+    """Compress the frames into one gzip stream; a client can read each frame when it is sent."""
     packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, _WINDOW_BITS + _GZIP, _MEMORY_LEVEL)
     async with aclosing(frames):
         async for frame in frames:

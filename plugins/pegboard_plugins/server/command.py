@@ -1,4 +1,4 @@
-"""`pegboard serve`: the server on the command line."""
+"""The command `pegboard serve`."""
 
 import os
 from pathlib import Path
@@ -81,6 +81,6 @@ def serve(  # noqa: PLR0913 - the options of a command
 
 
 def _announce(url: str) -> None:
-    """Print the server's address for people, and again in the form that launchers expect."""
+    """Print the server's address for users, and again in the form that launchers expect."""
     names = ("pegboard", "opencode")
     click.echo("\n".join(f"{name} server listening on {url}" for name in names))

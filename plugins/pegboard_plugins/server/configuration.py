@@ -1,4 +1,4 @@
-"""The configuration as clients read it: the protocol's keys, and no secrets."""
+"""The configuration in the protocol's keys, without secrets."""
 
 import asyncio
 import os
@@ -61,9 +61,9 @@ async def update_global(request: Request, state: Served) -> Response:
 
 
 async def _update(request: Request, state: ServerState, directory: Path) -> dict[str, Any]:
-    """Change the configuration; restore the old text if the result is invalid.
+    """Change the configuration file; restore its old text if the result is invalid.
 
-    Masks that a client sends back unchanged change nothing.
+    Masked values that a client sends back unchanged are ignored.
     """
     body = await body_of(request, dict[str, Any])
     try:
@@ -83,7 +83,7 @@ async def _update(request: Request, state: ServerState, directory: Path) -> dict
 
 
 def configuration_of(app: App) -> dict[str, Any]:
-    """Return the configuration in the protocol's keys; unset ones are absent."""
+    """Return the configuration in the protocol's keys, without unset keys."""
     said = app.config
     values: dict[str, Any] = {
         "share": "disabled",
@@ -110,7 +110,7 @@ def _provider(said: ProviderConfig) -> dict[str, Any]:
 
 
 def _model(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Mask a model's settings; only options and headers can contain secrets."""
+    """Return a model's settings with masked secrets; only options and headers contain any."""
     return {name: mask(value, name) for name, value in said.items()}
 
 
@@ -124,9 +124,9 @@ def _agent(said: AgentConfig) -> dict[str, Any]:
 
 
 def permission_table(rules: Iterable[Rule]) -> dict[str, str | dict[str, str]]:
-    """Return the rules as a table, in which the last match wins.
+    """Return the permission rules as a table, in which the last match wins.
 
-    A permission that has one rule for everything has its action alone.
+    A permission with a single rule for everything maps directly to its action.
     """
     table: dict[str, dict[str, str]] = {}
     for rule in rules:
@@ -140,9 +140,9 @@ def permission_table(rules: Iterable[Rule]) -> dict[str, str | dict[str, str]]:
 
 
 def mask(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any shape
-    """Mask each text whose key, or a key around it, is the name of a secret.
+    """Mask each string under a key that is the name of a secret, at any depth.
 
-    Of an address it masks the part that is secret.
+    Only the secret part of an address is masked.
     """
     if isinstance(value, dict):
         return {
@@ -156,7 +156,7 @@ def mask(value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON of any shape
 
 
 def mask_address(text: str) -> str:
-    """Mask the secrets in the addresses of a text."""
+    """Mask the secrets in the URLs of a text."""
     return _IN_URL.sub(lambda found: (found["name"] or "") + MASK, text)
 
 

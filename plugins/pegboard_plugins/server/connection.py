@@ -1,6 +1,6 @@
 """Connections with limits on the size and the time of each request.
 
-uvicorn's own protocol bounds a body, while its reader is slow, and nothing else.
+uvicorn's own protocol limits only a body, and only while its reader is slow.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _REFUSAL = b"HTTP/1.1 %b\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with limits on what a client may send, and on how long it may take."""
+    """uvicorn's protocol with limits on the size of requests, and on the time they take."""
 
     _extra_bytes = 0
     _timer: asyncio.TimerHandle | None = None
@@ -58,7 +58,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come; those that are no body are counted."""
+        """Receive bytes, and count those of heads against the limit."""
         self._extra_bytes += len(data)
         super().data_received(data)
         if self.transport.is_closing() or self.transport.get_protocol() is not self:
@@ -69,7 +69,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect_more()
 
     def on_message_begin(self) -> None:
-        """Begin a request, perhaps not the first on its connection."""
+        """Begin a request on the connection, which may have had others."""
         super().on_message_begin()
         scope = self.scope
         scope["extensions"] = {_INTERIM_EXTENSION: {"send": lambda: self._send_interim(scope)}}
@@ -77,12 +77,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._expect_more()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a line of a head; ignore a line after a body."""
+        """Receive one header; ignore headers after a body."""
         if self._in_head:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Accept a complete head, or refuse it."""
+        """Accept or refuse a request whose headers are complete."""
         is_full = len(self.pipeline) >= MOST_WAITING
         if not self._is_clear() or (
             self._is_answering() and (is_full or self.parser.should_upgrade())
@@ -95,7 +95,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of a body."""
+        """Receive a part of a body."""
         self._extra_bytes = 0
         super().on_body(body)
 
@@ -110,9 +110,9 @@ class BoundedProtocol(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _is_clear(self) -> bool:
-        """Return whether the request has one clear length and one clear host.
+        """Return whether the request has one unambiguous length and one unambiguous host.
 
-        RFC 9112 6.3: with two lengths, or in an unknown coding, it has no clear length.
+        Two lengths, or an unknown coding, are ambiguous (RFC 9112 §6.3).
         """
         codings = [value for name, value in self.headers if name == b"transfer-encoding"]
         is_sized = any(name == b"content-length" for name, _ in self.headers)
@@ -146,7 +146,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._timer = None
 
     def _refuse(self, status: bytes) -> None:
-        """Close the connection; send an answer first if a request waits for one."""
+        """Close the connection; if a request waits for an answer, send the status first."""
         if self.transport.is_closing():
             return
         if self._in_head and not self._is_answering():
@@ -155,9 +155,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def send_interim(scope: Scope) -> None:
-    """Send a response 102 before the answer to a request, if its connection can carry one.
+    """Send a response 102 before the answer to a request, if its connection allows one.
 
-    A client of HTTP/1.1 reads past it (RFC 9110 §15.2).
+    A client of HTTP/1.1 skips it (RFC 9110 §15.2).
     """
     extension = (scope.get("extensions") or {}).get(_INTERIM_EXTENSION)
     if extension is not None:
@@ -165,17 +165,17 @@ def send_interim(scope: Scope) -> None:
 
 
 class RefusedError(Exception):
-    """An error after which the server reads no more of the connection."""
+    """An error after which the server reads no more from the connection."""
 
 
 class AcceptFailures:
-    """The loop's errors; those of connections that cannot be taken come again and again."""
+    """A handler of the event loop's errors; it limits the log of failed connections."""
 
     def __init__(self) -> None:
         self._told_at = -TOLD_EVERY_S
 
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Log the error; errors of connections at most every ten seconds."""
+        """Log the error; log errors of new connections at most every ten seconds."""
         message = str(context.get("message"))
         if not message.startswith(("socket.accept()", _REFUSED)):
             loop.default_exception_handler(context)
@@ -186,6 +186,6 @@ class AcceptFailures:
 
 
 def _most_connections() -> int:
-    """Return the limit of connections, below that of open files, which the server needs too."""
+    """Return the limit of connections, below the limit of open files."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return files - min(KEPT_FILES, files // 2)

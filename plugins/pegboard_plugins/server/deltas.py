@@ -1,4 +1,4 @@
-"""Streamed text for clients: a slow stream is sent at once, a fast one in larger pieces."""
+"""Streamed text for clients: slow text is sent at once, fast text in larger pieces."""
 
 import asyncio
 import math
@@ -29,7 +29,7 @@ _RATE_OVER_S = 0.25
 
 
 class _Rate:
-    """A rate of events per second, in which older events count exponentially less."""
+    """The rate of events per second, with less weight for older events."""
 
     def __init__(self, rate: float) -> None:
         self._events = rate * _RATE_OVER_S
@@ -44,7 +44,7 @@ class _Rate:
 
 @dataclass(slots=True)
 class _Text:
-    """The unsent text of a part, the time when it is due, and the bytes allowed for its events."""
+    """The unsent text of a part, the time when it must be sent, and the budget for its events."""
 
     delta: PartDelta
     due: float
@@ -54,9 +54,9 @@ class _Text:
     rate: _Rate = field(default_factory=lambda: _Rate(_BEGINS_S))
 
     def add(self, added: str, now: float, *, spare: bool) -> bool:
-        """Add text; return whether it may be sent at once, because it is slow or within its bytes.
+        """Add text; return whether it may be sent now, because it is slow or within the budget.
 
-        `spare` says whether the clients can have more bytes.
+        `spare` says whether the clients can take more bytes.
         """
         self.pieces.append(added)
         is_slow = self.rate.add(now) <= FAST_S
@@ -70,7 +70,7 @@ class _Text:
         return True
 
     def joined(self, due: float) -> Event:
-        """Return all text as one delta; further text is due later."""
+        """Return the unsent text as one delta; text after it is due later."""
         delta = replace(self.delta, delta="".join(self.pieces))
         self.pieces.clear()
         self.due = due
@@ -78,9 +78,9 @@ class _Text:
 
 
 class JoinedDeltas:
-    """The events of a subscription in order, with deltas joined.
+    """The events of a subscription in order, with consecutive deltas of a text joined.
 
-    `around` gives the bytes that all clients together get around the text of one delta.
+    `around` returns the bytes that one delta costs for all clients, in addition to its text.
     """
 
     def __init__(self, events: Subscription, around: Callable[[], int]) -> None:
@@ -91,7 +91,7 @@ class JoinedDeltas:
         self._texts: dict[str, _Text] = {}
 
     async def batch(self) -> tuple[Event, ...]:
-        """Wait for the next events; () after the subscription is closed."""
+        """Wait for the next events; return () after the subscription is closed."""
         while True:
             try:
                 async with asyncio.timeout_at(self._due()):
@@ -129,7 +129,7 @@ class JoinedDeltas:
                     yield event
 
     def _pass_on_due(self) -> Iterator[Event]:
-        """Yield the texts that are due; a part's first text always is."""
+        """Yield the texts that are due, and forget the parts that have no new text."""
         now = self._loop.time()
         for part_id, text in tuple(self._texts.items()):
             if text.due > now:
@@ -140,7 +140,7 @@ class JoinedDeltas:
                 del self._texts[part_id]
 
     def _join_texts(self, session_id: str | None = None) -> Iterator[Event]:
-        """Yield the joined texts of a session, or of all, before the events that follow."""
+        """Yield the unsent texts of a session, or of all sessions."""
         for text in self._texts.values():
             if text.pieces and session_id in (None, text.delta.session_id):
                 yield text.joined(self._later())

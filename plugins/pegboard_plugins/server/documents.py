@@ -1,4 +1,4 @@
-"""The OpenAPI document of `/doc`, made from the routes and the schema's structs."""
+"""The OpenAPI document of `/doc`, built from the routes and the structs of the schema."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,8 +32,8 @@ def operation(  # noqa: PLR0913 - the facts of one entry, all keyword-only
 ) -> dict[str, Any]:
     """Return the keywords of a route: its name in the protocol, its body and its answer.
 
-    `media` is the type of the answer, `query` are parameters that the route reads by itself.
-    `absent`: the answer may be that the server has nothing to act on.
+    `media` is the content type of the answer, `query` the parameters that the route parses itself.
+    If `absent`, the answer may be that no object exists.
     """
     facts = {
         "gives": gives,
@@ -53,7 +53,7 @@ def operation(  # noqa: PLR0913 - the facts of one entry, all keyword-only
 
 
 def document(routers: Iterable[APIRouter]) -> dict[str, Any]:
-    """Return the OpenAPI document of all routes that have a name."""
+    """Return the OpenAPI document of all routes with a name in the protocol."""
     import msgspec
 
     every = (route for router in routers for route in router.routes)
@@ -88,7 +88,7 @@ def document(routers: Iterable[APIRouter]) -> dict[str, Any]:
 def with_plugins(
     whole: dict[str, Any], plugins: Mapping[str, Sequence[BaseRoute]]
 ) -> dict[str, Any]:
-    """Add the routes of plugins to the document; schema names begin with the plugin's name.
+    """Add the routes of plugins to the document; schema names get the plugin's name as prefix.
 
     Routes that cannot be described are left out, with a line in the log.
     """

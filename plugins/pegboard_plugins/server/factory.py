@@ -1,4 +1,4 @@
-"""The application: every resource's routes behind the guard, and errors in the protocol's shape."""
+"""The application: all routes behind the guard, with errors in the protocol's form."""
 
 import logging
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ _log = logging.getLogger("pegboard.server")
 
 
 async def add_plugin_routes(app: FastAPI, state: ServerState) -> None:
-    """Add the routers of the plugins of the server's own directory, under the plugins' names."""
+    """Add the routers of plugins in the server's own directory, under each plugin's name."""
     opened = await state.pool.app(state.directory)
     for found in await opened.hooks.collect(register_routes):
         if not isinstance(found.value, APIRouter):
@@ -74,7 +74,7 @@ async def add_plugin_routes(app: FastAPI, state: ServerState) -> None:
 
 
 def forwarding(app: FastAPI, state: ServerState) -> ASGIApp:
-    """Wrap the application so that it forwards requests to other servers of its fleet."""
+    """Wrap the application to forward requests to other servers of its fleet."""
     handlers = {
         PegboardError: answer_error,
         HTTPException: _unknown,
@@ -84,7 +84,7 @@ def forwarding(app: FastAPI, state: ServerState) -> ASGIApp:
 
 
 def application(state: ServerState) -> FastAPI:
-    """Build the application: all routes over one state."""
+    """Return the application with all routes over one state."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.server = state
     own = (module.routes for module in _RESOURCES)
@@ -101,7 +101,7 @@ def application(state: ServerState) -> FastAPI:
 
 
 async def answer_error(_request: Request, error: Exception) -> Response:
-    """Answer with an error of Pegboard's, in the protocol's form."""
+    """Return one of Pegboard's errors in the protocol's form."""
     assert isinstance(error, PegboardError)
     return failure(error)
 
@@ -127,7 +127,7 @@ async def _unknown(request: Request, error: Exception) -> Response:
 
 
 def _methods(routes: Iterable[BaseRoute], path: str) -> list[str]:
-    """Return the methods of all routes of a path (RFC 9110 §15.5.6)."""
+    """Return the methods of all routes with this path (RFC 9110 §15.5.6)."""
     found = (
         route.methods or ()
         for route in routes
@@ -137,7 +137,7 @@ def _methods(routes: Iterable[BaseRoute], path: str) -> list[str]:
 
 
 async def _broken_off(_request: Request, _error: Exception) -> Response:
-    """Answer a request whose body ended early or is not HTTP, and close its connection."""
+    """Return an error for an incomplete or invalid request, and close its connection."""
     return problem(400, "BadRequest", "the body broke off; send the request again", kind="Payload")
 
 

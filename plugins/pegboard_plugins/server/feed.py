@@ -1,4 +1,4 @@
-"""Events for clients: encoded once, stored for a while, read by each listener."""
+"""Events for clients: encoded once, stored for a while, and read by each listener."""
 
 import asyncio
 import secrets
@@ -32,10 +32,10 @@ LONGEST_NUMBER = 15
 
 @dataclass(frozen=True, slots=True)
 class EventFrame:
-    """One event as JSON; one without a directory is for all clients.
+    """One event as JSON, for the clients of a directory; without a directory, for all clients.
 
-    A frame that `repeats` the content of deltas is for clients that do not know deltas. One that
-    is `relayed` comes from another server of a fleet.
+    A frame that `repeats` the content of deltas is for clients that do not know deltas. A `relayed`
+    frame comes from another server of a fleet.
     """
 
     number: int
@@ -55,7 +55,7 @@ class EventFrame:
 
 
 class _Kept:
-    """The newest frames, at least one; their numbers are consecutive."""
+    """The newest frames, at least one, with consecutive numbers."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -64,7 +64,7 @@ class _Kept:
         self._bytes = 0
 
     def add(self, frame: EventFrame) -> None:
-        """Store the next frame, and drop old ones to make room."""
+        """Store the next frame, and drop old frames to make room."""
         self.last = frame.number
         self._frames[frame.number] = frame
         self._bytes += len(frame.event)
@@ -80,12 +80,13 @@ class _Kept:
 
 
 class FeedListener:
-    """One client's position in the stored frames; `directory` None receives all directories.
+    """One client's position in the stored frames.
 
-    A listener with `repeats` gets the frames that repeat the content of deltas. The stream of one
-    that is `coded` is compressed. With `own` it gets no relayed frames.
+    With `directory` None it receives the frames of all directories. With `repeats` it gets frames
+    that repeat the content of deltas, with `own` no relayed frames. If `coded`, its stream is
+    compressed.
 
-    Nothing is queued for it: one that does not read costs no memory, and falls behind.
+    Frames are not queued for a listener. A slow client costs no memory, and falls behind.
     """
 
     def __init__(
@@ -121,7 +122,7 @@ class FeedListener:
         return self.directory is None or frame.directory in (None, self.directory)
 
     def tell(self, frame: EventFrame) -> None:
-        """Note a new frame."""
+        """Note that a new frame exists."""
         if self.hears(frame):
             self._has_more = True
             self._ready.set()
@@ -129,7 +130,7 @@ class FeedListener:
             self._next = frame.number + 1
 
     def go_back(self, number: int) -> None:
-        """Continue after the frame with this number again."""
+        """Move the position back to directly after the frame with this number."""
         self._next = number + 1
         self._has_more = number < self._kept.last
 
@@ -139,9 +140,9 @@ class FeedListener:
         self._ready.set()
 
     async def frames(self, limit_s: float) -> tuple[EventFrame, ...]:
-        """Wait up to `limit_s` seconds for the next frames; () if none comes.
+        """Wait up to `limit_s` seconds for the next frames; return () if there are none.
 
-        `missed` counts the frames that were dropped, those of other directories included.
+        `missed` counts the frames that were dropped before they were read, for any directory.
         """
         self._asks = True
         try:
@@ -170,7 +171,7 @@ class FeedListener:
 
 
 class EventFeed:
-    """The events of the server's projects, and their listeners; for one event loop."""
+    """The events of the server's projects, and their listeners; used on one event loop."""
 
     def __init__(self) -> None:
         self.ids = IdSource()
@@ -183,9 +184,9 @@ class EventFeed:
         self._is_closed = False
 
     def event_id(self) -> str:
-        """Return an id for an unstored event, similar to the last one so that it compresses.
+        """Return an id for an event that is not stored, similar to the last such id.
 
-        Random letters cannot be compressed: they are a third of the bytes around a delta's text.
+        Similar ids compress well. Random ones would be a third of the bytes around a delta's text.
         """
         self._unstored = (self._unstored + 1) % 1_000_000
         return f"{self.ids.new('event')[:_TIME_ENDS_AT]}{self._run}{self._unstored:06}"
@@ -199,7 +200,7 @@ class EventFeed:
         repeats: bool = False,
         relayed: bool = False,
     ) -> None:
-        """Publish an event to its listeners; never blocks."""
+        """Publish an event to the listeners without blocking."""
         frame = EventFrame(self._kept.last + 1, directory, project, event, repeats, relayed)
         self._kept.add(frame)
         self._fresh_frames += 1
@@ -212,7 +213,7 @@ class EventFeed:
     ) -> None:
         """Publish many events, each with its `repeats`, and let clients read in between.
 
-        One whose connection is full is not waited for.
+        The function does not wait for a client with a full connection.
         """
         for event, repeats in events:
             self.publish(event, directory=directory, project=project, repeats=repeats)
@@ -229,11 +230,11 @@ class EventFeed:
     def say(
         self, kind: str, properties: Mapping[str, object], *, directory: Path | None = None
     ) -> None:
-        """Publish an event of the server's own, to all clients or to a directory's."""
+        """Publish an event of the server itself, to all clients or to those of a directory."""
         self.publish(self.own(kind, properties), directory=str(directory) if directory else None)
 
     def own(self, kind: str, properties: Mapping[str, object]) -> bytes:
-        """Return the JSON of an event of the server's own."""
+        """Return the JSON of an event of the server itself."""
         return encode({"id": self.ids.new("event"), "type": kind, "properties": properties})
 
     def listen(
@@ -245,9 +246,10 @@ class EventFeed:
         coded: bool = False,
         own: bool = False,
     ) -> FeedListener:
-        """Return a listener for the frames from here on, or from behind that with the id `after`.
+        """Return a listener for new frames, or for those after the frame with the id `after`.
 
-        Frames that were dropped count as missed. Once the feed is closed the stream ends at once.
+        Frames that were dropped since count as missed. After the feed is closed, the stream ends at
+        once.
         """
         place = str(directory) if directory else None
         listener = FeedListener(self._kept, place, repeats=repeats, coded=coded, own=own)
@@ -259,7 +261,7 @@ class EventFeed:
         return listener
 
     def forget(self, listener: FeedListener) -> None:
-        """Stop delivering events to a client."""
+        """Stop the delivery of events to a client."""
         self._listeners.pop(listener, None)
 
     def hang_up(self, directory: Path) -> None:
@@ -269,20 +271,20 @@ class EventFeed:
                 listener.close()
 
     def close(self) -> None:
-        """End all streams, those of requests in progress included, because the server stops."""
+        """End all streams at the stop of the server, even those of requests in progress."""
         self._is_closed = True
         for listener in tuple(self._listeners):
             listener.close()
 
     def hears_repeats(self, directory: str) -> bool:
-        """Return whether some client of this directory may not understand deltas."""
+        """Return whether a client of this directory may not understand deltas."""
         return any(
             listener.repeats and listener.directory in (None, directory)
             for listener in self._listeners
         )
 
     def around(self, directory: str) -> int:
-        """Return the bytes that all clients of a directory get around the text of a delta."""
+        """Return the bytes that one delta costs for all clients of a directory, apart from text."""
         return sum(
             CODED_BYTES if listener.coded else EVENT_BYTES
             for listener in self._listeners
@@ -290,11 +292,11 @@ class EventFeed:
         )
 
     def is_heard(self, directory: Path) -> bool:
-        """Return whether a client follows only this directory."""
+        """Return whether a client listens only to this directory."""
         return any(listener.directory == str(directory) for listener in self._listeners)
 
     async def read(self, directory: Path) -> None:
-        """Wait until clients that have just begun to listen have read the events of a turn.
+        """Wait until new clients have read the events of a turn.
 
         `opencode run` opens its stream together with its prompt, and leaves after the answer.
         """
@@ -304,7 +306,7 @@ class EventFeed:
             await asyncio.sleep(READING_S)
 
     def frame_id(self, number: int) -> str:
-        """Return the id that a client sends back as `Last-Event-ID`."""
+        """Return the id of a frame, which a client sends back as `Last-Event-ID`."""
         return f"{self._run}-{number}"
 
     @property

@@ -1,4 +1,4 @@
-"""Files of the project: folders, names, contents, and a search in them."""
+"""The project's files: folders, names, contents and search."""
 
 import asyncio
 import base64
@@ -41,7 +41,7 @@ async def listing(app: Here, path: Text) -> Response:
 
 @routes.get("/file/content", **operation("file.read", gives=FileContent))
 async def content(app: Here, path: Text) -> Response:
-    """Return the content of a file, empty for one that does not exist."""
+    """Return the content of a file; empty if the file does not exist."""
     return answer(await asyncio.to_thread(_content, resolve_path(app, path)))
 
 
@@ -68,7 +68,7 @@ async def find_file(
     kind: Annotated[Literal["file", "directory"] | None, Query(alias="type")] = None,
     limit: Count = 10,
 ) -> Response:
-    """List the paths nearest to a text; those of folders end with a slash."""
+    """List the paths that match a text best; folders end with a slash."""
     chosen = kind or ("file" if dirs == "false" else None)
     return answer(await asyncio.to_thread(_find_names, app, query, chosen, limit))
 
@@ -80,7 +80,7 @@ async def find_for_completion(
     limit: Count = 20,
     kind: Annotated[str | None, Query(alias="type")] = None,
 ) -> Response:
-    """List the paths nearest to a text, in the form of the newer terminal interface."""
+    """List the paths that match a text best, in the form of the newer terminal interface."""
     found = await asyncio.to_thread(_find_names, app, query, kind, limit)
     workspace = app.workspace
     where = {
@@ -93,12 +93,12 @@ async def find_for_completion(
 
 @routes.get("/find/symbol", **operation("find.symbols", gives=tuple[dict[str, Any], ...]))
 async def find_symbol(_app: Here, query: Text) -> Response:  # noqa: ARG001 - the protocol's
-    """Return no symbols: no language server is asked for those of the whole project."""
+    """Return no symbols, because no language server is asked for symbols of a whole project."""
     return answer([])
 
 
 def resolve_path(app: App, path: str) -> Path:
-    """Return the path in the worktree, with all symlinks followed.
+    """Return the path in the worktree, with all symlinks resolved.
 
     :raises PermissionDeniedError: when it is outside, or not one of a project's files.
     :raises InvalidInputError: for a text that is not a path.
@@ -167,7 +167,7 @@ def _file_content(path: Path, raw: bytes) -> FileContent:
 
 
 def _find_names(app: App, query: str, kind: str | None, limit: int) -> list[str]:
-    """Return the project's names that are nearest to a text, all or those of one kind."""
+    """Return the project's names that match a text best, of all kinds or of one."""
     files, _ = _files(app.workspace.directory)
     names = [*_folders(files), *files]
     if kind in {"file", "directory"}:
@@ -176,7 +176,7 @@ def _find_names(app: App, query: str, kind: str | None, limit: int) -> list[str]
 
 
 def _files(folder: Path) -> tuple[list[str], bool]:
-    """Return the files below a folder that git does not ignore, outer ones first; True if all."""
+    """Return the files that git does not ignore, outer ones first, and whether they are all."""
     start = len(str(folder).rstrip("/")) + 1
     ends_at = time.monotonic() + WALK_WITHIN_S
     files: list[str] = []
@@ -188,7 +188,7 @@ def _files(folder: Path) -> tuple[list[str], bool]:
 
 
 def _folders(files: Iterable[str]) -> Iterable[str]:
-    """Return the folders of these files, each with a slash at its end."""
+    """Return the folders of these files, each with a trailing slash."""
     found: dict[str, None] = {}
     for name in files:
         for place, letter in enumerate(name):
@@ -198,5 +198,5 @@ def _folders(files: Iterable[str]) -> Iterable[str]:
 
 
 def _decode(name: str) -> str:
-    """Return a name without the bytes that are not UTF-8."""
+    """Return a name without its bytes that are not valid UTF-8."""
     return os.fsencode(name).decode("utf-8", "replace")

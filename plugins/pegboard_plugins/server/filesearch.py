@@ -1,4 +1,4 @@
-"""Search in files: names by similarity, lines with ripgrep, or with Python where it is missing."""
+"""Search in files: names by similarity, lines with ripgrep, or with Python without ripgrep."""
 
 import asyncio
 import base64
@@ -38,7 +38,7 @@ def no_system(path: Path) -> Path:
 
 
 def best_names(names: Iterable[str], query: str, limit: int) -> list[str]:
-    """Return the names with the letters of the query in order, the nearest first."""
+    """Return the names that contain the letters of the query in order, the best first."""
     wanted = query.lower().strip()
     scored = ((_distance(name, wanted), name) for name in names)
     found = ((score, name) for score, name in scored if score is not None)
@@ -46,7 +46,7 @@ def best_names(names: Iterable[str], query: str, limit: int) -> list[str]:
 
 
 def _distance(name: str, wanted: str) -> tuple[int, int, int] | None:
-    """Return the distance of a name from the query, None if it lacks a letter of it."""
+    """Return the distance of a name from the query, or None if a letter is missing."""
     lower = name.lower()
     last = lower.rstrip("/").rpartition("/")[2]
     if wanted in last:
@@ -133,7 +133,7 @@ def _number(value: object) -> int:
 
 
 def _decode(shown: object) -> str:
-    """Return ripgrep's text, or the decoded bytes where the text is not UTF-8."""
+    """Return ripgrep's text, decoded from bytes if it is not UTF-8."""
     assert isinstance(shown, dict)
     if "text" in shown:
         return str(shown["text"])
@@ -141,7 +141,7 @@ def _decode(shown: object) -> str:
 
 
 def main(pattern: str) -> int:
-    """Print, for the files of the current folder, what ripgrep would print."""
+    """Search the files of the current folder; print the matches in ripgrep's format."""
     try:
         expression = re.compile(pattern.encode())
     except re.error:

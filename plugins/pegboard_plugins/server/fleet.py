@@ -1,4 +1,4 @@
-"""The other servers of a fleet: their events, what runs and waits there, and work of dead ones."""
+"""The other servers of a fleet: their events, their running sessions, and their takeover."""
 
 import asyncio
 import hashlib
@@ -37,20 +37,23 @@ _log = logging.getLogger("pegboard.server")
 
 
 class _Payload(msgspec.Struct):
-    """An event."""
+    """The content of an event."""
 
     type: str
     properties: dict[str, Any]
 
 
 class _Kind(msgspec.Struct):
-    """The name of an event."""
+    """The type of an event."""
 
     type: str
 
 
 class _RelayedFrame(msgspec.Struct):
-    """An event of another server; one that is `known` tells only what runs and waits there."""
+    """An event of another server.
+
+    A `known` event only describes a running session or a waiting request, and is not published.
+    """
 
     payload: msgspec.Raw
     directory: str | None = None
@@ -61,7 +64,7 @@ class _RelayedFrame(msgspec.Struct):
 
 @dataclass(slots=True)
 class Elsewhere:
-    """The sessions that run, and the requests that wait, in a project on other servers."""
+    """The running sessions and waiting requests of a project on other servers."""
 
     statuses: dict[str, Any] = field(default_factory=dict)
     permissions: tuple[dict[str, Any], ...] = ()
@@ -83,7 +86,7 @@ class _WaitingRequest:
 
 @dataclass(slots=True)
 class _Peer:
-    """Another server: the sessions that run there and the requests that wait, by their ids."""
+    """Another server, with its running sessions and waiting requests by id."""
 
     server: FleetServer
     running: dict[str, _RelayedRun] = field(default_factory=dict)
@@ -92,7 +95,7 @@ class _Peer:
     relay: asyncio.Task[None] | None = None
 
     def note(self, frame: _RelayedFrame, kind: str) -> None:
-        """Keep up with what runs and waits."""
+        """Update the running sessions and waiting requests from an event."""
         if kind == "server.connected":
             self.running.clear()
             self.waiting.clear()
@@ -147,12 +150,12 @@ def read_secret(file: Path) -> bytes:
 
 
 def token_of(secret: bytes, server_id: str) -> str:
-    """Return the token that opens a server of the fleet to the others."""
+    """Return the token with which other servers of the fleet access the server."""
     return hmac.new(secret, f"pegboard server {server_id}".encode(), hashlib.sha256).hexdigest()
 
 
 def known_events(pool: Pool) -> Iterator[tuple[str, str, bytes]]:
-    """Yield what runs and waits in the open Apps, as events with a directory and a project."""
+    """Yield the running sessions and waiting requests of the open Apps as events."""
     for member in pool.members():
         app = member.app
         told: list[Any] = [
@@ -166,7 +169,7 @@ def known_events(pool: Pool) -> Iterator[tuple[str, str, bytes]]:
 
 
 class ServerFleet:
-    """This server's side of the fleet: it follows the other servers until it is closed."""
+    """This server's view of the fleet: it follows the other servers until it is closed."""
 
     def __init__(
         self,
@@ -191,12 +194,12 @@ class ServerFleet:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
-        """Hear the servers that are there from now on, and those that come from their start on."""
+        """Follow the events of living servers from now on, and of new servers from their start."""
         await self._look(after=None)
         self._start(self._follow(), "follow the fleet")
 
     async def aclose(self) -> None:
-        """Leave the fleet; what was passed on to other servers goes on there."""
+        """Leave the fleet; work on other servers continues."""
         for task in (*self._tasks, *(peer.relay for peer in self._peers.values() if peer.relay)):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -205,21 +208,21 @@ class ServerFleet:
             await self.membership.aclose()
 
     def headers(self, server: FleetServer) -> dict[str, str]:
-        """Return the headers of a request to another server."""
+        """Return the headers for a request to another server."""
         token = token_of(self._secret, server.id)
         return {"authorization": f"Bearer {token}", FORWARDED: self.own.id}
 
     def lives(self, server: FleetServer) -> bool:
-        """Return whether another server was there at the last look."""
+        """Return whether the other server was alive at the last check."""
         return server.id in self._peers
 
     def asked_in(self, request_id: str) -> FleetServer | None:
-        """Return the other server on which a permission request or question waits."""
+        """Return the other server on which the permission request or question waits, or None."""
         found = (each.server for each in self._peers.values() if request_id in each.waiting)
         return next(found, None)
 
     def elsewhere(self, app: App) -> Elsewhere:
-        """Return what runs and waits in an App's project on other servers, and on workers."""
+        """Return the project's running sessions and waiting requests on other servers."""
         place, project = str(app.workspace.directory), app.workspace.project_id
         running = [
             (id_, each.status)
@@ -272,7 +275,7 @@ class ServerFleet:
                 self._start(self._take_over(session_id, place), f"take over {session_id}")
 
     async def _relay(self, peer: _Peer) -> None:
-        """Publish the events of another server, until it is gone."""
+        """Publish the events of another server until the server is gone."""
         while True:
             try:
                 async for line in self._lines(peer):
@@ -325,7 +328,7 @@ class ServerFleet:
         )
 
     async def _take_over(self, session_id: str, place: _RelayedRun) -> None:
-        """Go on with a session of a server that is gone, unless another server does."""
+        """Continue a session of a dead server, unless another server does."""
         try:
             if await self.membership.owner(session_id) is not None:
                 return

@@ -1,4 +1,4 @@
-"""Requests about a session that another server of the fleet runs: that server answers them."""
+"""Requests for sessions that another server of the fleet runs: that server answers them."""
 
 import asyncio
 import re
@@ -41,7 +41,7 @@ _RETURNED = ("content-type", "link", "x-next-cursor", "access-control-expose-hea
 
 
 class _LostError(Exception):
-    """The other server does not answer any more; `heard` is whether it may have the request."""
+    """An error for another server that no longer answers; if `heard`, it may have the request."""
 
     def __init__(self, *, heard: bool) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class _LostError(Exception):
 
 @dataclass(slots=True)
 class _Forwarded:
-    """A request with its body, which can be sent again; `rest` is the path behind the session's."""
+    """A forwarded request with its body; `rest` is the part of the path after the session's id."""
 
     scope: Scope
     body: bytes
@@ -61,31 +61,31 @@ class _Forwarded:
 
     @property
     def method(self) -> str:
-        """The method."""
+        """The HTTP method."""
         method: str = self.scope["method"]
         return method
 
     @property
     def is_repeatable(self) -> bool:
-        """Whether a second server may carry it out too: the effect is that of one."""
+        """Whether the request may be sent to a second server without a second effect."""
         return self.method in ("GET", "DELETE", "PATCH") or self.rest in ("/abort", "/resume")
 
     def resuming(self) -> "_Forwarded":
-        """Return the call for the answer to a prompt that is stored."""
+        """Return a request for the answer to a prompt that is stored already."""
         path = f"/pegboard/session/{self.session_id}/resume"
         scope = {**self.scope, "path": path, "raw_path": path.encode()}
         return _Forwarded(scope, b"", self.session_id, "/resume", headers=self.headers)
 
 
 class Forwarder:
-    """The application around all routes of a server that may be one of a fleet."""
+    """The ASGI application in front of all routes; it forwards requests in a fleet."""
 
     def __init__(self, app: ASGIApp, state: ServerState) -> None:
         self._app = app
         self._state = state
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request here, or let the server answer it that runs its session."""
+        """Answer a request here, or forward it to the server that runs its session."""
         fleet = self._state.fleet
         if fleet is None or scope["type"] != "http" or FORWARDED in Headers(scope=scope):
             await self._app(scope, receive, send)
@@ -108,7 +108,7 @@ class Forwarder:
             await self._app(scope, receive, send)
 
     async def _call(self, request: Request, session_id: str, rest: str) -> _Forwarded:
-        """Read a request; a prompt without an id gets one, by which it is found again."""
+        """Return a request to forward; a prompt gets an id, by which it is found later."""
         body = await request.body()
         headers = {name: request.headers[name] for name in _PASSED_ON if name in request.headers}
         if session_id and not named_directory(request):
@@ -126,11 +126,11 @@ class Forwarder:
     async def _follow(
         self, fleet: ServerFleet, call: _Forwarded, receive: Receive, send: Send
     ) -> None:
-        """Let the session's server answer, and when it dies the one that goes on.
+        """Forward a request to the session's server; if that server dies, to its successor.
 
-        A session of a worker goes on on another worker, and never here.
+        A session of a worker continues on another worker, and never on this server.
 
-        :raises PeerError: when a server lives and does not answer, or has died with the request.
+        :raises PeerError: when a living server does not answer, or has died with the request.
         """
         until, was_lost = time.monotonic() + TAKEN_OVER_WITHIN_S, False
         worker: FleetServer | None = None
@@ -173,9 +173,9 @@ class Forwarder:
         return True
 
     async def _ask(self, fleet: ServerFleet, server: FleetServer, call: _Forwarded) -> Response:
-        """Return the answer of another server, without a limit while that server lives.
+        """Return the answer of another server, without a time limit while that server lives.
 
-        :raises _LostError: when it cannot be reached, or dies.
+        :raises _LostError: when the server cannot be reached, or dies.
         """
         if server.host != fleet.own.host and is_loopback(urlsplit(server.url).hostname or ""):
             raise _LostError(heard=False)
@@ -206,7 +206,7 @@ class Forwarder:
 async def _until_gone(
     fleet: ServerFleet, server: FleetServer, asking: "asyncio.Task[httpx.Response]"
 ) -> None:
-    """Give up a request once its server is not there any more: one that is stopped says nothing."""
+    """Cancel a request when its server has left the fleet; a stopped server sends no error."""
     was_there = False
     while True:  # until it is cancelled
         lives = fleet.lives(server)
@@ -217,7 +217,7 @@ async def _until_gone(
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:
-    """Return what gives a route the body that is read already."""
+    """Return a `receive` function that delivers the body again, which was read already."""
     pieces = [body]
 
     async def again() -> Message:

@@ -1,4 +1,4 @@
-"""Differences from a commit, as git reports them."""
+"""The differences of files from a commit, as git reports them."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ _BASE = ("merge-base", "--end-of-options")
 
 
 async def changes(app: App, base: str = "HEAD") -> tuple[FileChange, ...]:
-    """Return the files that differ from a commit, by default the last; none without git."""
+    """Return the files that differ from a commit, by default the last one; none without git."""
     root = app.workspace.worktree
     if app.workspace.git_dir is None:
         return ()
@@ -48,13 +48,13 @@ async def changes(app: App, base: str = "HEAD") -> tuple[FileChange, ...]:
 
 
 async def default_branch(app: App) -> str | None:
-    """Return the branch that others start from: the remote's default, `main` or `master`."""
+    """Return the default branch: the remote's, or else `main` or `master`."""
     ref = await _start(app)
     return None if ref is None else ref.removeprefix(_REMOTE)
 
 
 async def find_branch_point(app: App) -> str | None:
-    """Return the commit at which this branch left the default one; None on the default one."""
+    """Return the commit at which this branch left the default branch; None on the latter."""
     ref = await _start(app)
     here = await asyncio.to_thread(lambda: branch(app.workspace))
     if ref is None or ref.removeprefix(_REMOTE) == here:
@@ -64,7 +64,7 @@ async def find_branch_point(app: App) -> str | None:
 
 
 async def _start(app: App) -> str | None:
-    """Return the default branch in git's form, with the remote where the remote declares it."""
+    """Return the default branch in git's form, with the remote if the remote declares it."""
     if app.workspace.git_dir is None:
         return None
     root, env = app.workspace.worktree, _own_environment()
@@ -76,7 +76,7 @@ async def _start(app: App) -> str | None:
 
 
 class FileStatus(Rest, frozen=True):
-    """A file that differs from a commit, in the protocol's names."""
+    """A file that differs from a commit, in the protocol's fields."""
 
     file: str
     additions: int
@@ -91,7 +91,7 @@ class FilePatch(FileStatus, frozen=True):
 
 
 def status_of(change: FileChange) -> FileStatus:
-    """Return the change in the protocol's names."""
+    """Return the change in the protocol's fields."""
     return FileStatus(
         file=change.path,
         additions=change.added,
@@ -184,9 +184,9 @@ def _as_new(root: Path, name: str) -> str:
 
 
 async def _environment(root: Path) -> dict[str, str]:
-    """Return an environment in which no filter runs and no missing object is fetched.
+    """Return an environment in which git runs no filter and fetches no missing object.
 
-    A filter is set by name, so each one has to be unset separately.
+    Each filter has to be unset by its name.
     """
     env = _own_environment()
     told = await _git(root, env, "config", "-z", "--name-only", "--get-regexp", r"^filter\.")
@@ -203,7 +203,7 @@ def _own_environment() -> dict[str, str]:
 
 
 async def _git(root: Path, env: Mapping[str, str], *arguments: str) -> str:
-    """Run git and return its output; "" when it fails, exceeds a limit or is not installed."""
+    """Run git and return its output; "" if it fails, exceeds a limit or is missing."""
     program = await asyncio.to_thread(find_program, "git", env, root=root)
     if program is None:
         return ""

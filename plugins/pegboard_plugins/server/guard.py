@@ -1,6 +1,6 @@
-"""The check before every route: a request's sender, size and site.
+"""The check before every route: the sender, the size and the site of a request.
 
-The checks come before routing, so that an answer never tells which routes there are.
+It runs before routing, so that an answer never shows which routes exist.
 """
 
 import asyncio
@@ -36,10 +36,10 @@ _log = logging.getLogger("pegboard.server")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessPolicy:
-    """The rules of access: the server's names, the known sites, the credentials.
+    """The rules of access: the server's names, the known sites, and the credentials.
 
-    `admits` decides whether a ticket opens one terminal, once for each ticket. `door` has the
-    sessions of pages, `public` the paths of files that need no credentials.
+    `admits` decides whether a ticket opens a terminal, once per ticket. `door` has the sessions of
+    pages, `public` the paths of files that need no credentials.
     """
 
     credentials: Credentials
@@ -50,12 +50,12 @@ class AccessPolicy:
     public: Collection[str] = ()
 
     def knows(self, origin: str, host: str) -> bool:
-        """Return whether a page may use the server: its own, or one that the user named."""
+        """Return whether a page may use the server: its own page, or a page of an allowed site."""
         return origin in self.origins or origin in (f"http://{host}", f"https://{host}")
 
 
 class Guard:
-    """The application around all routes."""
+    """The ASGI application in front of all routes."""
 
     def __init__(self, app: ASGIApp, policy: AccessPolicy) -> None:
         self._app = app
@@ -87,7 +87,7 @@ class Guard:
             reply.log()
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        """Return the refusal of a request, None for an accepted one."""
+        """Return the error for a refused request, or None for an accepted one."""
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._policy.hosts:
             return problem(421, "MisdirectedRequest", "this server has other names")
@@ -109,12 +109,12 @@ class Guard:
         return _bad_body(scope, headers) if scope["type"] == "http" else None
 
     def _is_link(self, scope: Scope, headers: Headers) -> bool:
-        """Return whether a link opens a file without data, in a new window."""
+        """Return whether the request opens a public file in a new window, as a link does."""
         is_public = scope.get("method") == "GET" and scope["path"] in self._policy.public
         return is_public and headers.get("sec-fetch-dest") == "document"
 
     def _is_page(self, scope: Scope, headers: Headers) -> bool:
-        """Return whether the server's own page sends the request: for its files or its session."""
+        """Return whether the server's own page sends the request, with a session or for a file."""
         if scope["type"] != "http":
             return False
         method, path = scope["method"], scope["path"]
@@ -131,7 +131,7 @@ class Guard:
         return session is not None
 
     def _has_ticket(self, scope: Scope) -> bool:
-        """Return whether a WebSocket has a ticket, since a page cannot send a token with it."""
+        """Return whether a WebSocket has a ticket; pages cannot send a token with a WebSocket."""
         at = _AT_TERMINAL.fullmatch(scope["path"]) if scope["type"] == "websocket" else None
         tickets = parse_qs(scope["query_string"]).get(b"ticket", [])
         if at is None or len(tickets) != 1:
@@ -148,9 +148,9 @@ class Guard:
 
 
 class _Reply:
-    """A response in progress: it gets an id, a line of the log, and CORS headers for known origins.
+    """A response in progress, with an id, a line in the log, and CORS headers for known origins.
 
-    `whole`: the client has all of it.
+    If `whole`, the client has received all of it.
     """
 
     def __init__(self, scope: Scope, send: Send, origin: str | None) -> None:
@@ -164,7 +164,7 @@ class _Reply:
         scope.setdefault("state", {})["request_id"] = self._id
 
     async def send(self, message: Message) -> None:
-        """Pass a message of the answer on."""
+        """Send one message of the response."""
         if message["type"] == "http.response.start":
             self._status = message["status"]
             headers = MutableHeaders(scope=message)
@@ -178,7 +178,7 @@ class _Reply:
         self.whole = self.whole or ended
 
     def log(self) -> None:
-        """Log a request on one line, without its query, which may contain secrets."""
+        """Log the request on one line, without its query, which may contain secrets."""
         if not _log.isEnabledFor(logging.INFO):
             return
         took_ms = (time.perf_counter() - self._since) * 1000
@@ -188,7 +188,7 @@ class _Reply:
 
 
 class _Body:
-    """A request's body, limited by the server's free room for bodies."""
+    """A request's body, limited to `room` bytes."""
 
     def __init__(self, receive: Receive, room: int) -> None:
         self._receive = receive
@@ -197,7 +197,7 @@ class _Body:
         self._ends_at = asyncio.get_running_loop().time() + BODY_WITHIN_S
 
     async def receive(self) -> Message:
-        """Receive the next piece; after the last, the wait for the client's end has no limit."""
+        """Receive the next part; after the last one, the wait for the client's end has no limit."""
         if self._whole:
             return await self._receive()
         try:
@@ -215,7 +215,7 @@ class _Body:
 
 
 def _unauthorized_response(*, asks: bool) -> Response:
-    """Return the answer to a client that is not known; a page is not to ask for a password."""
+    """Return the 401 response; if `asks`, browsers ask the user for a password."""
     refusal = problem(
         401, "UnauthorizedError", "the server's token or password is missing or wrong"
     )

@@ -1,4 +1,4 @@
-"""Facts beyond the protocol: plugins and their changes, parts of requests, protected paths."""
+"""Facts beyond the protocol: plugins, their changes to prompts, and protected paths."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ async def plugins(app: Here) -> Response:
 
 @routes.get("/pegboard/protection", **operation("pegboard.protection", gives=Protection))
 async def protection(app: Here) -> Response:
-    """Return the sandbox's level, and the project's files that lack trust and do not count."""
+    """Return the sandbox's level, and the project's files that are ignored for lack of trust."""
     await app.reload_project_code()
     untrusted = tuple(str(path) for path in app.untrusted)
     unseen = await asyncio.to_thread(unseen_warnings, app)
@@ -50,7 +50,7 @@ async def protection(app: Here) -> Response:
 
 @routes.get("/pegboard/standing", **operation("pegboard.standing", gives=dict[str, int]))
 async def standing_parts(app: Here, agent: str = "", session: str = "") -> Response:
-    """Return the characters that every request has in addition to the conversation, by source."""
+    """Return how many characters each source adds to every request, besides the conversation."""
     return answer(dict(standing(app, session, agent)))
 
 

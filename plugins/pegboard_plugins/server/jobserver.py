@@ -1,4 +1,4 @@
-"""The server in a worker of a fleet: the fleet's servers reach the sessions of its jobs by it."""
+"""The server in a worker of a fleet; other servers use it to reach the sessions of its jobs."""
 
 import asyncio
 import secrets
@@ -41,9 +41,9 @@ _DIRECTORY_KEYS = ("directory", "location[directory]")
 
 
 class JobServer:
-    """A server for the Apps of jobs; `own` is where the servers of the fleet find it.
+    """A server for the Apps of jobs; `own` has the address for the servers of the fleet.
 
-    Its only clients are these servers: their secret opens it, and no password does.
+    Its only clients are these servers, which use the fleet's secret. No password is accepted.
     """
 
     def __init__(self, own: FleetServer, pool: Pool) -> None:
@@ -51,7 +51,7 @@ class JobServer:
         self._pool = pool
 
     async def add(self, app: App) -> None:
-        """Serve the sessions that run in an App, until it is closed."""
+        """Serve the sessions of an App until the App is closed."""
         await self._pool.adopt(app)
 
 
@@ -59,7 +59,7 @@ class JobServer:
 async def job_server(
     secret_file: Path, host: str, env: Mapping[str, str]
 ) -> AsyncIterator[JobServer]:
-    """Serve the Apps that are added, at a free port of an address of this machine.
+    """Serve the Apps that are added, on a free port of an address of this machine.
 
     :raises InvalidInputError: when the address cannot be listened on, or the secret not be used.
     """
@@ -111,18 +111,18 @@ def _application(state: ServerState) -> ASGIApp:
 
 
 class _SignalFreeServer(uvicorn.Server):
-    """uvicorn's server, which leaves the signals to the worker."""
+    """uvicorn's server without handlers for signals, which the worker handles."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take no signals."""
+        """Leave the signals to the worker."""
         yield
 
 
 class _JobRoutes:
-    """The application around the routes: the App in which a session runs gets its requests.
+    """The application in front of the routes: it selects the App in which a session runs.
 
-    The directory of the client, on another machine, does not count.
+    The client's directory is ignored, because it is on another machine.
     """
 
     def __init__(self, app: ASGIApp, pool: Pool) -> None:
@@ -147,7 +147,7 @@ class _JobRoutes:
         await self._app(scope, receive, send)
 
     def _asked(self, path: str) -> App | None:
-        """Return the App of the session or the waiting request that a path names.
+        """Return the App of the session or the waiting request in a path.
 
         :raises PeerError: when no job has it.
         """

@@ -1,4 +1,4 @@
-"""The way of a server into a fleet."""
+"""The start of a server's membership in a fleet."""
 
 from pegboard.errors import ConfigError
 from pegboard_plugins.server import FleetServer, join_fleet
@@ -7,7 +7,7 @@ from pegboard_plugins.server.serverstate import ServerState
 
 
 async def join(state: ServerState, own: FleetServer, secret: bytes) -> None:
-    """Join the fleet of the database, before any request is taken.
+    """Join the fleet of the database before the server takes requests.
 
     :raises ConfigError: when no plugin joins one.
     """

@@ -1,4 +1,4 @@
-"""The keys of the terminal interface, which clients of the 1.1 generation take from the server."""
+"""The keys of the terminal interface, which clients of version 1.1 read from the server."""
 
 KEYBINDS: dict[str, str] = {
     "leader": "ctrl+x",

@@ -1,6 +1,6 @@
-"""Keys of the environment and the configuration are masked in every response.
+"""The masking of keys from the environment and the configuration, in every response.
 
-Settings may take a text from a variable or a file, so a key can come to stand anywhere in them.
+Settings may take a value from a variable or a file, so a key may occur anywhere in them.
 """
 
 import os
@@ -19,7 +19,7 @@ def without_keys(app: App, value: object) -> Any:  # noqa: ANN401 - JSON leaves 
 
 
 def mask_text(text: str) -> str:
-    """Mask each key of the environment in the text of an error."""
+    """Mask each key from the environment in the text of an error."""
     return str(_mask(text, secret_values(os.environ)))
 
 

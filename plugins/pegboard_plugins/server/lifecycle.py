@@ -1,4 +1,4 @@
-"""A server's life: its socket, its runtime file, its start and its end."""
+"""The lifecycle of a server: its socket, its runtime file, its start and its end."""
 
 import asyncio
 import errno
@@ -74,8 +74,8 @@ _log = logging.getLogger("pegboard.server")
 class ServerSettings:
     """The settings of a server: its address, its clients, and its default directory.
 
-    `known_hosts` are names of the server beside the address, `origins` sites that may use it.
-    `secret` is that of the fleet which the server joins.
+    `known_hosts` are other names of the server, `origins` the sites that may use it. `secret` is
+    the secret of the fleet that the server joins.
     """
 
     directory: Path
@@ -201,7 +201,7 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at a signal; unlike uvicorn, do not raise it again, so that everything is closed."""
+        """Stop at a signal; unlike uvicorn, do not raise the signal again after the stop."""
         loop = asyncio.get_running_loop()
         signals = (signal.SIGINT, signal.SIGTERM)
         hang_up = partial(self.handle_exit, signal.SIGHUP, None)
@@ -215,7 +215,7 @@ class _Server(uvicorn.Server):
                 loop.remove_signal_handler(each)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more requests, and end the current ones."""
+        """Accept no more requests, and end the running ones."""
         stopping = asyncio.create_task(self._stop_turns(), name="stop turns")
         try:
             await super().shutdown(sockets)
@@ -233,7 +233,7 @@ class _Server(uvicorn.Server):
             self._runtime_file.remove()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begin to stop: end event streams, and release the port early."""
+        """Begin the stop: end event streams, and release the port early."""
         _log.info("stopping; what runs has %.0f s to end", TURNS_END_WITHIN_S)
         self.remove_runtime_file()
         self._state.feed.close()
@@ -307,7 +307,7 @@ def hosts_of(settings: ServerSettings, port: int) -> frozenset[str]:
 
 
 def fleet_url(settings: ServerSettings, port: int) -> str:
-    """Return the address of this server for the others of its fleet.
+    """Return the address of this server for the other servers of its fleet.
 
     :raises InvalidInputError: when it has none.
     """
@@ -331,7 +331,7 @@ def _in_url(host: str) -> str:
 
 
 def listening(settings: ServerSettings) -> socket.socket:
-    """Return the socket of a server.
+    """Return the socket on which the server listens.
 
     :raises InvalidInputError: when the address cannot be listened on.
     """
@@ -354,9 +354,9 @@ def listening(settings: ServerSettings) -> socket.socket:
 
 
 class _Line(logging.Formatter):
-    """Formats each record as one line, whatever a request or a file name contains.
+    """A log format of one line per record, whatever a request or a file name contains.
 
-    Those of an error's trace are indented.
+    The lines of an error's traceback are indented.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - logging's name
@@ -380,9 +380,10 @@ def _is_cancelled(record: logging.LogRecord) -> bool:
 
 
 def log_to_stderr(*, is_quiet: bool) -> None:
-    """Log one line per event to stderr; with `is_quiet` only errors.
+    """Log one line per event to stderr; if `is_quiet`, only errors.
 
-    uvicorn warns of each request that is not HTTP, with which a stranger could fill a disk.
+    The warnings of uvicorn about invalid requests are dropped: a stranger could fill a disk with
+    them.
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Line("%(asctime)s %(levelname)s %(name)s %(message)s"))

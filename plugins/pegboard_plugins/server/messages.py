@@ -1,4 +1,4 @@
-"""Routes for messages and their parts: read, change, remove."""
+"""Routes that read, change and delete messages and their parts."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -34,9 +34,10 @@ async def messages(
     limit: Annotated[int | None, Query(ge=0, le=MOST_MESSAGES)] = None,
     before: str | None = None,
 ) -> Response:
-    """List the messages with their parts, oldest first; `limit` keeps the newest of those `before`.
+    """List the messages with their parts, oldest first.
 
-    Where there are older ones, `x-next-cursor` is the value of `before` for them.
+    `limit` selects the newest messages, among those before the cursor `before`. If older messages
+    exist, the header `x-next-cursor` has their cursor.
     """
     await opened.app.store_text(opened.session.id)
     if not limit:
@@ -68,7 +69,7 @@ class _Id(msgspec.Struct):
 
 
 class _Place(msgspec.Struct):
-    """A message with the parts that the next page needs."""
+    """The position of a message, in a cursor for the next page."""
 
     info: _Id
 

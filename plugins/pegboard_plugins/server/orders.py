@@ -1,4 +1,4 @@
-"""Commands for terminal interfaces, for clients that fetch one at a time."""
+"""Commands for terminal interfaces that clients fetch one at a time."""
 
 import asyncio
 from collections import deque
@@ -12,16 +12,16 @@ MOST_ORDERS = 100
 
 
 class InterfaceOrder(Rest, frozen=True):
-    """A command for a terminal interface: the path of a `/tui` route, and the body."""
+    """A command for a terminal interface: the path of a `/tui` route, and its body."""
 
     path: str
     body: Any
 
 
 class Orders:
-    """The waiting commands of each directory, once a client has asked for one.
+    """The waiting commands of each directory.
 
-    Orders of a directory for which no client has asked are not stored.
+    A command is stored only if a client has asked for commands of its directory before.
     """
 
     def __init__(self) -> None:
@@ -30,15 +30,15 @@ class Orders:
         self._is_closed = False
 
     def add(self, directory: Path, order: InterfaceOrder) -> None:
-        """Store an order, if a client has asked for those of the directory."""
+        """Store a command, if a client has asked for commands of the directory."""
         if directory in self._waiting:
             self._waiting[directory].append(order)
             self._wake()
 
     async def next(self, directory: Path) -> InterfaceOrder | None:
-        """Remove and return the directory's oldest command; None once the server stops.
+        """Remove and return the directory's oldest command; None when the server stops.
 
-        There is no limit to the wait: orders come from users.
+        The wait has no time limit, because commands come from users.
         """
         waiting = self._waiting.setdefault(directory, deque(maxlen=MOST_ORDERS))
         while not waiting:
@@ -48,7 +48,7 @@ class Orders:
         return waiting.popleft()
 
     def close(self) -> None:
-        """End every wait: the server stops."""
+        """End all waits when the server stops."""
         self._is_closed = True
         self._wake()
 

@@ -1,4 +1,4 @@
-"""One App per directory in use; an idle one is closed after a while."""
+"""One App per directory in use; idle Apps are closed after a while."""
 
 import asyncio
 import logging
@@ -36,8 +36,8 @@ _log = logging.getLogger("pegboard.server")
 class Member:
     """An open App, the task that forwards its events, and its running sessions.
 
-    `users` are the requests and turns that work with it. `outdated`: the user's settings
-    have changed since it was opened. `adopted`: another part of the program closes it.
+    `users` counts the requests and turns that use the App. It is `outdated` if the user's settings
+    have changed since it was opened. If it is `adopted`, another part of the program closes it.
     """
 
     app: App
@@ -50,7 +50,7 @@ class Member:
 
     @property
     def rests(self) -> bool:
-        """Whether the App is idle: no client, no running turn, no waiting request."""
+        """Whether the App is idle: no request, no running turn, no waiting question."""
         return not (
             self.users
             or self.statuses
@@ -62,7 +62,8 @@ class Member:
 class Pool:
     """The Apps by directory, with their tasks.
 
-    `on_open` gets each App before it is used. Without `running` no session is recorded as running.
+    `on_open` is called with each App before its first use. Without `running`, running sessions are
+    not recorded.
     """
 
     def __init__(
@@ -79,8 +80,8 @@ class Pool:
     async def app(self, directory: Path) -> App:
         """Return the App of a directory, opened at its first use.
 
-        :raises InvalidInputError: when it is not a directory.
-        :raises PermissionDeniedError: when it is the system's.
+        :raises InvalidInputError: when the path is not a directory.
+        :raises PermissionDeniedError: when the directory belongs to the system.
         :raises ConfigError: when its configuration cannot be used.
         """
         place = no_system(await asyncio.to_thread(_resolve, directory))
@@ -100,7 +101,7 @@ class Pool:
         return member.app
 
     async def adopt(self, app: App) -> None:
-        """Take an App that another part of the program has opened, until that part closes it."""
+        """Add an App that another part of the program has opened, and will close."""
         place = app.workspace.directory
         task = asyncio.create_task(self._joined(app), name=f"adopt {place}")
         self._opening[place] = task
@@ -114,21 +115,21 @@ class Pool:
         member.relay.add_done_callback(forget)
 
     def is_adopted(self, app: App) -> bool:
-        """Return whether another part of the program has opened an App, and closes it."""
+        """Return whether another part of the program has opened the App."""
         return any(member.app is app and member.adopted for member in self.members())
 
     def members(self) -> tuple[Member, ...]:
-        """Return the open Apps."""
+        """Return the open Apps, with their tasks."""
         done = (task for task in self._opening.values() if task.done() and not task.cancelled())
         return tuple(task.result() for task in done if task.exception() is None)
 
     def member(self, app: App) -> Member:
-        """Return the member of an open App."""
+        """Return the entry of an open App."""
         return next(member for member in self.members() if member.app is app)
 
     @contextmanager
     def hold(self, app: App) -> Iterator[None]:
-        """Keep an App open during a block, unless its directory is closed on purpose."""
+        """Keep an App open during the block, unless its directory is closed on purpose."""
         member = next((member for member in self.members() if member.app is app), None)
         if member is None:
             yield
@@ -144,9 +145,9 @@ class Pool:
                 task.add_done_callback(self._renewing.discard)
 
     def trust(self, directory: Path, decision: Decision) -> None:
-        """Run this code of the directory from its next opening on, while the server runs.
+        """Trust this code of the directory from its next opening on, while the server runs.
 
-        Not other code: a file that changes is asked about again.
+        The decision covers only the present code; the user is asked again about a changed file.
         """
         self._trusted[directory] = decision
 
@@ -161,7 +162,7 @@ class Pool:
             await member.relay  # it ends with the App, which closes its subscriptions
 
     async def renew(self) -> None:
-        """Reopen each App with the current files, as soon as it is idle."""
+        """Close each App as soon as it is idle, so that it is opened again with current files."""
         for member in self.members():
             member.outdated = True
             await self._let_go(member.app.workspace.directory)
@@ -176,7 +177,7 @@ class Pool:
             await self.close(directory)
 
     async def sweep(self) -> None:
-        """Close Apps that have been idle for long, repeatedly until cancelled."""
+        """Close Apps that have been idle for long, until the task is cancelled."""
         while True:
             await asyncio.sleep(SWEEP_S)
             for member in self._stale():
@@ -185,17 +186,17 @@ class Pool:
                     await self.close(member.app.workspace.directory)
 
     async def abort_all(self) -> None:
-        """Stop the turns that run."""
+        """Stop all running turns."""
         running = ((member.app, name) for member in self.members() for name in member.statuses)
         await asyncio.gather(*[app.abort(name) for app, name in running])
 
     async def aclose(self) -> None:
-        """Close all Apps, side by side."""
+        """Close all Apps concurrently."""
         await asyncio.gather(*(self.close(directory) for directory in tuple(self._opening)))
         await asyncio.gather(*self._renewing)
 
     def _stale(self) -> list[Member]:
-        """Return the Apps to close: unused for long, or the longest unused of too many."""
+        """Return the Apps to close: those unused for long, or the oldest if there are too many."""
         resting = [
             member
             for member in self.members()
@@ -242,7 +243,7 @@ class Pool:
         return Member(app=app, relay=relay, used_at=time.monotonic(), statuses=statuses)
 
     async def _relay(self, app: App, statuses: dict[str, SessionStatus]) -> None:
-        """Forward the App's events until it is closed."""
+        """Forward the App's events until the App is closed."""
         place = str(app.workspace.directory)
         project = app.workspace.project_id
         repeats = Repeats()
@@ -270,7 +271,7 @@ class Pool:
                 yield self._json(repeated), True
 
     def _json(self, event: Event) -> bytes:
-        """Return the event with an id, which events that are not stored lack."""
+        """Return the event as JSON, with an id also for events that are not stored."""
         body = encode_event(wire_event(event))
         if event.seq:
             return body

@@ -49,7 +49,7 @@ class Directory(Rest, frozen=True):
 
 @routes.get("/path", **operation("path.get", gives=Paths))
 async def paths(app: Here, state: Served) -> Response:
-    """Return the folders."""
+    """Return the folders of the user and of the project."""
     places: UserFolders = state.places
     found = Paths(
         home=str(Path.home()),
@@ -63,7 +63,7 @@ async def paths(app: Here, state: Served) -> Response:
 
 @routes.get("/project", **operation("project.list", gives=tuple[Project, ...]))
 async def projects(app: Here) -> Response:
-    """List the projects in the database, and this one."""
+    """List the projects in the database, including the current one."""
     known = await app.storage.projects()
     rest = tuple(each for each in known if each.id != app.workspace.project_id)
     return answer((await _current(app), *rest))
@@ -79,7 +79,7 @@ async def current(app: Here) -> Response:
 async def init_git(app: Here, state: Served) -> Response:
     """Create a git repository in the project's directory if it has none; return the project.
 
-    The sessions of the directory become those of the repository.
+    The sessions of the directory then belong to the repository's project.
     """
     if app.workspace.git_dir is not None:
         return answer(await _current(app))
@@ -100,7 +100,7 @@ async def init_git(app: Here, state: Served) -> Response:
 
 @routes.patch("/project/{projectID}", **operation("project.update", gives=Project, absent=True))
 async def update(projectID: str) -> Response:
-    """Return an error: a project always has its folder's name."""
+    """Return an error, because a project's name is always that of its folder."""
     raise UnsupportedError(f"project {projectID[:80]} has nothing that can be changed")
 
 
@@ -109,7 +109,7 @@ async def update(projectID: str) -> Response:
     **operation("project.directories", gives=tuple[Directory, ...]),
 )
 async def directories(projectID: str, app: Here) -> Response:
-    """List the folders that the project is used in."""
+    """List the folders in which the project is used."""
     if projectID != app.workspace.project_id:
         raise NotFoundError("Project", projectID[:80])
     return answer((Directory(directory=str(app.workspace.worktree)),))
@@ -138,7 +138,7 @@ async def vcs_raw_diff(app: Here) -> Response:
 
 @routes.get("/vcs/diff", **operation("vcs.diff", gives=tuple[FilePatch, ...]))
 async def vcs_diff(app: Here, mode: str = "git", context: int = PATCH_CONTEXT) -> Response:
-    """Return the diff to the last commit, or to where the branch began, file by file."""
+    """Return the differences from the last commit, or from the branch's start, file by file."""
     if mode not in {"git", "branch"} or not 0 <= context <= MOST_CONTEXT:
         raise InvalidInputError(f"mode is git or branch, context is at most {MOST_CONTEXT} lines")
     base = "HEAD" if mode == "git" else await find_branch_point(app)
@@ -162,7 +162,7 @@ async def _current(app: App) -> Project:
 
 
 def _creation_ms(folder: Path) -> int:
-    """Milliseconds since 1970, 0 for a folder that has gone meanwhile."""
+    """Return the folder's creation time in milliseconds since 1970; 0 if it is gone."""
     try:
         return int(folder.stat().st_ctime * 1000)
     except OSError:

@@ -28,7 +28,7 @@ routes = APIRouter()
 
 
 class KnownProviders(Rest, frozen=True):
-    """The list of providers, and of those that can be used."""
+    """All providers, and those that can be used."""
 
     all: tuple[ProviderListing, ...]
     default: dict[str, str]
@@ -62,7 +62,7 @@ def _as_shown(providers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @routes.get("/provider/auth", **operation("provider.auth", gives=dict[str, Any]))
 async def ways(_app: Here) -> Response:
-    """Return no other ways to sign in than with a key."""
+    """Return no other ways to sign in, because providers only take keys."""
     return answer({})
 
 
@@ -73,13 +73,13 @@ async def ways(_app: Here) -> Response:
     "/provider/{providerID}/oauth/callback", **operation("provider.oauth.callback", absent=True)
 )
 async def sign_in(providerID: str) -> Response:
-    """No answer but an error: providers are opened with keys."""
+    """Return an error, because providers only take keys."""
     raise UnsupportedError(f"provider {providerID[:80]} takes a key, it has no sign-in here")
 
 
 @routes.put("/auth/{providerID}", **operation("auth.set", gives=bool, takes=Auth))
 async def put_key(request: Request, providerID: str, state: Served) -> Response:
-    """Store the key or token; idle projects use it from now on."""
+    """Store the provider's key or token; idle projects use it from now on."""
     body: Auth = await body_of(request, Auth)  # type: ignore[arg-type] # a union is no class
     await asyncio.to_thread(state.keys.put, _provider_name(providerID), to_json(body))
     await state.pool.renew()
@@ -88,7 +88,7 @@ async def put_key(request: Request, providerID: str, state: Served) -> Response:
 
 @routes.delete("/auth/{providerID}", **operation("auth.remove", gives=bool))
 async def drop_key(providerID: str, state: Served) -> Response:
-    """Drop the provider's key."""
+    """Delete the provider's key."""
     await asyncio.to_thread(state.keys.drop, _provider_name(providerID))
     await state.pool.renew()
     return answer(value=True)

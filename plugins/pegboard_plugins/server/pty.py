@@ -1,4 +1,4 @@
-"""Terminals over the wire: made, listed, changed, removed, and worked at through a WebSocket."""
+"""Routes for terminals: created, listed, changed, removed, and used through a WebSocket."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ _PTY = "/pty/{ptyID}"
 
 
 class PtyBody(Wire, frozen=True):
-    """A new terminal; the user's shell where no command is named."""
+    """A new terminal; without a command it runs the user's shell."""
 
     command: str | None = None
     args: tuple[str, ...] | None = None
@@ -37,14 +37,14 @@ class PtyBody(Wire, frozen=True):
 
 
 class PtySize(Wire, frozen=True):
-    """Rows and columns of letters."""
+    """The size of a terminal in rows and columns."""
 
     rows: int
     cols: int
 
 
 class PtyChange(Wire, frozen=True):
-    """The changes to make at a terminal."""
+    """The changes to a terminal."""
 
     title: str | None = None
     size: PtySize | None = None
@@ -97,14 +97,14 @@ async def update(request: Request, ptyID: str, app: Here, state: Served) -> Resp
 
 @routes.delete(_PTY, **operation("pty.remove", gives=bool))
 async def remove(ptyID: str, app: Here, state: Served) -> Response:
-    """End the terminal and all that it started."""
+    """End the terminal and all processes that it started."""
     await state.terminals.remove(state.terminals.get(app.workspace.directory, ptyID))
     return answer(value=True)
 
 
 @routes.post(_PTY + "/connect-token", **operation("pty.connectToken", gives=PtyToken))
 async def connect_token(request: Request, ptyID: str, app: Here, state: Served) -> Response:
-    """Return a ticket for one connection, for a client that proves itself with a header."""
+    """Return a ticket for one connection, for a client that sends its credentials in headers."""
     opened = state.terminals.get(app.workspace.directory, ptyID)
     if request.headers.get(TICKET_HEADER) != "1":
         message = f"a ticket is for requests with the header {TICKET_HEADER}: 1"
@@ -117,14 +117,14 @@ async def connect_token(request: Request, ptyID: str, app: Here, state: Served) 
 
 @routes.get(_PTY + "/connect", **operation("pty.connect", gives=bool, query=("cursor", "ticket")))
 async def no_upgrade(ptyID: str, app: Here, state: Served) -> Response:
-    """No answer but an error: a terminal is worked at through a WebSocket."""
+    """Return an error, because a terminal is only used through a WebSocket."""
     state.terminals.get(app.workspace.directory, ptyID)
     return problem(400, "BadRequest", "connect to a terminal with a WebSocket")
 
 
 @routes.websocket(_PTY + "/connect")
 async def connect(socket: WebSocket, ptyID: str) -> None:
-    """Send the terminal's screen from a place on, and all that follows; received text is typed."""
+    """Send the terminal's screen from a position on, then its output; write received text to it."""
     state = state_of(socket)
     try:
         app = await app_of(socket, state)
@@ -177,7 +177,7 @@ async def _send_screen(socket: WebSocket, screen: ScreenText, place: int) -> Non
 
 
 def _place(socket: WebSocket, screen: ScreenText) -> int:
-    """Return where to continue: at the client's `cursor`, with -1 the end, else the beginning."""
+    """Return the position at which to continue: the client's `cursor`, -1 for the end, or 0."""
     try:
         cursor = int(socket.query_params.get("cursor", ""))
     except ValueError:

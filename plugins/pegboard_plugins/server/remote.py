@@ -1,4 +1,4 @@
-"""The terminal interface by remote control, the log, and the server's own state."""
+"""Routes to control terminal interfaces, and for the log and the server's own state."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -67,7 +67,7 @@ class Spoken(Rest, frozen=True):
 
 @routes.get("/global/health", **operation("global.health", gives=Health))
 async def health() -> Response:
-    """Answer, as a sign that the server runs."""
+    """Return the sign that the server runs, with its version."""
     return answer(Health(healthy=True, version=__version__))
 
 
@@ -80,7 +80,7 @@ async def doc(request: Request) -> Response:
 
 @routes.post("/log", **operation("app.log", gives=bool, takes=LogBody))
 async def log(request: Request) -> Response:
-    """Write the line into the log."""
+    """Write the line to the log."""
     body = await body_of(request, LogBody)
     _log.log(_LEVELS[body.level], "%s: %r", body.service[:80], body.message[:2000])
     return answer(value=True)
@@ -88,14 +88,14 @@ async def log(request: Request) -> Response:
 
 @routes.post("/instance/dispose", **operation("instance.dispose", gives=bool))
 async def dispose(app: Here, state: Served) -> Response:
-    """Stop and close all that runs in the directory."""
+    """Stop all work in the directory, and close its App."""
     await _dispose(state, app)
     return answer(value=True)
 
 
 @routes.post("/global/dispose", **operation("global.dispose", gives=bool))
 async def dispose_all(state: Served) -> Response:
-    """Close all directories."""
+    """Stop all work, and close all Apps."""
     for member in state.pool.members():
         await _dispose(state, member.app)
     state.feed.say("global.disposed", {})
@@ -116,7 +116,7 @@ async def _dispose(state: Served, app: Here) -> None:
 )
 @routes.post("/tui/show-toast", **operation("tui.showToast", gives=bool, takes=dict[str, Any]))
 async def speak(request: Request, app: Here, state: Served) -> Response:
-    """Pass an order to the terminal interfaces of the directory."""
+    """Pass a command to the terminal interfaces of the directory."""
     said = Spoken(type=_SPOKEN[request.url.path], properties=await body_of(request, dict[str, Any]))
     return _say(said, InterfaceOrder(path=request.url.path, body=said.properties), app, state)
 
@@ -132,7 +132,7 @@ async def publish(request: Request, app: Here, state: Served) -> Response:
     "/tui/select-session", **operation("tui.selectSession", gives=bool, takes=dict[str, Any])
 )
 async def select(request: Request, app: Here, state: Served) -> Response:
-    """Make the terminal interfaces show a session."""
+    """Make the terminal interfaces open a session."""
     body = await body_of(request, dict[str, Any])
     await session_of(app, str(body.get("sessionID", "")))
     said = Spoken(type=_SELECT, properties=body)
@@ -151,7 +151,7 @@ async def execute(request: Request, app: Here, state: Served) -> Response:
 
 
 def order_routes() -> APIRouter:
-    """Return the routes for single commands."""
+    """Return the routes for single commands of terminal interfaces."""
     orders = APIRouter()
     for path, (name, command) in _ORDERS.items():
         orders.add_api_route(path, _order(command), methods=["POST"], **operation(name, gives=bool))
@@ -169,9 +169,9 @@ def _order(command: str) -> Callable[..., Awaitable[Response]]:
 
 @routes.get("/tui/control/next", **operation("tui.control.next", gives=InterfaceOrder))
 async def next_order(request: Request, app: Here, state: Served) -> Response:
-    """Wait for the next command to a terminal interface and return it.
+    """Wait for the next command to a terminal interface, and return it.
 
-    Orders wait from the first such request on. A client that leaves takes none.
+    Commands are stored from the first such request on. A client that leaves takes none.
     """
     order = state.start(state.orders.next(app.workspace.directory), "wait for an order")
     await wait_while_connected(request, state, order)
@@ -182,7 +182,7 @@ async def next_order(request: Request, app: Here, state: Served) -> Response:
 
 @routes.post("/tui/control/response", **operation("tui.control.response", gives=bool, takes=Any))
 async def order_done(request: Request, _app: Here) -> Response:
-    """Return true: a command is answered when it is stored, so no request waits for this."""
+    """Return true: commands count as done when they are stored, so no request waits for this."""
     await body_of(request, object)
     return answer(value=True)
 
@@ -200,7 +200,7 @@ def _say(said: Spoken, order: InterfaceOrder, app: Here, state: Served) -> Respo
 
 
 def _toast(properties: dict[str, Any]) -> dict[str, Any]:
-    """Check a notice: the terminal interfaces end at an unknown variant."""
+    """Validate a notice, because terminal interfaces crash on an unknown variant."""
     if properties["variant"] not in _VARIANTS:
         raise InvalidInputError(f'Expected one of {", ".join(_VARIANTS)}\n  at ["variant"]')
     if not isinstance(properties.get("title"), str | None):

@@ -1,4 +1,4 @@
-"""Streamed text for clients that know no deltas: whole, at growing intervals."""
+"""Streamed text for clients without deltas: the whole text, at growing intervals."""
 
 from dataclasses import dataclass
 from time import time_ns
@@ -16,7 +16,7 @@ _NS_PER_MS = 1_000_000
 
 @dataclass(slots=True)
 class _RepeatedText:
-    """A text in progress, and the length at which it is next sent whole."""
+    """A text in progress, and the length at which the whole text is sent next."""
 
     part: TextPart | ReasoningPart
     pieces: list[str]
@@ -42,7 +42,7 @@ class Repeats:
         self._texts: dict[str, _RepeatedText] = {}
 
     def take(self, event: Event) -> Event | None:
-        """Return an event to send after this one to clients without deltas, None for none."""
+        """Return the event to send after this one to clients without deltas, or None."""
         match event.properties:
             case PartUpdated(part=TextPart() | ReasoningPart() as part):
                 self._begin(part)
@@ -60,7 +60,7 @@ class Repeats:
         return None
 
     def _begin(self, part: TextPart | ReasoningPart) -> None:
-        """Follow a new part; stop following one that has ended."""
+        """Start to record a new part, or stop if the part has ended."""
         if part.time is not None and part.time.end is None:
             self._texts[part.id] = _RepeatedText(part, [part.text], len(part.text))
         else:

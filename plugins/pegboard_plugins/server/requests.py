@@ -1,4 +1,4 @@
-"""Routes for waiting permission requests and questions, and for answers to them."""
+"""Routes for waiting permission requests and questions, and for their answers."""
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -26,7 +26,7 @@ routes = APIRouter()
 
 @routes.get("/permission", **operation("permission.list", gives=tuple[PermissionRequest, ...]))
 async def permissions(app: Here, state: Served) -> Response:
-    """List the permission requests that wait."""
+    """List the waiting permission requests."""
     return answer((*app.permissions.pending(), *state.elsewhere(app).permissions))
 
 
@@ -35,7 +35,7 @@ async def permissions(app: Here, state: Served) -> Response:
     **operation("permission.reply", gives=bool, takes=ReplyBody),
 )
 async def reply(request: Request, requestID: str, app: Here, state: Served) -> Response:
-    """Answer the request."""
+    """Answer the permission request."""
     body = await body_of(request, ReplyBody)
     request_id = valid_id("permission", requestID)
     asked_in = _permission_app(_apps(request, state, app), request_id)
@@ -57,7 +57,7 @@ async def reply(request: Request, requestID: str, app: Here, state: Served) -> R
     **operation("permission.respond", gives=bool, takes=ResponseBody),
 )
 async def respond(request: Request, opened: AtSession, permissionID: str) -> Response:
-    """Answer the request, in the form of older clients."""
+    """Answer the permission request, in the form of older clients."""
     body = await body_of(request, ResponseBody)
     request_id = valid_id("permission", permissionID)
     waiting = opened.app.permissions.pending(opened.session.id)
@@ -69,7 +69,7 @@ async def respond(request: Request, opened: AtSession, permissionID: str) -> Res
 
 @routes.get("/question", **operation("question.list", gives=tuple[QuestionRequest, ...]))
 async def questions(app: Here, state: Served) -> Response:
-    """List the questions that wait."""
+    """List the waiting questions."""
     return answer((*app.questions.pending(), *state.elsewhere(app).questions))
 
 
@@ -78,7 +78,7 @@ async def questions(app: Here, state: Served) -> Response:
     **operation("question.ask", gives=Answers | None, takes=QuestionsBody),
 )
 async def ask(request: Request, opened: AtSession, state: Served) -> Response:
-    """Ask the client's own questions, and return the answers, null without any."""
+    """Ask the user the client's own questions; return the answers, or null without any."""
     body = await body_of(request, QuestionsBody)
     if not body.questions:
         raise InvalidInputError("there is no question to ask")
@@ -132,7 +132,7 @@ def _question_app(apps: tuple[App, ...], request_id: str) -> App:
 def _apps(request: Request, state: ServerState, app: App) -> tuple[App, ...]:
     """Return the Apps in which this client's request may wait.
 
-    They are those of the project that it names. Some clients name none, and mean any.
+    These are the Apps of the project that the client names, or all if it names none.
     """
     others = (member.app for member in state.pool.members())
     if named_directory(request):

@@ -1,4 +1,4 @@
-"""Responses of routes: JSON of the protocol's values, and errors in the protocol's shape."""
+"""The responses of routes: values of the protocol as JSON, and errors in its form."""
 
 import asyncio
 import json
@@ -38,19 +38,19 @@ _Body = TypeVar("_Body")
 
 
 class TooManyError(PegboardError):
-    """More waits than may wait."""
+    """An error for more waiting requests than the server allows."""
 
 
 class PeerError(PegboardError):
-    """The server of the fleet that runs a session does not answer."""
+    """An error for a server of the fleet that runs a session and does not answer."""
 
 
 class UnsupportedError(PegboardError):
-    """Pegboard has no equivalent of this action of the protocol."""
+    """An error for an operation of the protocol without an equivalent in Pegboard."""
 
 
 class BodyError(InvalidInputError):
-    """The body is not what the route accepts; the text says where."""
+    """An error for a body that the route does not accept; the message says where."""
 
 
 _STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
@@ -67,14 +67,14 @@ _STATUS: tuple[tuple[type[PegboardError], int, str], ...] = (
 
 
 def answer(value: object, *, status: int = 200) -> Response:
-    """Return the value as JSON; a struct of the schema has the protocol's names."""
+    """Return the value as a JSON response; a struct of the schema gets the protocol's names."""
     return as_json(encode(value), status=status)
 
 
 def as_json(
     body: bytes, *, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Return an answer with this JSON as its body."""
+    """Return a response with this JSON as its body."""
     return _Json(body, status_code=status, headers=headers, media_type=JSON)
 
 
@@ -111,7 +111,7 @@ def failure(error: PegboardError) -> Response:
 
 
 def _facts(error: PegboardError) -> dict[str, object]:
-    """Return the facts that the protocol's clients expect with the message."""
+    """Return the fields that the protocol's clients expect with the message."""
     match error:
         case BodyError():
             return {"kind": "Payload"}
@@ -125,7 +125,7 @@ def _facts(error: PegboardError) -> dict[str, object]:
 def _tagged_response(
     status: int, tag: str, message: str, facts: Mapping[str, str], *, name: str | None = None
 ) -> Response:
-    """Return an error with a tag for newer clients, and a name for the others."""
+    """Return an error with a tag for newer clients, and a name for other clients."""
     told = {"name": name or tag, "data": {"message": message}}
     return answer({**told, "_tag": tag, **facts, "message": message}, status=status)
 
@@ -166,6 +166,6 @@ def _refuse_twins(raw: bytes) -> None:
 
 
 def _break_before_place(text: str) -> str:
-    """Put the place on a line of its own, as clients of the protocol show it."""
+    """Put the position of the error on its own line, as the protocol's clients show it."""
     message, found, place = text.partition(" - at `$")
     return f"{message}\n  at {place.removesuffix('`')}" if found else message

@@ -12,7 +12,7 @@ _log = logging.getLogger("pegboard.server")
 
 
 async def resume_all(state: ServerState) -> None:
-    """Go on with the sessions that a server has left behind, side by side."""
+    """Continue the sessions that an earlier server has left unfinished, concurrently."""
     left = await asyncio.to_thread(state.running.left)
     async with asyncio.TaskGroup() as group:
         for session_id, directory in left:

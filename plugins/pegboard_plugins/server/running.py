@@ -14,7 +14,7 @@ _log = logging.getLogger("pegboard.server")
 
 
 class RunningSessions:
-    """A file for each session that runs, in a folder that all servers of the user share.
+    """A file for each running session, in a folder that all servers of the user share.
 
     The file's name is the session's id, its content the session's directory.
     """
@@ -24,11 +24,11 @@ class RunningSessions:
         self._ending = False
 
     def end(self) -> None:
-        """Keep the files of the running sessions: the server stops them, not their user."""
+        """Keep the files from now on: the server stops the sessions, and not the user."""
         self._ending = True
 
     async def note(self, events: Iterable[Event], directory: Path) -> None:
-        """Add or remove the files of the sessions that begin or end to run."""
+        """Add or remove the files of sessions that start or stop in these events."""
         for event in events:
             match event.properties:
                 case SessionStatusChanged(session_id=session_id, status=Idle()):
@@ -49,7 +49,7 @@ class RunningSessions:
             _log.warning("cannot record that %s runs: %s; it will not go on", session_id, error)
 
     def left(self) -> list[tuple[str, Path]]:
-        """Return the sessions that have files, with their directories; blocks."""
+        """Return the sessions with a file, and their directories; blocks."""
         found = []
         for file in sorted(self._folder.glob("ses_*")):
             with suppress(OSError):  # its session has ended

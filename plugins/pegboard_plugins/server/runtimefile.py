@@ -1,4 +1,4 @@
-"""The file that tells the user's own clients a server's address and credentials."""
+"""The file with a server's address and credentials for the user's own clients."""
 
 import fcntl
 import os
@@ -12,9 +12,9 @@ import msgspec
 
 
 class RuntimeFile:
-    """A file that its server keeps locked; without the lock it belongs to a dead server.
+    """A file that its server keeps locked; a file without a lock belongs to a dead server.
 
-    `locked` is the open file. On leaving the context the file is removed.
+    `locked` is the open file. The file is removed at the end of the context.
     """
 
     def __init__(self, path: Path, locked: int) -> None:
@@ -33,7 +33,7 @@ class RuntimeFile:
         self.remove()
 
     def remove(self) -> None:
-        """Remove the file, unless another server owns it by now; a second call does nothing."""
+        """Remove the file, unless another server owns it now; a second call does nothing."""
         if self._file is None:
             return
         try:
@@ -47,9 +47,9 @@ class RuntimeFile:
 
 
 def write_runtime_file(path: Path, facts: Mapping[str, object]) -> RuntimeFile:
-    """Write a file with these facts, readable only by its owner, and replace an older one.
+    """Write a file with these facts, readable only by its owner; replace an older one.
 
-    Files of servers that were killed are removed.
+    The files of dead servers are removed.
     """
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     for rest in path.parent.glob("server-*.json"):
@@ -68,7 +68,7 @@ def write_runtime_file(path: Path, facts: Mapping[str, object]) -> RuntimeFile:
 
 
 def _remove_dead(rest: Path) -> None:
-    """Remove a file that no living server has locked."""
+    """Remove the file if no living server has locked it."""
     try:
         file = os.open(rest, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:  # it is gone, or none of ours

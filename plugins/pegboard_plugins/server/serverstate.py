@@ -1,4 +1,4 @@
-"""The state that all routes share: the server's Apps and events, and a request's App."""
+"""The state that all routes share: the server's Apps and events."""
 
 import asyncio
 import logging
@@ -34,10 +34,10 @@ _Value = TypeVar("_Value")
 
 @dataclass(kw_only=True)
 class ServerState:
-    """The server's state; `directory` is for requests without a directory.
+    """The state of the server; `directory` serves requests that name no directory.
 
     `public` are the paths of plugins' files that need no credentials. `fleet` is None for a server
-    that is alone.
+    outside of a fleet.
     """
 
     directory: Path
@@ -56,14 +56,14 @@ class ServerState:
     fleet: ServerFleet | None = None
 
     def start(self, work: Coroutine[Any, Any, _Value], name: str) -> "asyncio.Task[_Value]":
-        """Start a task that outlives its client; `aclose` ends it."""
+        """Start a task that goes on after its client leaves; `aclose` ends it."""
         task = asyncio.create_task(work, name=name)
         self.work.add(task)
         task.add_done_callback(self._finished)
         return task
 
     def elsewhere(self, app: App) -> Elsewhere:
-        """Return what runs and waits in an App's project on other servers of the fleet."""
+        """Return the App's running sessions and waiting requests on other servers of the fleet."""
         return self.fleet.elsewhere(app) if self.fleet is not None else Elsewhere()
 
     def _finished(self, task: "asyncio.Task[Any]") -> None:
@@ -73,7 +73,7 @@ class ServerState:
             _log.error("%s failed", task.get_name(), exc_info=error)
 
     async def aclose(self) -> None:
-        """Stop what runs, wait for it, and close all Apps."""
+        """Cancel the running tasks, wait for their end, and close all Apps."""
         await self.terminals.aclose()
         if self.fleet is not None:
             await self.fleet.aclose()
@@ -106,7 +106,7 @@ def named_directory(connection: HTTPConnection) -> str:
 
 
 def asked_directory(connection: HTTPConnection, state: ServerState) -> Path:
-    """Return the directory of a request: the one that it names, or the server's own."""
+    """Return the directory that a request names, or the server's own directory."""
     named = named_directory(connection)
     if not named:
         return state.directory
@@ -119,7 +119,7 @@ def asked_directory(connection: HTTPConnection, state: ServerState) -> Path:
 
 
 def _unquoted(header: str) -> str:
-    """Decode the header: as UTF-8, else as Latin-1, as browsers send it."""
+    """Decode the header as UTF-8, or else as Latin-1, as browsers send it."""
     raw = unquote_to_bytes(header.encode("latin-1"))
     try:
         return raw.decode()
@@ -128,7 +128,7 @@ def _unquoted(header: str) -> str:
 
 
 async def app_of(connection: HTTPConnection, state: Served) -> App:
-    """Return the App of the directory that a connection names, opened at its first use.
+    """Return the App of the request's directory, opened at its first use.
 
     :raises InvalidInputError: when it is not a directory.
     :raises PermissionDeniedError: when it is the system's.
@@ -149,7 +149,7 @@ Followed = Annotated[App, Depends(app_of)]
 
 @dataclass(frozen=True, slots=True)
 class OpenSession:
-    """A session, and the App that runs it: the one of the session's own directory, or adopted."""
+    """A session, and the App that runs it."""
 
     app: App
     session: Session
@@ -193,7 +193,7 @@ AtFolder = Annotated[OpenSession, Depends(_working)]
 
 
 def known_agent(app: App, name: str | None) -> str | None:
-    """Return the name of an agent that a request may give.
+    """Return the name of an agent if a request may use the agent.
 
     :raises NotFoundError: when the App has no agent of this name; it has the nearest names.
     """

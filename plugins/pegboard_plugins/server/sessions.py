@@ -1,4 +1,4 @@
-"""Sessions: made, listed, changed, forked, reverted, deleted."""
+"""Routes for sessions: created, listed, changed, forked, reverted and deleted."""
 
 from dataclasses import dataclass
 from itertools import islice
@@ -52,7 +52,7 @@ Limit = Annotated[int | None, Query(ge=1, le=MOST_SESSIONS)]
 
 @dataclass(kw_only=True)
 class Filters:
-    """The filters of a list of sessions; `start` is milliseconds since the epoch."""
+    """The filters of a list of sessions; `start` is in milliseconds since 1970."""
 
     directory: str | None = None
     roots: Literal["true", "false"] | None = None
@@ -61,7 +61,7 @@ class Filters:
     limit: Limit = None
 
     def for_storage(self, app: App) -> dict[str, Any]:
-        """Return what the storage filters by; a `directory` is the one that the App works in."""
+        """Return the filters for the storage; `directory` becomes the App's directory."""
         return {
             "search": self.search or None,
             "roots": self.roots == "true",
@@ -77,10 +77,10 @@ async def sessions(
     scope: Literal["project"] | None = None,
     path: str | None = None,
 ) -> Response:
-    """Return the project's sessions, those used last first.
+    """Return the project's sessions, the most recently used first.
 
-    A `directory` selects its own, unless the `scope` is the project, or a `path` selects those of
-    one folder of the worktree and of all folders below it.
+    A `directory` selects its own sessions. A `scope` or a `path` overrides it; the `path` selects
+    the sessions of one folder and of the folders below it.
     """
     known = filters.for_storage(app)
     if scope is not None or path is not None:
@@ -116,9 +116,10 @@ async def all_sessions(
     cursor: Annotated[float | None, Query(ge=0, le=LAST_MS, allow_inf_nan=False)] = None,
     archived: Literal["true", "false"] | None = None,
 ) -> Response:
-    """Return the sessions of all projects, those used last first, and those before a `cursor`.
+    """Return the sessions of all projects, the most recently used first.
 
-    Where there are older ones, `x-next-cursor` has what `cursor` is to be for them.
+    A `cursor` selects the sessions before it. If older sessions exist, the header `x-next-cursor`
+    has the next cursor.
     """
     found = [
         each
@@ -166,7 +167,7 @@ async def create(request: Request, app: Here) -> Response:
 
 @routes.get("/session/status", **operation("session.status", gives=dict[str, SessionStatus]))
 async def statuses(app: Here, state: Served) -> Response:
-    """Return what each running session does; idle ones are absent."""
+    """Return the state of each running session; idle sessions are left out."""
     return answer({**state.elsewhere(app).statuses, **state.pool.member(app).statuses})
 
 
@@ -229,14 +230,14 @@ async def diff(
     "/session/{sessionID}/fork", **operation("session.fork", gives=Session, takes=ForkBody)
 )
 async def fork(request: Request, opened: AtSession) -> Response:
-    """Create a session with the messages before one, or with all."""
+    """Create a session with a copy of the messages, all or those before one message."""
     body = await body_of(request, ForkBody)
     return answer(await forked(opened.app, opened.session.id, body.message_id))
 
 
 @routes.post("/session/{sessionID}/abort", **operation("session.abort", gives=bool))
 async def abort(sessionID: str, app: Here, state: Served) -> Response:
-    """Stop what runs in the session; an unknown session counts as stopped, as in OpenCode."""
+    """Stop the session's work; an unknown session counts as stopped, as in OpenCode."""
     try:
         found = await app.session(valid_id("session", sessionID))
     except NotFoundError:
@@ -252,7 +253,7 @@ async def abort(sessionID: str, app: Here, state: Served) -> Response:
 
 
 def _publish_rest(state: ServerState, session: Session) -> None:
-    """Publish that the session rests, for clients that missed the end of a turn and wait for it."""
+    """Publish that the session is idle, for clients that missed the end of its turn."""
     directory = Path(session.directory)
     known = {"sessionID": session.id}
     rest = {**known, "status": {"type": "idle"}}
@@ -264,7 +265,7 @@ def _publish_rest(state: ServerState, session: Session) -> None:
     "/session/{sessionID}/revert", **operation("session.revert", gives=Session, takes=RevertBody)
 )
 async def revert(request: Request, opened: AtFolder, state: Served) -> Response:
-    """Set the session and its files back to before a message; an event lists files left out."""
+    """Set the session and its files back to before a message; an event lists skipped files."""
     body = await body_of(request, RevertBody)
     done = await reverted(opened.app, opened.session.id, body.message_id, body.part_id)
     _tell_left(state, opened.app, done.warning)
@@ -273,14 +274,14 @@ async def revert(request: Request, opened: AtFolder, state: Served) -> Response:
 
 @routes.post("/session/{sessionID}/unrevert", **operation("session.unrevert", gives=Session))
 async def unrevert(opened: AtFolder, state: Served) -> Response:
-    """Set the session and its files back to before the revert; an event lists files left out."""
+    """Undo the revert of the session and its files; an event lists skipped files."""
     done = await unreverted(opened.app, opened.session.id)
     _tell_left(state, opened.app, done.warning)
     return answer(done.session)
 
 
 def _tell_left(state: ServerState, app: App, text: str) -> None:
-    """Let terminal interfaces show what was left, because they do not know `session.warning`."""
+    """Notify terminal interfaces of skipped files, since they do not know `session.warning`."""
     if text:
         notice = {"title": "Not undone", "message": text, "variant": "warning"}
         directory = app.workspace.directory
@@ -292,7 +293,7 @@ def _tell_left(state: ServerState, app: App, text: str) -> None:
     "/session/{sessionID}/share", **operation("session.unshare", gives=Session, absent=True)
 )
 async def share(opened: AtSession) -> Response:
-    """No answer but an error: sessions are not published anywhere."""
+    """Return an error, because sessions are not published anywhere."""
     raise UnsupportedError(
         f"session {opened.session.id} stays here: there is no site to share it on"
     )

@@ -1,4 +1,4 @@
-"""A terminal in the project's folder, for a user and not for a model."""
+"""Terminals in the project's folder for users, and not for models."""
 
 import asyncio
 import os
@@ -16,9 +16,9 @@ _KIND = {"TERM": "xterm-256color", "COLORTERM": "truecolor"}
 
 
 class TerminalOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """The program to run: the user's shell unless a command is named, in the project's folder.
+    """The program to run in the project's folder, by default the user's shell.
 
-    `env` is added to the environment, which has no keys of providers in it.
+    `env` is added to the environment, which contains no keys of providers.
     """
 
     command: str | None = None
@@ -31,9 +31,7 @@ class TerminalOrder(msgspec.Struct, frozen=True, kw_only=True):
 async def open_terminal(
     app: App, order: TerminalOrder, on_output: Callable[[bytes], None]
 ) -> Terminal:
-    """Open a program at a terminal; the caller closes it.
-
-    It needs no permission: the user works there.
+    """Start a program at a terminal, which the caller closes; no permission is required.
 
     :raises PermissionDeniedError: for a folder outside of the project.
     :raises InvalidInputError: when there is no such program or folder.
@@ -56,7 +54,7 @@ def shell(env: Mapping[str, str]) -> str:
 
 
 def _folder(workspace: Workspace, named: str | None) -> Path:
-    """Return the folder to begin in.
+    """Return the folder in which the program starts.
 
     :raises PermissionDeniedError: when it is outside of the project.
     """

@@ -1,4 +1,4 @@
-"""Event streams: `/event` of one directory, `/global/event` of all."""
+"""Event streams: `/event` for one directory, `/global/event` for all."""
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
@@ -35,10 +35,10 @@ Wrap = Callable[[EventFrame], bytes]
 async def directory_events(
     app: Followed, state: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
-    """Stream the events of one directory, each as it is.
+    """Stream the events of one directory.
 
-    The oldest clients use this route: without ids they get the text of an answer as whole
-    parts, too.
+    The oldest clients use this route without ids. They get the text of an answer as whole parts,
+    too.
     """
     numbered = ids or last_event_id is not None
     stream = _Stream(state.feed, _bare, ids=numbered, repeats=not numbered)
@@ -49,7 +49,7 @@ async def directory_events(
 async def all_events(
     state: Served, last_event_id: LastId = None, *, ids: WithIds = False
 ) -> Response:
-    """Stream the events of all directories, each in an envelope that names its own."""
+    """Stream the events of all directories, each in an envelope with its directory."""
     stream = _Stream(state.feed, EventFrame.envelope, ids=ids or last_event_id is not None)
     return _EventStream(partial(stream.frames, None, last_event_id))
 
@@ -58,7 +58,8 @@ async def all_events(
 async def own_events(state: Served, last_event_id: LastId = None) -> Response:
     """Stream the events of this server's own Apps to another server of its fleet.
 
-    The stream begins with what runs and waits, and numbers its frames; the id `0` is before all.
+    The stream begins with the running sessions and waiting requests. Its frames are numbered; the
+    id `0` is before all of them.
     """
     after = state.feed.frame_id(0) if last_event_id == "0" else last_event_id
     stream = _Stream(state.feed, _for_server, ids=True, repeats=True, own=True)
@@ -80,7 +81,7 @@ async def _with_known(
 
 
 def _for_server(frame: EventFrame) -> bytes:
-    """Return an event in its envelope; one without a number only tells what is known."""
+    """Return an event in its envelope; a frame without a number only describes known state."""
     marks = (
         b',"repeats":true' if frame.repeats else b"",
         b"" if frame.number else b',"known":true',
@@ -89,7 +90,7 @@ def _for_server(frame: EventFrame) -> bytes:
 
 
 class _EventStream(StreamingResponse):
-    """A stream whose listener is gone as soon as its client is; compressed if the client asks."""
+    """A response that ends its listener with its client; compressed if the client asks."""
 
     def __init__(self, frames: Callable[..., AsyncGenerator[bytes, None]]) -> None:
         super().__init__((), headers=_HEADERS, media_type="text/event-stream")
@@ -123,7 +124,7 @@ class _Stream:
     async def frames(
         self, directory: Path | None, after: str | None, *, coded: bool
     ) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes on the wire until the client goes or the server hangs up."""
+        """Yield the encoded frames until the client leaves or the server ends the stream."""
         listener = self._feed.listen(
             directory, after=after, repeats=self._repeats, coded=coded, own=self._own_frames
         )

@@ -28,7 +28,7 @@ _AT_TERMINAL = 'exec "$@" <"$0" >"$0" 2>&1'
 
 
 class TerminalSize(msgspec.Struct, frozen=True, kw_only=True):
-    """Rows and columns of letters, from 1 to 1,000."""
+    """The size of a terminal in rows and columns, each from 1 to 1,000."""
 
     rows: int = 24
     cols: int = 80
@@ -37,8 +37,9 @@ class TerminalSize(msgspec.Struct, frozen=True, kw_only=True):
 class Terminal:
     """A program at a new terminal; `aclose` ends it with all its children.
 
-    `on_output` gets what it writes, on the event loop. `exited` becomes its exit code when it
-    has ended and all its output was given; 128 and the number for a signal.
+    `on_output` is called with the program's output, on the event loop. `exited` is set to the exit
+    code when the program has ended and all output is delivered. A signal counts as 128 plus its
+    number.
     """
 
     def __init__(
@@ -103,7 +104,7 @@ class Terminal:
 
     @property
     def pid(self) -> int:
-        """The program's process."""
+        """The process id of the program."""
         assert self._transport is not None
         return self._transport.get_pid()
 
@@ -122,7 +123,7 @@ class Terminal:
             fcntl.ioctl(self._master, termios.TIOCSWINSZ, packed)
 
     async def write(self, content: bytes) -> None:
-        """Type this; it waits while the program does not read, and ends with the terminal."""
+        """Write this as input; waits while the program does not read, until the terminal closes."""
         async with self._writing:
             while content and not self._closed:
                 try:
@@ -144,7 +145,7 @@ class Terminal:
         await self._reap()
 
     async def _reap(self) -> None:
-        """Wait until all its processes have ended."""
+        """Wait until all processes of the terminal have ended."""
         for _ in range(KILL_ROUNDS):
             if not self._family.kill(thorough=True):
                 break
@@ -154,7 +155,7 @@ class Terminal:
         self._transport.close()
 
     async def _room(self) -> None:
-        """Wait until the program reads again or has ended, without a limit: a user may stop it."""
+        """Wait without a limit until the program reads or ends, as a user may have stopped it."""
         free = self._loop.create_future()
         self._loop.add_writer(self._master, _settle, free)
         try:
@@ -176,7 +177,7 @@ class Terminal:
             self._loop.call_later(PAUSE_S, self._listen)
 
     def _read_output(self) -> bytes | None:
-        """Read the waiting output and pass it on; None when the terminal is closed."""
+        """Read the available output and pass it on; return None when the terminal is closed."""
         try:
             content = os.read(self._master, READ_BYTES)
         except BlockingIOError:
@@ -188,7 +189,7 @@ class Terminal:
         return content or None
 
     def _finish(self) -> None:
-        """Pass on the last output of an ended program, and then its exit code."""
+        """Pass on the last output of an ended program, then its exit code."""
         assert self._transport is not None
         while not self._closed and self._read_output():
             pass
@@ -206,7 +207,7 @@ class Terminal:
 
 
 class _Watch(asyncio.SubprocessProtocol):
-    """Tells that the program has ended."""
+    """The watch for the end of the program."""
 
     def __init__(self, ended: Callable[[], None]) -> None:
         self._finish = ended

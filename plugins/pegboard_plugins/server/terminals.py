@@ -1,4 +1,4 @@
-"""Terminals of users by project: their last output and their access tickets."""
+"""The terminals of users by project, with their latest output and their access tickets."""
 
 import asyncio
 import secrets
@@ -33,7 +33,7 @@ MOST_TICKETS = 1000
 
 
 class Pty(Wire, frozen=True):
-    """A terminal; `exit_code` is there once its program has ended."""
+    """A terminal; `exit_code` is set when its program has ended."""
 
     id: str
     title: str
@@ -53,7 +53,7 @@ class PtyToken(Rest, frozen=True):
 
 
 class ScreenText:
-    """The latest output of a terminal, with the place of each letter in the whole."""
+    """The latest output of a terminal, with each character's position in the whole output."""
 
     def __init__(self) -> None:
         self._decode = getincrementaldecoder("utf-8")("replace").decode
@@ -63,7 +63,7 @@ class ScreenText:
         self.closed = False
 
     def write(self, content: bytes) -> None:
-        """Take output of the program."""
+        """Add output of the program."""
         units = self._decode(content).encode("utf-16-le")
         if not units:
             return
@@ -77,14 +77,14 @@ class ScreenText:
         self._more.set()
 
     def close(self) -> None:
-        """End the output: waiting readers go on."""
+        """End the output, so that waiting readers continue."""
         self.closed = True
         self._more.set()
 
     def after(self, place: int) -> tuple[str, int]:
-        """Return some of the output from this place on, and the place behind it.
+        """Return output from this position on, and the position after it.
 
-        Output that was dropped is left out; it is empty when there is none.
+        Output that was dropped is skipped. The text is empty if there is no output.
         """
         for start, units in self._pieces:
             end = start + len(units) // 2
@@ -98,14 +98,14 @@ class ScreenText:
         return "", self.end
 
     async def more(self, place: int) -> None:
-        """Wait for output after this position, or its end, without a limit: a user types."""
+        """Wait for output after this position, or for its end, without a limit, as a user types."""
         while self.end <= place and not self.closed:
             self._more.clear()
             await self._more.wait()
 
 
 def _is_first_half(unit: bytes | bytearray) -> bool:
-    """Return whether this unit of UTF-16 and the next are one letter."""
+    """Return whether this unit of UTF-16 is the first of a surrogate pair."""
     return len(unit) == 2 and 0xD8 <= unit[1] < 0xDC  # noqa: PLR2004 - as UTF-16 has it
 
 
@@ -121,7 +121,7 @@ class OpenTerminal:
 
 
 class Terminals:
-    """The owner of the server's terminals, which ends them."""
+    """The server's terminals by project; it ends them when the server stops."""
 
     def __init__(self, feed: EventFeed) -> None:
         self._feed = feed
@@ -213,12 +213,12 @@ class Terminals:
         return PtyToken(ticket=ticket, expires_in=TICKET_S)
 
     def admits(self, ticket: str, pty_id: str) -> bool:
-        """Return whether the ticket opens a connection to this terminal; it does so once."""
+        """Return whether the ticket opens a connection to this terminal; each ticket works once."""
         known = self._tickets.pop(ticket, None)
         return known is not None and known[0] == pty_id and known[1] > time.monotonic()
 
     async def _watch(self, opened: OpenTerminal) -> None:
-        """See the program's end; without a limit, for a user works there."""
+        """Record the program's end; without a limit, because a user works with it."""
         code = await asyncio.shield(opened.terminal.exited)
         if opened.pty.id not in self._opened:
             return

@@ -1,4 +1,4 @@
-"""Servers of tools over HTTP: their states, and what a client has one of them do."""
+"""Routes for MCP servers: their states, their connections and their sign-ins."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,27 +36,27 @@ routes = APIRouter()
 
 
 class McpBody(Rest, frozen=True):
-    """A server of tools."""
+    """A new MCP server: its name and its settings."""
 
     name: str
     config: dict[str, Any]
 
 
 class McpCode(Rest, frozen=True):
-    """The code with which an authorization page sent the browser back."""
+    """The code with which an authorization page redirects the browser."""
 
     code: str
 
 
 class McpSuccess(Rest, frozen=True):
-    """Sign-in data that were removed."""
+    """The confirmation that the data of a sign-in were removed."""
 
     success: bool = True
 
 
 @routes.get("/mcp", **operation("mcp.status", gives=dict[str, dict[str, str]]))
 async def states(app: Here) -> Response:
-    """Return the state of each server, by name."""
+    """Return the state of each MCP server, by name."""
     return answer(without_keys(app, await _states(app)))
 
 
@@ -64,13 +64,13 @@ async def states(app: Here) -> Response:
     "/experimental/resource", **operation("experimental.resource.list", gives=dict[str, Any])
 )
 async def resources(app: Here) -> Response:
-    """Return the resources of all servers, by `server:name`."""
+    """Return the resources of all MCP servers, by `server:name`."""
     return answer(without_keys(app, await _ask_plugin(app, "", "resources") or {}))
 
 
 @routes.post("/mcp", **operation("mcp.add", takes=McpBody, absent=True))
 async def add(request: Request, app: Here) -> Response:
-    """Connect a server until the App closes, and return the states of all."""
+    """Connect an MCP server until the App closes, and return the states of all servers."""
     body = await body_of(request, McpBody)
     if await _ask_plugin(app, body.name, "add", body.config) is None:
         name = body.name[:LONGEST_NAME]
@@ -81,27 +81,27 @@ async def add(request: Request, app: Here) -> Response:
 
 @routes.post("/mcp/{name}/connect", **operation("mcp.connect", gives=bool))
 async def connect(name: str, app: Here) -> Response:
-    """Start or reach the server now."""
+    """Connect to the MCP server now, and start it if needed."""
     await _act(app, name, "connect")
     return answer(True)  # noqa: FBT003 - the body
 
 
 @routes.post("/mcp/{name}/disconnect", **operation("mcp.disconnect", gives=bool))
 async def disconnect(name: str, app: Here) -> Response:
-    """End the server, or the connection to it, until a client connects it again."""
+    """Disconnect or end the MCP server until a client connects it again."""
     await _act(app, name, "disconnect")
     return answer(True)  # noqa: FBT003 - the body
 
 
 @routes.post("/mcp/{name}/auth", **operation("mcp.auth.start", gives=dict[str, str]))
 async def start_sign_in(name: str, app: Here) -> Response:
-    """Return the address at which the user signs in."""
+    """Return the URL at which the user signs in."""
     return answer(await _act(app, name, "auth"))
 
 
 @routes.delete("/mcp/{name}/auth", **operation("mcp.auth.remove", gives=McpSuccess))
 async def sign_out(name: str, app: Here) -> Response:
-    """Forget what the user signed in with."""
+    """Delete the data of the user's sign-in."""
     await _act(app, name, "logout")
     return answer(McpSuccess())
 
@@ -111,7 +111,7 @@ async def sign_out(name: str, app: Here) -> Response:
     **operation("mcp.auth.callback", takes=McpCode, gives=dict[str, str]),
 )
 async def finish_sign_in(name: str, request: Request, app: Here) -> Response:
-    """Take the code that the browser was sent back with."""
+    """Complete the sign-in with the code from the browser's redirect."""
     body = await body_of(request, McpCode)
     await _act(app, name, "auth_callback", {"code": body.code})
     return await _state(app, name)
@@ -122,7 +122,7 @@ async def finish_sign_in(name: str, request: Request, app: Here) -> Response:
     **operation("mcp.auth.authenticate", gives=dict[str, str]),
 )
 async def sign_in(name: str, app: Here) -> Response:
-    """Open the browser, and return the state once the user has signed in."""
+    """Open the browser, and return the server's state when the user has signed in."""
     await _act(app, name, "authenticate")
     return await _state(app, name)
 
@@ -145,7 +145,7 @@ def _as_protocol(service: Service) -> dict[str, str]:
 async def _act(
     app: App, name: str, action: str, data: Mapping[str, Any] | None = None
 ) -> Mapping[str, Any]:
-    """Return the answer of the plugin that has the server.
+    """Return the answer of the plugin that has the MCP server.
 
     :raises NotFoundError: when none has it.
     """

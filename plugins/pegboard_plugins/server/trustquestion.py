@@ -1,4 +1,4 @@
-"""The trust question: may this project's code run? It is asked in the session used first."""
+"""The question whether this project's code may run, asked in the first session in use."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ LOOK_EVERY_S = 0.2
 
 
 def ask_once(state: ServerState, opened: OpenSession) -> None:
-    """Ask about the project's code, if it has any without a decision in its present form.
+    """Ask about the project's code, if it has code without a decision on its present form.
 
-    The turn does not wait for the answer; until there is one, the code does not run. An App that
-    is adopted stays as it was opened.
+    The turn does not wait for the answer, and the code does not run before it. An adopted App stays
+    as it was opened.
     """
     if state.pool.is_adopted(opened.app):
         return
@@ -51,7 +51,7 @@ async def _ask(state: ServerState, opened: OpenSession) -> None:
 
 
 async def _reopen(state: ServerState, app: App) -> None:
-    """Open the App again with the project's code, once it rests."""
+    """Open the App again with the project's code, when it is idle."""
     member = state.pool.member(app)
     while not member.rests:  # noqa: ASYNC110 - turns, permissions and questions can all end last
         await asyncio.sleep(LOOK_EVERY_S)
@@ -60,9 +60,9 @@ async def _reopen(state: ServerState, app: App) -> None:
 
 
 def _describe(app: App) -> Iterator[str]:
-    """Yield each file with its capabilities by its syntax, or with its settings that wait.
+    """Yield each untrusted file with the capabilities of its code, or with its settings.
 
-    It parses all of the code, which takes its time.
+    All of the code is parsed, which takes some time.
     """
     decision = app.trust
     scans = scans_of(decision)

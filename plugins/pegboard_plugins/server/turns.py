@@ -1,4 +1,4 @@
-"""Requests that make a session run: prompts, slash commands, shell lines, summaries."""
+"""Routes that make a session work: prompts, slash commands, shell commands, summaries."""
 
 import asyncio
 from collections.abc import Callable, Container, Coroutine, Mapping
@@ -76,7 +76,7 @@ async def prompt(request: Request, opened: AtFolder, state: Served) -> Response:
     **operation("session.prompt_async", takes=PromptBody, status=204),
 )
 async def prompt_async(request: Request, opened: AtFolder, state: Served) -> Response:
-    """Return as soon as the prompt is stored; everything else comes as events."""
+    """Return when the prompt is stored; the answer arrives as events."""
     body = await body_of(request, PromptBody)
     ask_once(state, opened)
     async with opened.app.subscribe() as events:
@@ -181,7 +181,7 @@ async def _prompt(opened: OpenSession, body: PromptBody) -> Turn:
 
 
 def _form(written: Mapping[str, Any] | None) -> JsonFormat | None:
-    """Return the form of the final answer, None for a text."""
+    """Return the required format of the final answer, or None for plain text."""
     if written is None or written.get("type") == "text":
         return None
     try:
@@ -197,7 +197,7 @@ def _message_id(text: str | None) -> str | None:
 async def _outcome(
     request: Request, state: ServerState, opened: OpenSession, work: Work, shape: Shape = _to_json
 ) -> Response:
-    """Return the work's answer; the work goes on when the client does not wait for it."""
+    """Return the answer of the work, which goes on if the client leaves."""
     task = _start(state, opened, work)
     await wait_for(request, task)
     turn = task.result()
@@ -214,9 +214,9 @@ def _start(state: ServerState, opened: OpenSession, work: Work) -> "asyncio.Task
 
 
 async def _hold(state: ServerState, opened: OpenSession, work: Work) -> Turn:
-    """Await the work and return its answer; a refusal is published as an event, too.
+    """Await the work and return its answer; publish an error as an event, too.
 
-    The terminal interfaces read no answer, and a prompt that runs by itself has none.
+    Terminal interfaces ignore the response, and an automatic prompt has none.
     """
     try:
         with state.pool.hold(opened.app):
@@ -233,7 +233,7 @@ async def _hold(state: ServerState, opened: OpenSession, work: Work) -> Turn:
 
 
 async def _wait_until_stored(events: Any, session_id: str, running: Container[str]) -> None:  # noqa: ANN401 - a Subscription, which is not public
-    """Wait until a prompt of the session is stored, and the session counts as running."""
+    """Wait until the session's prompt is stored, and the session counts as running."""
     stored = False
     async for event in events:
         match event.properties:

@@ -1,4 +1,4 @@
-"""Operations of the protocol that Pegboard does not support: each answers 501 with the reason."""
+"""Operations of the protocol that Pegboard does not support; each answers 501 with the reason."""
 
 from collections.abc import Awaitable, Callable
 

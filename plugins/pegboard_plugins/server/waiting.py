@@ -1,8 +1,8 @@
-"""Answers that take long: interim responses come before them, so that the status is the outcome's.
+"""Long waits for an answer, with interim responses that keep the connection alive.
 
-A client of HTTP/1.1 reads past an interim response (RFC 9110 §15.2). The limits on silence of
-Python's client (60 s) and of `fetch` in node (300 s) begin again with it. That of `fetch` in Bun
-(300 s) does not; OpenCode's clients switch it off.
+The final status can then still describe the outcome. A client of HTTP/1.1 skips an interim response
+(RFC 9110 §15.2). It restarts the timeouts of Python's client (60 s) and of `fetch` in node (300 s),
+but not that of `fetch` in Bun (300 s), which OpenCode's clients switch off.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ _GO = re.compile(r"\bgo\b", re.IGNORECASE)
 
 
 async def wait_for(request: Request, task: asyncio.Task[Any]) -> None:
-    """Wait until a task is done, without a limit, with an interim response now and then."""
+    """Wait for a task without a limit; send an interim response now and then."""
     is_go = _GO.search(request.headers.get("user-agent", "")) is not None
     sent = 0
     while not task.done():
@@ -34,7 +34,7 @@ async def wait_for(request: Request, task: asyncio.Task[Any]) -> None:
 async def wait_while_connected(
     request: Request, state: ServerState, task: asyncio.Task[Any]
 ) -> None:
-    """Wait in the same way, and cancel the task when the client closes its connection."""
+    """Wait as `wait_for` does, and cancel the task when the client disconnects."""
     left = state.start(_left(request), "wait for a client to leave")
     left.add_done_callback(lambda _: task.cancel())
     await wait_for(request, task)
