@@ -1,4 +1,4 @@
-"""SQLite, the default database: one file of sessions that several processes may use."""
+"""SQLite, the default storage: one database file that several processes may use."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ _PATH = ""
 
 @hookimpl
 async def register_storage() -> Mapping[str, OpenStorage]:
-    """Return the scheme `sqlite`, and that of plain paths."""
+    """Register the storage for `sqlite` URLs and for plain paths."""
     return {_SCHEME: open_sqlite, _PATH: open_sqlite}
 
 

@@ -36,9 +36,9 @@ _DAMAGED = (apsw.NotADBError, apsw.CorruptError)
 
 
 class LockWait:
-    """The limit of the wait for a lock, which is a busy handler of SQLite.
+    """The busy handler of SQLite, which limits the wait for a lock.
 
-    It serves one connection, or one lock file, at a time.
+    Each instance serves one connection or one lock file at a time.
     """
 
     def __init__(self, path: Path, limit_s: float) -> None:
@@ -49,7 +49,7 @@ class LockWait:
 
     @classmethod
     def of(cls, path: Path) -> "LockWait":
-        """Return the wait that the environment sets.
+        """Return the wait with the limit that the environment sets.
 
         :raises StorageError: when the variable is not a number of seconds.
         """
@@ -85,7 +85,7 @@ class LockWait:
         return True
 
     def hurry(self) -> None:
-        """Shorten the limit, because the program ends."""
+        """Shorten the limit, because the program is about to end."""
         self._limit_s = min(self._limit_s, _CLOSING_S)
 
     def give_up(self) -> None:
@@ -94,7 +94,7 @@ class LockWait:
 
 
 def reason_of(error: Exception) -> str:
-    """Return why SQLite failed; a lock comes with what the user can do about it."""
+    """Return why SQLite failed; for a lock, also what the user can do about it."""
     if isinstance(error, apsw.BusyError):
         return (
             f"{error}: another process has it; `fuser` or `lsof` with this path names it, and "
@@ -104,9 +104,9 @@ def reason_of(error: Exception) -> str:
 
 
 class OpenDatabase(msgspec.Struct, frozen=True, kw_only=True):
-    """An open database: the writing connection, and the problems found while opening.
+    """An open database: the writing connection, and the problems found while opening it.
 
-    `copy` is the folder of the copy that is open in its place, `refused` the error of every write.
+    `copy` is the folder of a copy that is open instead. `refused` is the error of every write then.
     """
 
     db: apsw.Connection
@@ -120,8 +120,8 @@ class OpenDatabase(msgspec.Struct, frozen=True, kw_only=True):
 def open_database(path: Path, wait: LockWait) -> OpenDatabase:
     """Open the database at this path, or create it, with folders of mode 0700.
 
-    A damaged file is moved aside, unless another process uses it, and its readable rows are
-    copied into a new one. Unfinished work of dead processes is marked as interrupted.
+    A damaged file is moved aside, unless another process uses it. Its readable rows are copied into
+    a new file. Unfinished work of dead processes is marked as interrupted.
 
     :raises StorageError: when it cannot be opened.
     """
@@ -144,12 +144,12 @@ def open_database(path: Path, wait: LockWait) -> OpenDatabase:
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
-    """Return the file of a database, and the files next to it while it is in use."""
+    """Return the paths of a database and of the files next to it while it is in use."""
     return tuple(path.with_name(path.name + end) for end in _NEXT_TO_IT)
 
 
 def connect_reader(path: Path) -> apsw.Connection:
-    """Open a connection that only reads."""
+    """Open a read-only connection."""
     db = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     db.set_busy_handler(LockWait.of(path))
     db.pragma("trusted_schema", value=False)
@@ -160,7 +160,7 @@ def connect_reader(path: Path) -> apsw.Connection:
 def _open_checked(
     path: Path, owners: Owners, wait: LockWait, *, check: bool, shared: bool
 ) -> OpenDatabase:
-    """Open the database with all tables, recovered; `shared` when other processes use it."""
+    """Open a database with all tables, checked; `shared` if other processes use it."""
     try:
         return _connect(path, owners, wait, check=check, shared=shared)
     except _DAMAGED as error:
@@ -195,7 +195,7 @@ def _fill_from(db: apsw.Connection, path: Path, damaged: Path) -> str:
 
 
 def note_damage(path: Path, error: Exception) -> None:
-    """Record damage for the next opening to check for; other errors are ignored."""
+    """Record the damage, so that the next opening checks the file; other errors are ignored."""
     if isinstance(error, _DAMAGED):
         with suppress(OSError):
             _damage_mark(path).touch(mode=0o600)
@@ -214,7 +214,7 @@ def _connect(  # noqa: PLR0913 - the file, its users, and how it was found
     shared: bool = False,
     damaged: Path | None = None,
 ) -> OpenDatabase:
-    """Connect to the database; one filled from a `damaged` file has a warning."""
+    """Connect to the database; if it was filled from a `damaged` file, it has a warning."""
     path.touch(mode=0o600)  # SQLite gives the files next to it the same mode
     warnings: tuple[str, ...] = ()
     without_log = _as_others(path, wait) if shared else None
@@ -241,7 +241,7 @@ def _connect(  # noqa: PLR0913 - the file, its users, and how it was found
 
 
 def schema_version(db: apsw.Connection, path: Path) -> int:
-    """Return the number of the last applied migration, 0 for an empty database.
+    """Return the number of the last applied migration, or 0 for an empty database.
 
     :raises StorageError: when the file has tables of another program.
     :raises apsw.CorruptError: when there is no number.
@@ -258,9 +258,9 @@ def schema_version(db: apsw.Connection, path: Path) -> int:
 
 
 def _as_others(path: Path, wait: LockWait) -> apsw.Connection | None:
-    """Connect to a database that others have open without a WAL; None if they use one.
+    """Connect to a database that other processes have open without a WAL; None if they use one.
 
-    A process that tries for a log there takes the database from them.
+    A process that tries to use a WAL there would take the database from the others.
     """
     db = apsw.Connection(str(path))
     with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
@@ -303,7 +303,7 @@ def _without_log(path: Path, wait: LockWait) -> apsw.Connection:
 
 
 def _set_up(db: apsw.Connection, wait: LockWait) -> None:
-    """Apply the settings of durability and safety."""
+    """Apply the settings for durability and safety."""
     db.set_busy_handler(wait)
     db.pragma("trusted_schema", value=False)
     db.pragma("cell_size_check", value=True)
@@ -340,7 +340,7 @@ def _check(db: apsw.Connection, *, everything: bool) -> None:
 
 
 def _move_aside(path: Path) -> Path:
-    """Move the damaged file aside, with its log; return the new path."""
+    """Move the damaged file and its log aside; return the file's new path."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     aside = path.with_name(f"{path.name}.corrupt-{stamp}")
     for suffix in _FILES:

@@ -1,4 +1,4 @@
-"""The rows of events."""
+"""The rows of stored events."""
 
 from collections.abc import Mapping
 
@@ -35,6 +35,6 @@ def store_update(db: apsw.Connection, update: PartUpdated, data: bytes) -> Event
 
 
 def supersede(db: apsw.Connection, seq: int | None) -> None:
-    """Delete the event of an earlier update: each update carries the whole value."""
+    """Delete the event of an earlier update, because each update carries the whole value."""
     if seq is not None:
         db.execute("DELETE FROM event WHERE seq = ?", (seq,))

@@ -1,4 +1,4 @@
-"""The integrity and the size of a database, for `pegboard session repair|gc|du`."""
+"""The integrity and the size of a database, for `pegboard session repair`, `gc` and `du`."""
 
 from pathlib import Path
 
@@ -59,20 +59,20 @@ SELECT id FROM part WHERE streamed > (
 
 
 class Problems(msgspec.Struct, frozen=True):
-    """The problems of the file itself, and those of its rows."""
+    """The problems of the database file, and those of its rows."""
 
     damaged: tuple[str, ...]
     rows: tuple[str, ...]
 
     def all(self) -> tuple[str, ...]:
-        """Return the first of all problems."""
+        """Return the first problems of both kinds."""
         return (*self.damaged, *self.rows)[:_MOST_PROBLEMS]
 
 
 def problems(db: apsw.Connection) -> Problems:
     """Return the problems of the file, its references and its rows; none for a sound database.
 
-    It reads everything: a second for each gigabyte or so.
+    It reads everything, which takes about a second per gigabyte.
     """
     damaged = _damages(db)
     if damaged:
@@ -106,7 +106,7 @@ def sizes(db: apsw.Connection) -> tuple[SessionSize, ...]:
 
 
 def _add_open_texts(db: apsw.Connection) -> None:
-    """Add the function `open_text(part.ordinal)`, which returns the text of a part's file."""
+    """Add the SQL function `open_text(part.ordinal)`, which returns the text in a part's file."""
 
     def open_text(*places: "apsw.SQLiteValue") -> str:
         texts = (opentexts.read(db, each) for each in places if isinstance(each, int))
@@ -116,9 +116,9 @@ def _add_open_texts(db: apsw.Connection) -> None:
 
 
 def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple[SearchHit, ...]:
-    """Return the project's sessions that contain the text: each once, matches in titles first.
+    """Return the project's sessions that contain the text, matches in titles first.
 
-    Case is ignored for the letters A to Z.
+    Each session is returned once. Case is ignored for the letters A to Z.
     """
     _add_open_texts(db)
     key = (project_id, like(text))
@@ -136,7 +136,7 @@ def search(db: apsw.Connection, project_id: str, text: str, limit: int) -> tuple
 
 
 def vacuum(path: Path) -> int:
-    """Rewrite the file without free space; return by how many bytes it has shrunk.
+    """Rewrite the file without free space; return the number of freed bytes.
 
     :raises StorageError: when another process uses the database, or the disk is too full.
     """

@@ -1,12 +1,14 @@
 """The tables, as numbered steps from an empty database to the current schema.
 
-A released step never changes; the next one is added at the end. Rows hold the wire JSON as
-bytes, so that damaged text can still be read as what it is. `ordinal` is the order of creation,
-the only order that the program goes by: ids come from clients too. `last_event` is the event of
-a row's latest update, which the next update takes away. `part_text` has a streamed text in pieces,
-see `pieces`: the row numbers of a part's pieces begin at `part.ordinal << 24`, and `part.streamed`
-says how many bytes of them are the text of a part that has ended, NULL where its row has the text.
-Its column has a new name, so that a process of an earlier version can add no piece.
+A released step never changes; new steps are added at the end. Rows hold the wire JSON as bytes, so
+that damaged text can still be read. `ordinal` is the order of creation. The program uses no other
+order, since ids may come from clients. `last_event` is the event of a row's latest update, which
+the next update deletes.
+
+`part_text` has a streamed text in pieces, see `pieces`. The row numbers of a part's pieces begin at
+`part.ordinal << 24`. `part.streamed` is the number of their bytes that are the text of a finished
+part, or NULL if the row has the text. Its column has a new name, so that a process of an earlier
+version cannot add pieces.
 """
 
 from collections.abc import Sequence
@@ -165,7 +167,7 @@ MIGRATIONS: tuple[str, ...] = (
 def migrate(
     db: apsw.Connection, path: Path, *, version: int, migrations: Sequence[str] = MIGRATIONS
 ) -> Path | None:
-    """Bring the tables up to date; return the copy made before, None if nothing was to do.
+    """Update the tables to the current schema; return the copy made before, or None.
 
     :raises StorageError: when the file's `version` is a later one.
     """

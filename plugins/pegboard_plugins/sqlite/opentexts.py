@@ -1,14 +1,14 @@
-"""The text of parts that are being written: for each a file next to the database.
+"""The text of unfinished parts, each in a file next to the database.
 
-SQLite writes whole pages, so that the pieces of a slow answer would cost many times their bytes.
-The file of an open part has the part's row number as its name and only grows. The end of the part
-puts the text into the database and removes the file.
+SQLite writes whole pages, so the pieces of a slow answer would cost many times their bytes. The
+file of an unfinished part is named by the part's row number and only grows. At the end of the part,
+the text is moved into the database, and the file is removed.
 
-What a transaction has for the files waits in a temporary table, which is undone as the rest of it
-is. It is written just before the commit, while no other process can write to the database. Nothing
-is synced: a process that is killed loses nothing of it, but a power cut may take all of it.
+A transaction collects its changes of files in a temporary table, which a rollback empties. They are
+written just before the commit, while no other process can write to the database. Files are not
+synced: a killed process loses no text, but a power cut may take all of it.
 
-A file whose row is not there, or is not open, means nothing, and goes when the database is opened.
+A file without the row of an unfinished part is ignored, and is removed at the next opening.
 """
 
 import os
@@ -31,35 +31,35 @@ _TABLE = (
 
 
 class _FileChange(msgspec.Struct):
-    """A change of one file: text to append, or for a new file; None removes the file."""
+    """A change of one file: text to append or to begin with; None removes the file."""
 
     is_new: bool = False
     text: bytes | None = b""
 
 
 def prepare(db: apsw.Connection) -> None:
-    """Let the connection write open texts."""
+    """Create the connection's temporary table for changes of files."""
     db.execute(_TABLE)
 
 
 def begin(db: apsw.Connection, place: int) -> None:
-    """Let a part's text begin, without a letter."""
+    """Create an empty text for an unfinished part; `place` is the part's row number."""
     end(db, place)
     add(db, place, b"")
 
 
 def add(db: apsw.Connection, place: int, text: bytes) -> None:
-    """Add to a part's text."""
+    """Append to the text of an unfinished part."""
     db.execute("INSERT INTO temp.open_text(place, piece) VALUES(?, ?)", (place, text))
 
 
 def end(db: apsw.Connection, place: int) -> None:
-    """Delete a part's open text, since the row has the text or the part is deleted."""
+    """Delete the file of a part, because the row has the text or the part is deleted."""
     db.execute("INSERT INTO temp.open_text(place, piece) VALUES(?, NULL)", (place,))
 
 
 def read(db: apsw.Connection, place: int) -> bytes | None:
-    """Return the bytes of a part's file, None without a file."""
+    """Return the content of a part's file, or None if it has no file."""
     try:
         return _file(db, place).read_bytes()
     except FileNotFoundError:
@@ -67,7 +67,7 @@ def read(db: apsw.Connection, place: int) -> bytes | None:
 
 
 def sweep(db: apsw.Connection) -> None:
-    """Remove the files that belong to no open part."""
+    """Remove the files that belong to no unfinished part."""
     folder = _folder(db)
     if not folder.is_dir() or not any(folder.iterdir()):
         return
@@ -81,7 +81,7 @@ def sweep(db: apsw.Connection) -> None:
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """Commit the block's transaction together with its open texts, or undo both on failure.
+    """Commit the block's transaction together with its changes of files, or undo both on failure.
 
     :raises OSError: when a file cannot be written.
     """

@@ -1,8 +1,7 @@
-"""The processes that use a database: their sessions, and the end of work of dead processes.
+"""The processes that use a database, their sessions, and the recovery after dead processes.
 
-Each process holds a lock on a file of its own, which the system releases however the process
-dies. Unlike a process id, a lock is not reused, and means the same in every container that shares
-the folder.
+Each process holds a lock on its own file, which the system releases when the process dies in any
+way. Unlike a process id, a lock is not reused, and works across containers that share the folder.
 """
 
 import fcntl
@@ -36,9 +35,9 @@ UNION ALL SELECT id, owner FROM session WHERE owner IS NULL AND id IN (
 
 
 class Owners:
-    """The owners of sessions in one database.
+    """The processes that own sessions in one database.
 
-    `own` is this one's name: process id, start, boot, chance, and the space of process ids.
+    `own` is the name of this process: its id, start time, boot id, random digits, and id namespace.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -50,9 +49,9 @@ class Owners:
 
     @contextmanager
     def opening(self, wait: Callable[[int], bool]) -> Iterator[None]:
-        """Hold the exclusive right to open the database.
+        """Hold the exclusive right to open the database during the block.
 
-        `wait` sleeps before each further try, and returns False when its limit is reached.
+        `wait` sleeps before each retry, and returns False when its limit is reached.
 
         :raises StorageError: when another process has it until the end of the wait.
         """
@@ -65,18 +64,18 @@ class Owners:
             os.close(lock)
 
     def register(self) -> None:
-        """Take this owner's lock; only inside `opening`."""
+        """Take the lock of this process; only allowed inside `opening`."""
         self._lock = _open_lock(self._folder / self.own)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def others(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return living owners, and those that have died since the last call; while `opening`."""
+        """Return the living processes, and those that died since the last call; in `opening`."""
         names = {path.name for path in self._folder.iterdir()} - {self.own, _OPENING}
         alive = tuple(name for name in sorted(names) if self.is_alive(name))
         return alive, tuple(sorted(names - set(alive)))
 
     def is_alive(self, owner: str) -> bool:
-        """Return whether the process that registered as `owner` still holds its lock."""
+        """Return whether the process with this name still holds its lock."""
         if owner == self.own:
             return True
         path = self._folder / owner
@@ -95,7 +94,7 @@ class Owners:
         return False
 
     def close(self) -> None:
-        """Release this owner's lock."""
+        """Release the lock of this process."""
         if self._lock is not None:
             (self._folder / self.own).unlink(missing_ok=True)
             os.close(self._lock)
@@ -118,17 +117,17 @@ class Owners:
 def died_with_the_machine(owner: str) -> bool:
     """Return whether the owner may have died in a crash of the machine.
 
-    A process that dies alone cannot damage a database: the system still writes its data.
+    A process that dies alone cannot damage a database, because the system still writes its data.
     """
     boot = owner.split("-")[2] if owner.count("-") > 1 else _UNKNOWN_BOOT
     return boot == _UNKNOWN_BOOT or boot != _boot()
 
 
 def _has_no_process(owner: str) -> bool:
-    """Return whether the owner's process is certainly gone, even if its lock is held.
+    """Return whether the owner's process is certainly dead, even if its lock is held.
 
-    A child that was being started when the owner was killed keeps the lock until its exec: for a
-    moment, and on a busy machine for longer.
+    A child that the owner was starting when it was killed keeps the lock until its exec, which
+    takes a moment, or longer on a busy machine.
     """
     words = owner.split("-")
     if len(words) < _NAME_WORDS or words[2] != _boot() or words[4] != _space():
@@ -143,7 +142,7 @@ def _has_no_process(owner: str) -> bool:
 
 
 def _space() -> str:
-    """Return the namespace of process ids, because ids of other containers mean other processes."""
+    """Return the namespace of process ids, since containers may use equal ids."""
     try:
         return str(Path("/proc/self/ns/pid").stat().st_ino)
     except OSError:
@@ -162,7 +161,7 @@ def _open_lock(path: Path) -> int:
 
 
 def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event, ...]:
-    """Mark calls, answers and requests that no living process runs as interrupted."""
+    """Mark calls, answers and requests of dead processes as interrupted."""
     if not _abandoned_sessions(db, is_alive):
         return ()
     with transaction(db):
@@ -172,9 +171,9 @@ def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event
 
 
 def interrupt(db: apsw.Connection, session_id: str, *, died: bool = True) -> tuple[Event, ...]:
-    """End all unfinished work in a session, and take the session from its owner.
+    """End all unfinished work in a session, and remove its owner.
 
-    `died` is as in `end_unfinished`.
+    `died` is passed on to `end_unfinished`.
     """
     key = (session_id,)
     parts = db.execute(
@@ -208,7 +207,7 @@ def interrupt(db: apsw.Connection, session_id: str, *, died: bool = True) -> tup
 def claim(
     db: apsw.Connection, session_id: str, owner: str, is_alive: Callable[[str], bool]
 ) -> tuple[Fence, tuple[Event, ...]]:
-    """Give the session to `owner`; return its fence, and the events of a takeover.
+    """Make `owner` the owner of the session; return its fence, and the events of a takeover.
 
     :raises SessionBusyError: while a living owner has it.
     :raises NotFoundError: when nothing has this id.
@@ -230,16 +229,16 @@ def claim(
 def bury(
     db: apsw.Connection, session_id: str, is_alive: Callable[[str], bool]
 ) -> tuple[None, tuple[Event, ...]]:
-    """Mark a session as interrupted if the process that ran it has died."""
+    """Mark a session as interrupted if its owner has died."""
     holder = reads.owner(db, session_id)
     events = interrupt(db, session_id) if holder is not None and not is_alive(holder) else ()
     return None, events
 
 
 def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]:
-    """Release a session, and end what a failed write has left unfinished.
+    """Release a session, and end work that a failed write has left unfinished.
 
-    Nothing happens when another owner has the session.
+    Nothing happens if another owner has the session.
     """
     row = db.execute(
         "SELECT owner, epoch, id IN (SELECT session_id FROM part WHERE state IS NOT NULL "
@@ -255,14 +254,14 @@ def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]
 
 
 def give_back(db: apsw.Connection, claimed: Sequence[Fence]) -> tuple[None, tuple[Event, ...]]:
-    """Release a session whose claim was cancelled."""
+    """Release a session after its claim was cancelled."""
     for fence in claimed:
         release(db, fence)
     return None, ()
 
 
 def release_all(db: apsw.Connection, owner: str) -> tuple[None, tuple[Event, ...]]:
-    """Give all sessions of an owner back."""
+    """Release all sessions of an owner."""
     db.execute("UPDATE session SET owner = NULL WHERE owner = ?", (owner,))
     return None, ()
 

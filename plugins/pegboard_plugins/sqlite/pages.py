@@ -1,8 +1,8 @@
-"""The pages of a damaged file: a new header for it, and its rows page by page.
+"""The pages of a damaged file: a new header, and the rows of each page.
 
-SQLite reads nothing of a file whose header is damaged. Where the schema or inner pages are lost, a
-leaf page can still be read by itself, without the b-trees that lead to it (sqlite.org,
-"fileformat2" 1.6 and 2.1). The table of a row follows from its values.
+SQLite cannot read a file with a damaged header. If the schema or inner pages are lost, a leaf page
+can still be read without the b-trees that lead to it (sqlite.org, "fileformat2" 1.6 and 2.1). The
+table of a row is determined by its values.
 """
 
 import shutil
@@ -39,7 +39,7 @@ Row = tuple[object, ...]
 
 
 class Pages:
-    """The pages of a file, in their newest version from its write-ahead log."""
+    """The pages of a file, each in the newest version in its write-ahead log."""
 
     def __init__(self, path: Path) -> None:
         self._content = path.read_bytes()
@@ -56,7 +56,7 @@ class Pages:
                 yield from self._rows_of(number)
 
     def page(self, number: int) -> bytes:
-        """Return the page with this number, from 1; shorter at the end of a truncated file."""
+        """Return the page with this number, from 1; the last page of a truncated file is short."""
         start = (number - 1) * PAGE_BYTES
         return self._newer.get(number) or self._content[start : start + PAGE_BYTES]
 
@@ -69,7 +69,7 @@ class Pages:
                 self._newer[number] = log[start + _FRAME_HEAD_BYTES : start + step]
 
     def _free(self) -> set[int]:
-        """Return the free pages, whose rows were deleted."""
+        """Return the numbers of the free pages, which contain deleted rows."""
         found: set[int] = set()
         [trunk] = struct.unpack(">I", self.page(1)[32:36])
         while trunk and trunk not in found:
@@ -115,7 +115,7 @@ class Pages:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at an offset, and the offset behind it."""
+    """Return the number at an offset, and the offset after it."""
     value = 0
     for step in range(8):
         value = (value << 7) | (data[at + step] & _SEVEN_BITS)
@@ -177,7 +177,7 @@ def with_header(damaged: Path) -> Iterator[Path]:
 
 
 def header(pages: int) -> bytes:
-    """Return the header of a file of this many pages, all in use (sqlite.org, fileformat2 1.3)."""
+    """Return a header for a file of this many pages, all in use (sqlite.org, fileformat2 1.3)."""
     changes = schema = 1
     return struct.pack(
         _LAYOUT,

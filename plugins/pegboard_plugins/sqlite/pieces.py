@@ -1,11 +1,11 @@
 # ruff: noqa: S608 - the range of rows is our own words
-"""The text of a streamed part: in a file while the part is open, later in rows.
+"""The text of a streamed part: in a file while the part is open, and later in rows.
 
-While the part is `OPEN`, its text is that of the row, of the pieces and of its file. At its end the
-row has the text if it is short; else it keeps the number of bytes that the pieces have of it, and
-the part's event is stored without the text, so that no text is in the database twice.
+The text of an `OPEN` part is in its row, in rows of pieces and in its file. When the part ends, a
+short text is stored in the part's row. Otherwise the row stores how many bytes are in the pieces,
+and the part's event is stored without the text, so that no text is stored twice.
 
-Pieces have no index: those of a part have the row numbers from `place << 24` on, where `place` is
+Pieces have no index. Those of a part have the row numbers from `place << 24` on, with `place` as
 the row number of the part.
 """
 
@@ -36,10 +36,10 @@ _RANGE = "ordinal BETWEEN ?1 << 24 AND (?1 << 24) + 0xFFFFFF"
 
 
 class Streamed(Wire, frozen=True):
-    """A stored update: the text of `part` precedes that of the pieces.
+    """A stored update of a part; the text of `part` comes before the text of the pieces.
 
-    `size` is the number of bytes of the pieces' text, None for all of it. `place` is 0 where
-    the pieces are found by the part's id, as in databases of version 3.
+    `size` is the number of bytes in the pieces, or None for all of them. If `place` is 0, the
+    pieces are found by the part's id, as in databases of version 3.
     """
 
     session_id: str
@@ -50,16 +50,16 @@ class Streamed(Wire, frozen=True):
 
 
 def begin(db: apsw.Connection, change: PartUpdated, place: int) -> Event:
-    """Start an open part, and store its event.
+    """Store an open part and its event.
 
-    A reader of the event gets the text as far as it is stored by then.
+    A reader of the event gets the text that is stored by then.
     """
     opentexts.begin(db, place)
     return _store(db, change, change.part, place)
 
 
 def add_text(db: apsw.Connection, change: AddText) -> Iterator[Event]:
-    """Add text to a part, without an event."""
+    """Append text to a part, without an event."""
     row = db.execute(
         "SELECT ordinal, state, streamed FROM part WHERE session_id = ? AND id = ?",
         (change.session_id, change.part_id),
@@ -85,7 +85,7 @@ def drop(db: apsw.Connection, place: int) -> None:
 def whole(
     db: apsw.Connection, data: bytes, place: int, state: str | None, size: int | None
 ) -> bytes:
-    """Return the JSON of a part's row with all of its text; damaged JSON stays as it is."""
+    """Return the JSON of a part's row with its complete text; damaged JSON is left unchanged."""
     if size is not None:
         text = _join_pieces(db, place)[:size]
         lost = f"\n[damaged: {size - len(text)} bytes of this text are lost]"
@@ -105,7 +105,7 @@ def whole(
 def _as_it_is_now(db: apsw.Connection, place: int, data: bytes) -> bytes:
     """Return the JSON of an open part without a file.
 
-    It has no text yet, or its text has come into the database since the reader began.
+    Either it has no text yet, or the text was moved into the database after the reader began.
     """
     now = apsw.Connection(db.filename, flags=apsw.SQLITE_OPEN_READONLY)
     try:
@@ -123,7 +123,7 @@ def _as_it_is_now(db: apsw.Connection, place: int, data: bytes) -> bytes:
 
 
 class SettledPart(msgspec.Struct, frozen=True):
-    """A finished part: its event, its row's JSON, and the bytes of its text in pieces."""
+    """A finished part: its event, its row's JSON, and the number of bytes in its pieces."""
 
     event: Event
     data: bytes
@@ -133,7 +133,7 @@ class SettledPart(msgspec.Struct, frozen=True):
 def settle(
     db: apsw.Connection, change: PartUpdated, place: int, data: bytes, streamed: int | None
 ) -> SettledPart:
-    """Store the text and the event of a part that is open or was stored in pieces."""
+    """Store the text and the event of a part that is open or has pieces."""
     part = change.part
     opentexts.end(db, place)
     if isinstance(part, TextPart | ReasoningPart):
@@ -151,7 +151,7 @@ def settle(
 
 
 def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
-    """Return the update event with its text, None if it is damaged."""
+    """Return the update event with the part's text, or None if it is damaged."""
     stored = read_json(data, Streamed)
     if stored is None:
         return None
@@ -164,7 +164,7 @@ def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
 
 
 def forget_events(db: apsw.Connection, newest: int) -> None:
-    """Delete all events except the newest `newest`."""
+    """Delete all events except the newest ones; `newest` is their number."""
     db.execute(
         "DELETE FROM event WHERE seq <= (SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?)",
         (newest,),
@@ -191,7 +191,7 @@ def _add(db: apsw.Connection, place: int, to: Part, text: bytes) -> None:
 def _text_of(db: apsw.Connection, place: int, part: Part) -> bytes:
     """Return the text of a part that is open, has ended, or has lost its row.
 
-    The row number of a deleted part may be that of another one.
+    The row number of a deleted part may belong to another part now.
     """
     row = db.execute("SELECT state, session_id, id FROM part WHERE ordinal = ?", (place,))
     state, *key = row.fetchone() or (OPEN, part.session_id, part.id)

@@ -1,4 +1,4 @@
-"""The copy of a database that cannot be written: reading needs files next to the database, too."""
+"""A copy of a read-only database, since even reading needs files next to the database."""
 
 import errno
 import shutil
@@ -18,14 +18,14 @@ _UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUO
 
 
 def is_unwritable(error: BaseException | None) -> bool:
-    """Return whether the database could not be opened because its place is read-only."""
+    """Return whether the database could not be opened because its folder is read-only."""
     if isinstance(error, apsw.CantOpenError | apsw.ReadOnlyError | apsw.FullError):
         return True
     return isinstance(error, OSError) and error.errno in _UNWRITABLE
 
 
 def open_copy(path: Path, wait: LockWait, error: StorageError) -> OpenDatabase:
-    """Return an open copy of a database that this error kept from opening.
+    """Return an open copy of a database that could not be opened because of this error.
 
     :raises StorageError: when the error has another reason, or there is no room for a copy.
     """
@@ -48,7 +48,7 @@ def open_copy(path: Path, wait: LockWait, error: StorageError) -> OpenDatabase:
 
 
 def _copy(path: Path, folder: Path) -> None:
-    """Copy the database, if it exists."""
+    """Copy the database to a folder, if it exists."""
     for ending in _COPIED:
         with suppress(FileNotFoundError, NotADirectoryError):
             shutil.copyfile(f"{path}{ending}", folder / f"{path.name}{ending}")

@@ -1,4 +1,4 @@
-"""Rows to values: plain functions of a connection, for any thread."""
+"""Functions that read values from rows; they may run in any thread."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -46,7 +46,7 @@ def session(db: apsw.Connection, session_id: str) -> Session:
 
 
 def owner(db: apsw.Connection, session_id: str) -> str | None:
-    """Return the process that runs the session, or did when it died; None without one."""
+    """Return the process that owns the session, alive or dead; None without an owner."""
     row = db.execute("SELECT owner FROM session WHERE id = ?", (session_id,)).fetchone()
     return None if row is None else row[0]
 
@@ -54,7 +54,7 @@ def owner(db: apsw.Connection, session_id: str) -> str | None:
 def sessions(
     db: apsw.Connection, project_id: str | None, filters: SessionFilters
 ) -> tuple[Session, ...]:
-    """Return the sessions that pass the filters, those updated last first."""
+    """Return the sessions that pass the filters, the most recently updated first."""
     return tuple(read_session(*row) for row in _session_rows(db, project_id, filters))
 
 
@@ -83,13 +83,13 @@ def _session_rows(
 
 
 def children(db: apsw.Connection, session_id: str) -> tuple[Session, ...]:
-    """Return the children of a session, in the order of their creation."""
+    """Return the children of a session, in order of creation."""
     rows = db.execute(f"{_SESSION} WHERE parent_id = ? ORDER BY ordinal", (session_id,))
     return tuple(read_session(*row) for row in rows)
 
 
 def projects(db: apsw.Connection) -> tuple[Project, ...]:
-    """Return all projects that can be read, in the order of their creation."""
+    """Return all projects with readable rows, in order of creation."""
     rows = db.execute("SELECT data FROM project ORDER BY ordinal")
     return tuple(project for (data,) in rows if (project := read_json(data, Project)))
 
@@ -97,7 +97,7 @@ def projects(db: apsw.Connection) -> tuple[Project, ...]:
 def turns(
     db: apsw.Connection, session_id: str, *, limit: int | None, before: str | None = None
 ) -> TurnRows:
-    """Return the last `limit` messages with their parts; with `before`, of those before it."""
+    """Return the last `limit` messages with their parts; with `before`, only earlier messages."""
     parts: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
     with db:  # all reads see the same moment
         end = _END if before is None else _ordinal(db, session_id, before)
@@ -120,7 +120,7 @@ def turns(
 
 
 def _ordinal(db: apsw.Connection, session_id: str, message_id: str) -> int:
-    """Return the row number of a message; for an unknown one, that of the beginning."""
+    """Return the row number of a message; for an unknown message, the first number."""
     key = (session_id, message_id)
     rows = db.execute("SELECT ordinal FROM message WHERE session_id = ? AND id = ?", key)
     return next((ordinal for (ordinal,) in rows), 0)
@@ -146,14 +146,14 @@ def turn(db: apsw.Connection, session_id: str, message_id: str) -> Turn:
 
 
 def todos(db: apsw.Connection, session_id: str) -> tuple[Todo, ...]:
-    """Return the session's list of todos."""
+    """Return the todo list of the session."""
     for (data,) in db.execute("SELECT data FROM todos WHERE session_id = ?", (session_id,)):
         return read_todos(data)
     return ()
 
 
 def state(db: apsw.Connection, session_id: str, key: str) -> object:
-    """Return the value that a tool has stored, None without one."""
+    """Return the value that a tool has stored under the key, or None."""
     for (data,) in db.execute(
         "SELECT data FROM state WHERE session_id = ? AND key = ?", (session_id, key)
     ):
@@ -162,7 +162,7 @@ def state(db: apsw.Connection, session_id: str, key: str) -> object:
 
 
 def approvals(db: apsw.Connection, keys: Sequence[str]) -> tuple[Approval, ...]:
-    """Return the approvals for these keys, in the order of approval."""
+    """Return the approvals with these keys, in the order of approval."""
     rows = db.execute(
         "SELECT ordinal, key, permission, pattern, action, agent, at FROM approval "
         "WHERE key IN (SELECT value FROM json_each(?)) ORDER BY ordinal",
@@ -172,7 +172,7 @@ def approvals(db: apsw.Connection, keys: Sequence[str]) -> tuple[Approval, ...]:
 
 
 def session_approvals(db: apsw.Connection, project_id: str) -> tuple[Approval, ...]:
-    """Return the approvals for single sessions of a project, in the order of approval."""
+    """Return a project's approvals for single sessions, in the order of approval."""
     rows = db.execute(
         "SELECT ordinal, key, permission, pattern, action, agent, at FROM approval "
         "WHERE key IN (SELECT id FROM session WHERE project_id = ?) ORDER BY ordinal",
@@ -182,7 +182,7 @@ def session_approvals(db: apsw.Connection, project_id: str) -> tuple[Approval, .
 
 
 def events(db: apsw.Connection, after: int, limit: int) -> tuple[Event, ...]:
-    """Return the stored events with a greater number, in order."""
+    """Return the stored events with greater numbers than `after`, in order."""
     rows = db.execute(
         "SELECT seq, type, data FROM event WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
     )
@@ -190,14 +190,14 @@ def events(db: apsw.Connection, after: int, limit: int) -> tuple[Event, ...]:
 
 
 def event(db: apsw.Connection, seq: int, name: str, data: bytes) -> Event:
-    """Return the event of a row, with the text that its part has in pieces."""
+    """Return the event of a row; an event of a part gets its text from the pieces."""
     if name == pieces.STREAMED and (update := pieces.update(db, data)) is not None:
         return Event(properties=update, seq=seq)
     return Event(properties=read_properties(name, data), seq=seq)
 
 
 def last_ids(db: apsw.Connection, session_id: str) -> LastIds:
-    """Return the greatest ids that the session has."""
+    """Return the greatest ids in the session."""
     rows = db.execute(
         "SELECT (SELECT max(id) FROM message WHERE session_id = ?1), "
         "(SELECT max(id) FROM part WHERE session_id = ?1)",

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - names of tables are our own words
-"""The restoration of lost rows from events, each of which carries the whole value."""
+"""The restoration of lost rows from events, which carry the whole value."""
 
 import apsw
 import msgspec
@@ -35,7 +35,7 @@ class _LastStates(msgspec.Struct):
     todos: dict[str, tuple[Todo, ...]] = {}
 
     def take(self, properties: Properties) -> None:
-        """Apply one event."""
+        """Apply one event to the states."""
         match properties:
             case SessionCreated(info=session) | SessionUpdated(info=session):
                 self.sessions[session.id] = session
@@ -57,7 +57,7 @@ class _LastStates(msgspec.Struct):
 
 
 def fill_from_events(db: apsw.Connection) -> None:
-    """Insert each value that has no row but an event."""
+    """Insert a row for each value that has events, but no row."""
     states = _LastStates()
     for seq, name, data in db.execute("SELECT seq, type, data FROM event ORDER BY seq"):
         streamed = read_json(data, pieces.Streamed) if name == pieces.STREAMED else None
@@ -115,7 +115,7 @@ def _put_message(db: apsw.Connection, message: Message) -> None:
 
 
 def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
-    """Insert a part as row `place`, to which its stored text refers; at a free row if it is 0."""
+    """Insert a part as row `place`, to which its text refers; 0 means a free row."""
     db.execute(
         "INSERT OR IGNORE INTO part(ordinal, session_id, id, message_id, state, data) "
         "VALUES(?, ?, ?, ?, ?, ?)",
@@ -133,7 +133,7 @@ def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
 
 
 def free_number(db: apsw.Connection, table: str, session_id: str, id_: str) -> int | None:
-    """Return the first free row number after that of the previous row."""
+    """Return the first free row number after that of the previous row, or None."""
     found = db.execute(
         f"SELECT max(ordinal) FROM {table} WHERE session_id = ? AND id < ?", (session_id, id_)
     ).fetchone()

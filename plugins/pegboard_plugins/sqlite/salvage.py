@@ -1,8 +1,8 @@
 # ruff: noqa: S608 - names of tables and columns are our own words
-"""Salvage: copying the readable rows of a damaged database, one by one, into a new one.
+"""Salvage: the copying of readable rows of a damaged database into a new one.
 
-An unreadable row is restored from the newest event with its value. A conversation whose session
-row is lost for good gets a new one that says so, so that its messages can be found.
+An unreadable row is restored from the newest event with its value. If the row of a session is lost,
+a new session explains the loss, so that its messages can be found.
 """
 
 import time
@@ -38,7 +38,7 @@ _Key = tuple[str, str]
 
 
 class Salvaged(msgspec.Struct, frozen=True):
-    """The counts of rows in the new database."""
+    """The numbers of rows in the new database."""
 
     sessions: int = 0
     messages: int = 0
@@ -46,7 +46,7 @@ class Salvaged(msgspec.Struct, frozen=True):
 
 
 def version_of(damaged: Path) -> int:
-    """Return the number of a file's last migration; the newest if unknown."""
+    """Return the number of a file's last migration; if it is unknown, the newest number."""
     source = _open_readonly(damaged)
     try:
         rows = source.execute("SELECT value FROM meta WHERE key = 'schema_version'")
@@ -86,14 +86,14 @@ def salvage(damaged: Path, db: apsw.Connection) -> Salvaged:
 
 
 def _open_readonly(damaged: Path) -> apsw.Connection:
-    """Open a connection that makes no file next to the database."""
+    """Open a connection that creates no file next to the database."""
     mode = "" if damaged.with_name(f"{damaged.name}-wal").exists() else "&immutable=1"
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
     return apsw.Connection(f"{damaged.absolute().as_uri()}?mode=ro{mode}", flags=flags)
 
 
 def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> bool:
-    """Copy a table; return False if it may have rows that its b-tree does not reach."""
+    """Copy a table; return False if its b-tree may not reach all rows."""
     columns = _shared_columns(source, db, table)
     if not columns:
         return False
@@ -115,7 +115,7 @@ def _copy_from_pages(damaged: Path, db: apsw.Connection, lost: set[str]) -> None
 
 
 def _table_of(row: tuple[object, ...]) -> str:  # noqa: PLR0911 - a line for each table
-    """Return the table of a row with these values, "" for a row of another program."""
+    """Return the table of a row with these values, or "" for a row of another program."""
     words = [value[:4] if isinstance(value, str) else value for value in row]
     match words:
         case ["ses_", _, bytes()]:
@@ -154,7 +154,7 @@ def _copy_by_session(source: apsw.Connection, db: apsw.Connection, table: str) -
 
 
 def _shared_columns(source: apsw.Connection, db: apsw.Connection, table: str) -> tuple[str, ...]:
-    """Return the columns of both databases: an earlier version may have fewer."""
+    """Return the columns that both databases have; an earlier version may have fewer."""
     try:
         found = {name for _, name, *_ in source.execute(f"PRAGMA table_info({table})")}
     except _UNREADABLE:
@@ -181,9 +181,9 @@ def _insert_all(
 def _rows(
     source: apsw.Connection, table: str, columns: tuple[str, ...], gave_up: list[str]
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the readable rows in order; unreadable ranges are skipped.
+    """Yield the readable rows in order; skip unreadable ranges.
 
-    When the end cannot be reached, the table is added to `gave_up`.
+    If the end cannot be reached, the table is added to `gave_up`.
     """
     listed = ", ".join(("rowid", *columns))
     query = f"SELECT {listed} FROM {table} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
@@ -203,9 +203,9 @@ def _rows(
 
 
 def _next_readable(source: apsw.Connection, query: str, hole: int) -> int | None:
-    """Return the first readable row number after an unreadable range, None without one.
+    """Return the first readable row number after an unreadable range, or None.
 
-    Doubling steps pass the range, and halving steps find its end.
+    The steps double until they pass the range, and then halve to find its end.
     """
     low, high = hole, None
     for exponent in range(_FARTHEST):
@@ -233,7 +233,7 @@ def _can_be_read(source: apsw.Connection, query: str, start: int) -> bool:
 
 
 def _adopt_sessions(db: apsw.Connection) -> None:
-    """Give the messages and parts of lost sessions new sessions."""
+    """Create new sessions for messages and parts of lost sessions."""
     lost = (
         "SELECT session_id FROM (SELECT session_id FROM message UNION SELECT session_id FROM part) "
         "WHERE session_id NOT IN (SELECT id FROM session)"
@@ -254,7 +254,7 @@ def _adopt_sessions(db: apsw.Connection) -> None:
 
 
 def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
-    """Return the project and the directory of a session; if unknown, those of the only project."""
+    """Return the project and directory of a session; if unknown, those of the only project."""
     directory = _directory(db, session_id)
     query = "SELECT project_id FROM session WHERE directory = ?"
     for (project_id,) in db.execute(query, (directory,)):
@@ -270,7 +270,7 @@ def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
 
 
 def _directory(db: apsw.Connection, session_id: str) -> str:
-    """Return the directory of a session from its answers, "" if none is left."""
+    """Return the directory of a session from its answers, or ""."""
     rows = db.execute(
         "SELECT data, id, role FROM message WHERE session_id = ? AND role = 'assistant'",
         (session_id,),
@@ -283,7 +283,7 @@ def _directory(db: apsw.Connection, session_id: str) -> str:
 
 
 def _adopt_parts(db: apsw.Connection) -> None:
-    """Give the parts of lost messages new messages that name the loss."""
+    """Create new messages, which explain the loss, for parts of lost messages."""
     lost = (
         "SELECT DISTINCT session_id, message_id FROM part WHERE NOT EXISTS (SELECT 1 "
         "FROM message WHERE message.session_id = part.session_id AND id = message_id) "
@@ -309,7 +309,7 @@ def _adopt_parts(db: apsw.Connection) -> None:
 
 
 def _drop_orphans(db: apsw.Connection) -> None:
-    """Delete rows whose owner is lost."""
+    """Delete rows whose owner row is lost."""
     for table in _OF_SESSION:
         if _columns(db, table):
             db.execute(f"DELETE FROM {table} WHERE session_id NOT IN (SELECT id FROM session)")
@@ -323,7 +323,7 @@ def _drop_orphans(db: apsw.Connection) -> None:
 
 
 def _go_on_counting(source: apsw.Connection, db: apsw.Connection) -> None:
-    """Make the next event's number greater than all earlier ones, even lost ones."""
+    """Make the next event's number greater than all earlier numbers, even lost ones."""
     greatest = [0]
     for table in ("project", "session", "message", "part", "todos"):
         greatest += [seq or 0 for (seq,) in db.execute(f"SELECT max(last_event) FROM {table}")]

@@ -1,6 +1,6 @@
-"""The database in a SQLite file, through apsw: the system's own SQLite is often too old.
+"""The storage in a SQLite file, through apsw, because the system's SQLite is often too old.
 
-Before 3.51.3, two processes that write one database in WAL mode could lose a commit.
+Before 3.51.3, two processes that write a database in WAL mode could lose a commit.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ _Value = TypeVar("_Value")
 
 
 class SqliteStorage:
-    """The `Storage` in one SQLite file, which several processes may use; for one event loop."""
+    """The `Storage` in one SQLite file; several processes may use it. For one event loop."""
 
     def __init__(
         self, path: Path, opened: OpenDatabase, *, ids: IdSource, writer: WriterThread
@@ -77,7 +77,7 @@ class SqliteStorage:
     async def open(cls, path: Path, *, ids: IdSource, on_commit: OnCommit | None = None) -> Self:
         """Open the database at this path; see `OpenStorage`.
 
-        Of a database that cannot be written a copy is read, and every write is refused.
+        If the database is read-only, a copy is opened, and every write is refused.
 
         :raises StorageError: when it cannot be opened.
         """
@@ -99,7 +99,7 @@ class SqliteStorage:
         return await self._writer.run(partial(_commit, changes=changes, fence=fence))
 
     async def claim(self, session_id: str) -> Fence:
-        """See `Storage.claim`; when the wait is cancelled, the right is given back."""
+        """See `Storage.claim`; if the wait is cancelled, the session is released."""
         own, is_alive = self._owners.own, self._owners.is_alive
         claimed: list[Fence] = []
         if (unreleased := self._unreleased.get(session_id)) is not None:
@@ -238,7 +238,7 @@ class SqliteStorage:
         return await self._read(reads.last_ids, session_id)
 
     async def aclose(self) -> None:
-        """Close the storage as `Storage.aclose` says; a second call does nothing."""
+        """Close the storage as described in `Storage.aclose`; a second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -257,7 +257,7 @@ class SqliteStorage:
                 await asyncio.to_thread(shutil.rmtree, self._copy, ignore_errors=True)
 
     async def _bury(self, session_id: str) -> None:
-        """Mark the unfinished work of processes that have died since the opening as interrupted."""
+        """Mark unfinished work in the session as interrupted if its process has died."""
         is_alive = self._owners.is_alive
         owner = await self._read(reads.owner, session_id)
         if owner is not None and not await asyncio.to_thread(is_alive, owner):
@@ -269,9 +269,9 @@ class SqliteStorage:
         *arguments: _Arguments.args,
         **names: _Arguments.kwargs,
     ) -> _Value:
-        """Read in a thread of the storage, which tools cannot block.
+        """Run a function in one of the storage's reader threads, which tools cannot block.
 
-        Reads wait for no writer, so the wait has no limit of its own.
+        A read does not wait for writers, so it has no time limit of its own.
         """
         if self._closed:
             raise StorageError(f"the database {self.path} is closed")
@@ -297,7 +297,7 @@ class SqliteStorage:
 
 
 def _open(path: Path, wait: LockWait) -> OpenDatabase:
-    """Open the database, or a copy of one that cannot be written."""
+    """Open the database, or a copy of a read-only database."""
     try:
         return open_database(path, wait)
     except StorageError as error:

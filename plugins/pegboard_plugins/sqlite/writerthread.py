@@ -1,4 +1,4 @@
-"""The writing thread: jobs that wait together share one transaction (group commit)."""
+"""The writing thread: jobs that wait at the same time share one transaction (group commit)."""
 
 import asyncio
 import ctypes
@@ -82,10 +82,10 @@ class WriterThread:
         db.set_wal_hook(self._note_log)
 
     async def run(self, work: Work[_Value]) -> _Value:
-        """Run `work`; return its result once its changes are durable.
+        """Run `work`; return its result when its changes are durable.
 
-        A job that raises is undone, and fails alone. The wait ends, because the wait for another
-        process's lock has a limit.
+        A job that raises an error is undone, and only that job fails. The wait ends, because the
+        wait for another process's lock has a limit.
 
         :raises StorageError: when the database cannot be written, or is closed.
         """
@@ -148,7 +148,7 @@ class WriterThread:
             self._look = self._loop.call_later(_ALIVE_S, self._look_after)
 
     def _serve(self) -> None:
-        """Serve the thread's orders; at the end all waiting jobs get a result or an error."""
+        """Process orders in the thread; at the end every waiting job gets a result or an error."""
         try:
             while (order := self._orders.get()) is not None:
                 order()
@@ -157,7 +157,7 @@ class WriterThread:
         self._call_soon(self._on_end)
 
     def _call_soon(self, call: Callable[..., None], *arguments: object) -> None:
-        """Call a function on the event loop, as soon as memory allows."""
+        """Call a function on the event loop; retry while memory is short."""
         while True:
             try:
                 with suppress(RuntimeError):  # the loop was closed: no task waits
@@ -168,7 +168,7 @@ class WriterThread:
                 return
 
     def _look_after(self) -> None:
-        """Notice the end of the thread, which it cannot report itself without memory."""
+        """Detect the thread's death, which the thread cannot report when memory is short."""
         self._look = None
         if not self._unanswered:
             return
@@ -228,7 +228,7 @@ class WriterThread:
             return outcomes
 
     def _has_moved(self) -> bool:
-        """Return whether the path now leads to another file, or to none."""
+        """Return whether the path now leads to another file, or to no file."""
         moved = ctypes.c_int()
         self._db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         return bool(moved.value)
@@ -249,7 +249,7 @@ class WriterThread:
         return outcome
 
     def _prune(self, outcomes: Sequence[_Outcome]) -> None:
-        """Delete old events, now and then."""
+        """Delete old events from time to time."""
         newest = max((event.seq for outcome in outcomes for event in outcome.events), default=0)
         if newest < self._pruned_at + _PRUNE_EVERY:
             return
@@ -257,7 +257,7 @@ class WriterThread:
         pieces.forget_events(self._db, _MOST_EVENTS)
 
     def _settle(self, jobs: Sequence[_Job], outcomes: Sequence[_Outcome]) -> None:
-        """Publish events and settle jobs, on the event loop: listeners first, in event order."""
+        """Publish the events in order, then set the results of the jobs; on the event loop."""
         try:
             if self._on_commit is not None:
                 for outcome in outcomes:
@@ -274,7 +274,7 @@ class WriterThread:
             self._idle = self._loop.call_later(delay_s, self._on_idle)
 
     def _on_idle(self) -> None:
-        """Move the log into the database when no write has come for a while."""
+        """Move the log into the database if there were no writes for a while."""
         self._idle = None
         quiet_s = self._loop.time() - self._written_at
         if quiet_s < _IDLE_S:

@@ -1,4 +1,4 @@
-"""Changes as rows and events, inside of a transaction of the caller."""
+"""Changes written as rows and events, inside the caller's transaction."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -54,7 +54,7 @@ def apply(db: apsw.Connection, changes: Iterable[Change]) -> tuple[Event, ...]:
 
 
 def check_fence(db: apsw.Connection, fence: Fence) -> None:
-    """Check that the fence is still the session's.
+    """Check that the fence is still the current one of the session.
 
     :raises SessionBusyError: when another process has taken the session over.
     :raises NotFoundError: when the session is gone.
@@ -245,7 +245,7 @@ def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
 
 
 def _end_texts(db: apsw.Connection, session_id: str, column: _Column, value: str) -> None:
-    """Let the open texts go of a session's parts that are about to be deleted."""
+    """Delete the open texts of parts that are about to be deleted."""
     rows = db.execute(
         f"SELECT ordinal FROM part WHERE session_id = ? AND state = ? AND {column} = ?",  # noqa: S608 - a name of three
         (session_id, OPEN, value),
@@ -340,7 +340,7 @@ def _tell(_db: apsw.Connection, change: Tell) -> Iterator[Event]:
 def _insert(
     db: apsw.Connection, sql: str, values: tuple[Any, ...], *, missing: tuple[str, str]
 ) -> None:
-    """Insert a row with a new key; `missing` is the kind and id of a missing owner."""
+    """Insert a row with a new key; `missing` is the kind and id of the owner for errors."""
     try:
         db.execute(sql, values)
     except apsw.ConstraintError as error:
