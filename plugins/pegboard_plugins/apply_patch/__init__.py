@@ -19,14 +19,14 @@ _REPLACED = frozenset({"edit", "write", "multiedit"})
 
 
 async def _may_change(context: PermissionContext, patchText: str) -> "Sequence[PatchPlace]":
-    """Return the sections with their real paths, unless the change of one is denied."""
+    """Return the sections with their resolved paths, unless a change is denied."""
     from pegboard_plugins.apply_patch.applying import permitted  # as in apply_patch
 
     return await permitted(context, patchText)
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Draw the files of the patch, and the kind of change of each."""
+    """Return a block with the files of the patch, and the kind of change of each."""
     if not isinstance(part.state, Completed):
         return None
     import pegboard.unstable  # not before a call is drawn
@@ -77,7 +77,7 @@ async def register_tools() -> list[Tool]:
 
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
-    """Offer either apply_patch or the other tools that edit, never both."""
+    """Remove apply_patch or the other edit tools from the request, so that one kind is left."""
     names = {tool.name for tool in request.tools}
     if "apply_patch" not in names:
         return None
@@ -86,6 +86,6 @@ async def chat_params(request: ModelRequest) -> ModelRequest | None:
 
 
 def writes_patches(model: Model) -> bool:
-    """Return whether a model was trained on this format (opencode `tool/registry.ts`)."""
+    """Return whether the model was trained on this format (opencode `tool/registry.ts`)."""
     name = model.api.id or model.id
     return "gpt-" in name and "oss" not in name and "gpt-4" not in name

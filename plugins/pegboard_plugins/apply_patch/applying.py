@@ -1,4 +1,4 @@
-"""The steps of apply_patch: find, ask, check, write."""
+"""The steps of apply_patch: plan the changes, ask the user, check the files, write."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _LETTERS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
 
 
 async def apply_sections(context: ToolContext, places: Sequence[PatchPlace]) -> ToolResult:
-    """Make the changes of a patch, all of them or none."""
+    """Apply all changes of a patch, or none."""
     async with AsyncExitStack() as locks:
         for path in sorted({path for place in places for path in place.paths}):
             await locks.enter_async_context(context.files.lock(path))
@@ -46,9 +46,9 @@ async def _tell(context: ToolContext, changes: Sequence[PatchedFile]) -> None:
 
 
 async def permitted(context: PermissionContext, text: str) -> Sequence[PatchPlace]:
-    """Return the sections of a patch with their paths, unless the change of one is denied.
+    """Return the sections of a patch with their paths, unless a change is denied.
 
-    The files are not read. The change is asked for with its diff, by `apply_sections`.
+    No file is read. `apply_sections` asks for approval of the diff later.
 
     :raises PatchError: when it cannot be read.
     """

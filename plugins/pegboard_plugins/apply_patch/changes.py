@@ -28,7 +28,7 @@ Kind = Literal["add", "update", "delete", "move"]
 
 
 class PatchPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A section with the resolved path of its file, and of the new place if it moves."""
+    """A section with the resolved path of its file; if the file moves, also the new path."""
 
     section: Section
     path: Path
@@ -36,14 +36,14 @@ class PatchPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """All paths that the section touches."""
+        """All paths that the section affects."""
         return (self.path,) if self.target is None else (self.path, self.target)
 
 
 class PatchedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The change of one file: `before` and `after` are its bytes, None where there is no file.
+    """The change of one file: its bytes `before` and `after`, None if there is no file.
 
-    `choices` are the chunks that could have been applied elsewhere in it.
+    `choices` are the chunks that also fit elsewhere in the file.
     """
 
     kind: Kind
@@ -96,7 +96,7 @@ async def _located(context: PermissionContext, section: Section) -> PatchPlace:
 
 
 def planned(context: ToolContext, places: Sequence[PatchPlace]) -> list[PatchedFile]:
-    """Compute the change of each file; reads files, and writes none.
+    """Return the change of each file; files are read, but not written.
 
     :raises PatchError: when a section does not fit the files.
     :raises ToolError: when this session has not read the current content of a file.
@@ -105,7 +105,7 @@ def planned(context: ToolContext, places: Sequence[PatchPlace]) -> list[PatchedF
 
 
 def check(context: ToolContext, changes: Sequence[PatchedFile]) -> None:
-    """Check that the files are still those of the plan; an approval may take a while.
+    """Check that the files are unchanged since the plan, because an approval may take a while.
 
     :raises ToolError: when one is not.
     """
@@ -195,7 +195,7 @@ def _encoded(section: Add | Update, file: FileText, text: str) -> bytes:
 
 
 def _check_free(path: Path) -> None:
-    """Check that a file can be created here."""
+    """Check that a file can be created at the path."""
     if os.path.lexists(path):
         raise PatchError("exists", f"{path} exists already; a patch does not overwrite")
     above = next(folder for folder in path.parents if os.path.lexists(folder))
@@ -204,7 +204,7 @@ def _check_free(path: Path) -> None:
 
 
 def _read(context: ToolContext, path: Path) -> bytes:
-    """Read a regular file whose current content the session has read."""
+    """Return the content of a regular file that the session has read in this state."""
     try:
         facts = path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -227,5 +227,5 @@ def _check_seen(context: ToolContext, path: Path) -> None:
 
 
 def title(context: PermissionContext, path: Path) -> str:
-    """Return the path in the form that rules and messages use."""
+    """Return the path in the form of rules and messages."""
     return os.path.relpath(path, context.worktree)

@@ -1,4 +1,4 @@
-"""The parser of patches: a text becomes its sections; a line that does not parse is an error."""
+"""The parser of patches, which returns the sections; an invalid line is an error."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -36,7 +36,7 @@ Sign = Literal[" ", "-", "+"]
 
 
 class PatchError(ToolError):
-    """The patch cannot be used, and nothing was changed; `kind` says why."""
+    """An error for an unusable patch; no file was changed. `kind` is the reason."""
 
     def __init__(self, kind: Problem, text: str, *, line: int | None = None) -> None:
         place = f"line {line} of the patch: " if line else ""
@@ -45,7 +45,7 @@ class PatchError(ToolError):
 
 
 class Add(msgspec.Struct, frozen=True):
-    """A file to be made; `content` is empty or ends in a line break."""
+    """A file to create; `content` is empty or ends in a line break."""
 
     path: str
     line: int
@@ -53,16 +53,16 @@ class Add(msgspec.Struct, frozen=True):
 
 
 class Delete(msgspec.Struct, frozen=True):
-    """A file that goes."""
+    """A file to delete."""
 
     path: str
     line: int
 
 
 class PatchChunk(msgspec.Struct, frozen=True):
-    """One change in a file: kept, removed and added lines, below the `headers`.
+    """One change in a file: unchanged, removed and added lines, below the `headers`.
 
-    `at_end`: it ends at the end of the file. `line` is its line in the patch.
+    If `at_end`, the chunk ends at the end of the file. `line` is its line in the patch.
     """
 
     line: int
@@ -77,7 +77,7 @@ class PatchChunk(msgspec.Struct, frozen=True):
 
 
 class Update(msgspec.Struct, frozen=True):
-    """A file that changes, and moves when `move_to` is set."""
+    """A file to change; with `move_to`, it is also moved."""
 
     path: str
     line: int
@@ -116,7 +116,7 @@ def parse(patch: str) -> tuple[Section, ...]:
 
 
 def _unwrapped(patch: str) -> list[_PatchLine]:
-    """Return the lines between the markers, without a surrounding here-document."""
+    """Return the lines between the markers, without a here-document around them."""
     lines = [
         _PatchLine(number, text)
         for number, text in enumerate(patch.replace("\r\n", "\n").split("\n"), start=1)
@@ -142,7 +142,7 @@ def _marker(text: str) -> str:
 
 
 class _PatchLines:
-    """The lines from the first that has not been read."""
+    """The lines of the patch that are not parsed yet."""
 
     def __init__(self, lines: Iterable[_PatchLine]) -> None:
         self._lines = tuple(lines)
@@ -159,7 +159,7 @@ class _PatchLines:
         return line
 
     def path(self, marker: str) -> tuple[str, int]:
-        """Return the path of the header at the current line."""
+        """Return the path in the header at the current line, and its line number."""
         line = self.take_if(lambda text: text.startswith(marker))
         assert line is not None
         path = line.text.removeprefix(marker).strip()

@@ -30,10 +30,10 @@ _PASSES: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _plain)
 
 
 class AmbiguousChunk(msgspec.Struct, frozen=True, kw_only=True):
-    """A chunk whose lines occur several times in the file; the first occurrence was changed.
+    """A chunk with lines that occur several times in the file; the first occurrence was changed.
 
-    `chunk` and the lines count from 1, the lines in the file as it was. `others` are at most
-    `SHOWN_PLACES`; `more` says that there are more.
+    Numbers count from 1; lines are those of the old file. `others` has at most `SHOWN_PLACES`
+    lines; `more` says that there are further ones.
     """
 
     chunk: int
@@ -50,7 +50,7 @@ class AmbiguousChunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """A text with the chunks applied, and the chunks that would also fit elsewhere."""
+    """The text with the chunks applied, and the chunks that also fit elsewhere."""
 
     text: str
     choices: tuple[AmbiguousChunk, ...]
@@ -91,13 +91,13 @@ def _choice(number: int, found: Sequence[int]) -> AmbiguousChunk:
 
 
 def _split(text: str) -> list[tuple[str, str]]:
-    """Split a text into lines with their ends; only LF and CRLF end one."""
+    """Return the lines with their line ends; only LF and CRLF end a line."""
     lines = [(match[1], match[2]) for match in _LINE.finditer(text)]
     return [line for line in lines if line != ("", "")]
 
 
 def _joined(lines: Sequence[tuple[str, str]], *, open_end: bool) -> str:
-    """Join lines so that every line has an end; with `open_end` the last has none."""
+    """Join lines, each with a line end; with `open_end`, the last line has none."""
     usual = next((end for _, end in lines if end), "\n")
     text = "".join(line + (end or usual) for line, end in lines)
     return text.removesuffix("\n").removesuffix("\r") if open_end else text
@@ -106,7 +106,7 @@ def _joined(lines: Sequence[tuple[str, str]], *, open_end: bool) -> str:
 def _changed(
     chunk: PatchChunk, lines: Sequence[tuple[str, str]], at: int, made: list[tuple[str, str]]
 ) -> int:
-    """Add the chunk's lines to `made`, and return the index after the chunk in the file."""
+    """Add the chunk's new lines to `made`; return the index after the chunk in the file."""
     for sign, text in _in_letters_of_the_file(chunk, lines, at):
         if sign == " ":
             made.append(lines[at])
@@ -120,7 +120,7 @@ def _changed(
 def _in_letters_of_the_file(
     chunk: PatchChunk, lines: Sequence[tuple[str, str]], at: int
 ) -> Iterator[tuple[Sign, str]]:
-    """Yield the chunk's body; an added line that repeats a removed one keeps the file's letters."""
+    """Yield the chunk's lines; added lines use the file's characters for unchanged text."""
     there: list[str] = []
     given: list[str] = []
     for sign, group in groupby(chunk.body, key=itemgetter(0)):
@@ -137,7 +137,7 @@ def _in_letters_of_the_file(
 
 
 class _Keys:
-    """The lines of a file in the form of one degree of strictness, for comparison."""
+    """The lines of a file, normalized for comparison at one degree of strictness."""
 
     def __init__(self, lines: list[str], key: Callable[[str], str]) -> None:
         self._raw = lines
@@ -146,7 +146,7 @@ class _Keys:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The replacement of each line."""
+        """The normalized lines."""
         return [self._key(line) for line in self._raw]
 
     @cached_property
@@ -155,11 +155,11 @@ class _Keys:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """The positions of the break before each line, and after the last one."""
+        """The offsets of the line break before each line, and after the last line."""
         return list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 
     def find(self, wanted: Sequence[str], start: int) -> list[int]:
-        """Find the first places of these lines from `start` on, one more than messages list.
+        """Return the first places of these lines from `start` on, one more than messages list.
 
         :raises PatchError: when all searches together take too long.
         """
@@ -185,7 +185,7 @@ class _Keys:
         return "\n".join([*rows, *["..."] * (len(places) > SHOWN_PLACES)])
 
     def ends_with(self, wanted: Sequence[str], start: int) -> bool:
-        """Return whether the file ends with these lines, beginning at `start` or later."""
+        """Return whether the file ends with these lines, which begin at `start` or later."""
         at = len(self.lines) - len(wanted)
         return at >= start and self.lines[at:] == [self._key(line) for line in wanted]
 
@@ -193,7 +193,7 @@ class _Keys:
 def _place(
     chunk: PatchChunk, keys: Sequence[_Keys], *, start: int, path: str
 ) -> tuple[int, Sequence[int]]:
-    """Return the line where the chunk begins, and all places that were possible."""
+    """Return the line at which the chunk begins, and all possible places."""
     old, length = chunk.old, len(keys[0].lines)
     found, exact = [length], True
     for header in chunk.headers:
@@ -225,7 +225,7 @@ def _place(
 
 
 def _fitting(keys: Sequence[_Keys], wanted: Sequence[str], start: int) -> tuple[list[int], bool]:
-    """Return the places of the lines at the strictest degree that finds any; True if exact."""
+    """Return the places of the lines at the strictest degree with matches; True if exact."""
     for key in keys:
         if places := key.find(wanted, start):
             return places, key is keys[0]

@@ -1,4 +1,4 @@
-"""The writing of a patch: it changes all of its files, or none."""
+"""The writing of a patch: all of its files are changed, or none."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,9 +18,9 @@ _Undo = list[tuple[Path, Callable[[], Awaitable[object]]]]
 
 
 async def write_all(context: ToolContext, changes: Sequence[PatchedFile]) -> int:
-    """Return how many other names (hard links) keep old content, once every file is changed.
+    """Write all changed files; return how many hard links keep old content.
 
-    A cancelled call waits for that, and says how it ended.
+    If the call is cancelled, the writing is completed, and the error says how it ended.
 
     :raises PatchError: `io`, when a file cannot be changed; then all are as before.
     :raises ToolError: when one cannot, and another cannot be put back.
@@ -56,7 +56,7 @@ async def _write_all(context: ToolContext, changes: Sequence[PatchedFile]) -> in
 
 
 async def _put_back(undo: _Undo) -> list[Path]:
-    """Restore files, and return the paths that could not be restored."""
+    """Restore the files; return the paths that could not be restored."""
     stand: dict[Path, None] = {}
     for path, put in reversed(undo):
         try:
@@ -69,7 +69,7 @@ async def _put_back(undo: _Undo) -> list[Path]:
 async def _write(
     context: ToolContext, change: PatchedFile, undo: _Undo, leaving: list[tuple[Path, Path]]
 ) -> int:
-    """Write one file; return the number of its other names, which keep the old content."""
+    """Write one file; return the number of its hard links, which keep the old content."""
     files = context.files
     if change.after is None:
         await files.will_change(change.path)
@@ -104,7 +104,7 @@ async def _rename_back(context: ToolContext, now: Path, before: Path) -> None:
 
 
 def _forget_folders(path: Path, undo: _Undo) -> None:
-    """Let an undo remove the folders that a new file creates."""
+    """Record for the undo the folders that a new file creates."""
     missing = [folder for folder in path.parents if not folder.exists()]
     undo.append((path, partial(asyncio.to_thread, _remove_folders, missing)))
 

@@ -1,4 +1,4 @@
-"""A log of decisions and tool calls, in which no line can be changed unnoticed."""
+"""A log of decisions and tool calls; a change of any line is detected."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ _LIMIT_S = 60.0
 async def permission_decided(
     decided: Decided, stash: Stash, places: "UserFolders", secrets: tuple[str, ...]
 ) -> Verdict | None:
-    """Write a line of the log; deny a decision that cannot be logged."""
+    """Write the decision to the log; deny it if it cannot be logged."""
     log = stash.setdefault(_LOG, lambda: Audit.at(places, secrets=secrets))
     try:
         await log.write(decided.kind, decided.facts)

@@ -1,4 +1,4 @@
-"""The acknowledgement of a fault in the audit log: the log is set aside, its chain goes on."""
+"""The acknowledgement of a fault in the audit log: its files are set aside, the chain goes on."""
 
 import os
 import time
@@ -18,10 +18,9 @@ from pegboard_plugins.audit.check import verify_audit
 
 
 def acknowledge_audit(path: Path, *, witness: Path | None = None) -> Path | None:
-    """Move a faulty log's files to a folder and return it; None for a sound log.
+    """Move the files of a faulty log to a folder and return the folder; None for a sound log.
 
-    The next line goes on with their numbers and follows their last. It says what was found, and
-    where they are.
+    The next line continues the numbers and the chain. It describes the fault and names the folder.
 
     :raises OSError: when they cannot be moved, or the line cannot be written.
     """

@@ -1,13 +1,12 @@
 """The lines of the audit log, each with the digest of the line before it.
 
-A line begins with `{"v":2,` and ends with `,"hash":"..."}`, where the digest is that of the bytes
-before this end: a blank, an escape or a key that occurs twice is a change. Lines that were written
-before there was a version have the digest of their values, in the order of their keys; of these the
-bytes are compared with what the values are written as.
+A line begins with `{"v":2,` and ends with `,"hash":"..."}`. The digest covers the bytes before this
+end, so that a blank, an escape or a repeated key is a change. Lines without a version have a digest
+of their values, sorted by key; their bytes must equal the encoding of the values.
 
-The end of the log is kept in a second file, so that lines cannot go from it unnoticed. That file
-is the lock of the log, too: it is never renamed. It has room for two records, of which the older
-one is overwritten, so that a crash while one is written leaves the other.
+A second file records the end of the log, so that a removal of lines is detected. It is also the
+log's lock, and is never renamed. It has two records. Only the older one is overwritten, so a crash
+during the write leaves the other.
 """
 
 import fcntl
@@ -34,17 +33,17 @@ ZERO = b"\0"
 
 
 class ChainLink(msgspec.Struct, frozen=True):
-    """The place of a line in the chain: its number, from 1, and its digest."""
+    """The position of a line in the chain: its number, from 1, and its digest."""
 
     seq: int = 0
     digest: str = FIRST_DIGEST
 
 
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the log: its place in the chain, and its fault, if any.
+    """A parsed line of the log: its position in the chain, and its fault, if any.
 
-    `note` is what a line says that was written because a crash had cut another, `loss` what one
-    says that was written because something was gone.
+    `note` is the content of a line about a line that a crash has cut, `loss` that of a line about
+    lost data.
     """
 
     link: ChainLink
@@ -54,7 +53,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def line_after(before: ChainLink, kind: str, facts: Mapping[str, Any]) -> tuple[bytes, ChainLink]:
-    """Return the line that follows `before`, with its line end, and its place in the chain."""
+    """Return the line that follows `before`, with its line end, and its position in the chain."""
     entry = {
         "v": _VERSION,
         "seq": before.seq + 1,
@@ -69,12 +68,12 @@ def line_after(before: ChainLink, kind: str, facts: Mapping[str, Any]) -> tuple[
 
 
 def cut_note(count: int) -> str:
-    """Return the note for a line of which a crash has left `count` bytes."""
+    """Return the note about a line of which a crash has left only `count` bytes."""
     return f"{_CUT} after {count} bytes was taken out"
 
 
 def read_line(line: bytes, before: ChainLink) -> LogLine:
-    """Parse the line that should follow `before`, with or without its end."""
+    """Parse the line that should follow `before`, with or without its line end."""
     text = line.removesuffix(b"\n")
     try:
         entry = msgspec.json.decode(text)
@@ -94,7 +93,7 @@ def read_line(line: bytes, before: ChainLink) -> LogLine:
 
 
 def last_link(tail: bytes) -> ChainLink:
-    """Return the link of the last line of a text.
+    """Return the position of the last line in a text.
 
     An invalid last line gets the number 0, so that the next line does not follow it.
     """
@@ -107,7 +106,7 @@ def last_link(tail: bytes) -> ChainLink:
 
 
 def first_link(line: bytes) -> ChainLink:
-    """Return the link that a line claims to follow.
+    """Return the position of the line that this line claims to follow.
 
     :raises ValueError: when it is not a line of the log.
     """
@@ -119,12 +118,12 @@ def first_link(line: bytes) -> ChainLink:
 
 
 def full_file(log: Path, last: int) -> Path:
-    """Return the name of a filled file of the log whose last line has this number."""
+    """Return the name of a full file of the log, by the number of its last line."""
     return log.with_name(f"{log.stem}-{last}{log.suffix}")
 
 
 def full_files(log: Path) -> list[tuple[int, Path]]:
-    """Return the filled files with the numbers of their last lines, oldest first."""
+    """Return the full files with the numbers of their last lines, oldest first."""
     return sorted(_numbered(log))
 
 
@@ -138,7 +137,7 @@ def _numbered(log: Path) -> Iterator[tuple[int, Path]]:
 def newest_link(log: Path) -> ChainLink:
     """Return the number and digest of the audit log's last line; `ChainLink()` if it has none.
 
-    For an empty or missing log that is the last line of the newest full file.
+    If the log is empty or missing, that line is in the newest full file.
     """
     full = full_files(log)
     path = log if not full or (log.exists() and log.stat().st_size) else full[-1][1]
@@ -155,7 +154,7 @@ def _ending(digest: str) -> bytes:
 
 
 def _is_as_written(text: bytes, entry: Mapping[str, Any], digest: str) -> bool:
-    """Return whether the bytes have this digest; `entry` lacks it."""
+    """Return whether the bytes of a line match its digest; `entry` are its other values."""
     if text.startswith(_BEGINNING):
         body = text.removesuffix(_ending(digest))
         return body != text and digest == hashlib.sha256(body).hexdigest()
@@ -172,10 +171,10 @@ _SLOTS = 2
 
 
 class LogHead(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of the log: its last line, and the size of the file that ends with it.
+    """The record of the log's end: its last line, and the size of the file that ends with it.
 
-    `base` is the line before the oldest that is kept. `turn` counts the records. `lost` is the
-    first line that tells of a loss which nobody has acknowledged, 0 if there is none.
+    `base` is the line before the oldest stored line. `turn` counts the records. `lost` is the first
+    line about a loss that no user has acknowledged, or 0.
     """
 
     last: ChainLink = ChainLink()
@@ -192,9 +191,9 @@ def head_file(log: Path) -> Path:
 
 @contextmanager
 def locked(log: Path, *, writing: bool, wait_s: float = WAIT_S) -> Iterator[int]:
-    """Lock the log for this process, or for readers, and yield the descriptor of the head's file.
+    """Lock the log for this process, or for readers; yield the descriptor of the head file.
 
-    :raises OSError: when it cannot be opened, or other processes have held it for `wait_s`.
+    :raises OSError: when the file cannot be opened, or stays locked by others for `wait_s`.
     """
     flags = os.O_RDWR | os.O_CREAT if writing else os.O_RDONLY
     number = os.open(head_file(log), flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -217,14 +216,14 @@ def _lock(number: int, kind: int, wait_s: float) -> None:
 
 
 def read_head(number: int) -> LogHead | None:
-    """Read the newest complete record, None when there is none."""
+    """Return the newest complete record, or None."""
     found = (_record(os.pread(number, _SLOT_BYTES, at * _SLOT_BYTES)) for at in range(_SLOTS))
     heads = [head for head in found if head is not None]
     return max(heads, key=lambda head: head.turn, default=None)
 
 
 def write_head(number: int, head: LogHead) -> None:
-    """Replace the older record; returns when the new one is on the disk."""
+    """Overwrite the older record; returns when the new one is on the disk."""
     body = msgspec.json.encode(head)
     slot = f"{_sum(body)} ".encode() + body
     content = slot.ljust(_SLOT_BYTES - 1) + b"\n"

@@ -19,11 +19,11 @@ from pegboard_plugins.audit.chain import (
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of lines in order, and the place of the first that is not.
+    """The number of valid lines in order, and the place of the first invalid line.
 
-    `broken` counts the lines of `file` from 1, one behind the last for lines that are gone from
-    the end. `notes` is what was found and repaired while the log was written, such as a line
-    that a crash had cut. `lost` is what was gone when it was written, and nobody has acknowledged.
+    `broken` counts the lines of `file` from 1; for lines missing at the end it is one more than the
+    last. `notes` describe repairs while the log was written, such as a line that a crash had cut.
+    `lost` describes data that were lost then, until a user acknowledges it.
     """
 
     lines: int
@@ -35,17 +35,17 @@ class Audited(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fault(self) -> str:
-        """The fault that a user has to look into, in one line; "" for a sound log."""
+        """The fault that a user has to examine, on one line; "" for a sound log."""
         if self.broken is not None:
             return f"{self.file}, line {self.broken}: {self.reason}"
         return "; ".join(self.lost)
 
 
 def verify_audit(path: Path, *, witness: Path | None = None) -> Audited:
-    """Return whether no line is changed, added, taken out, moved, or gone from the end.
+    """Check whether a line was changed, added, removed or moved, or is missing at the end.
 
-    Processes may write the log meanwhile; what they add is not looked at. Full files that are
-    too old to be kept are no fault.
+    Processes may write the log meanwhile; their new lines are ignored. Old full files that were
+    deleted are no fault.
 
     :raises OSError: when it cannot be read.
     """
@@ -71,7 +71,7 @@ def _opened(path: Path, held: ExitStack) -> tuple[LogHead | None, list[tuple[Pat
 
 
 class _AuditReading:
-    """One pass over all files."""
+    """One pass over all files of the log."""
 
     def __init__(self, head: LogHead | None, path: Path) -> None:
         self._head = head

@@ -1,11 +1,11 @@
-"""A log of every decision and tool call, in which no line can be changed or lost unnoticed.
+"""A log of every decision and tool call; a change or loss of lines is detected.
 
-The newest file is `audit.jsonl`. A full one is renamed to `audit-N.jsonl`, N being the number
-of its last line, and the chain goes on in the next. `audit.head` knows where the log ends.
+The newest file is `audit.jsonl`. A full file is renamed to `audit-N.jsonl`, with the number of its
+last line as N, and the chain continues in a new file. `audit.head` records the log's end.
 
-A line is in its file before what it tells of goes on, so that it outlives the process; the disk
-has it half a second later. `audit.head` never knows of a line that the disk may not have yet: a
-power cut may take the last lines, but leaves a chain that is whole.
+A line is written before its action goes on, so that it survives the end of the process. It is
+flushed to the disk half a second later. `audit.head` never records a line before the flush. A power
+cut may lose the last lines, but leaves a valid chain.
 """
 
 import asyncio
@@ -58,9 +58,10 @@ _SEARCHED_TEXT = 4000
 
 
 class _End(msgspec.Struct, frozen=True):
-    """The end of the log, and the faults found while looking for it.
+    """The end of the log, and the faults that were found there.
 
-    `cut` is where it is torn, `lost` whether something is gone that no crash takes.
+    `cut` is the size up to the last complete line. `lost` tells whether data are missing that no
+    crash removes.
     """
 
     last: ChainLink
@@ -70,7 +71,7 @@ class _End(msgspec.Struct, frozen=True):
 
 
 class _Entry(msgspec.Struct):
-    """A line to write, and the result of writing it."""
+    """A line to write, and the outcome of its write."""
 
     kind: str
     facts: Mapping[str, Any]
@@ -79,11 +80,11 @@ class _Entry(msgspec.Struct):
 
 
 class Audit:
-    """The log in the folder of `path`, which several processes may write.
+    """The log at `path`, with its full files next to it; several processes may write it.
 
-    `secrets` are texts that must not be in it; what looks like a secret is left out anyway. Who
-    can write the files can make whole new ones: keep the last digest elsewhere to notice that.
-    `witness` is a file in another folder, by which it is known that there was a log.
+    `secrets` are texts that must not be in the log; other recognizable secrets are removed too.
+    Whoever can write the files can replace them all. Store the last digest elsewhere to detect
+    this. `witness` is a file in another folder that proves that a log existed.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Audit:
         return cls(places.audit, secrets=secrets, witness=places.audit_witness)
 
     async def write(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Append a line; on return it survives the end of the process, and soon a power cut.
+        """Append a line; it then survives the end of the process, and soon after a power cut.
 
         :raises ToolError: when it cannot be written: what leaves no trace shall not run.
         """
@@ -132,7 +133,7 @@ class Audit:
             ) from entry.error
 
     async def aclose(self) -> None:
-        """Flush all lines to the disk, with the record of the last."""
+        """Flush all lines to the disk, with the record of the last one."""
         if self._syncing is not None:
             self._syncing.cancel()
             await asyncio.wait({self._syncing})  # a thread that syncs is not waited for
@@ -144,9 +145,9 @@ class Audit:
             await asyncio.to_thread(self._sync)
 
     def _sync(self) -> None:
-        """Flush the lines to the disk, and then the record of their end.
+        """Flush the lines to the disk, then the record of their end.
 
-        The log is locked for the record alone. The next call reports a failure.
+        The log is locked only for the record. The next call reports a failure.
         """
         known = self._known
         if known.last.seq <= self._synced:
@@ -164,7 +165,7 @@ class Audit:
             self._synced = known.last.seq
 
     async def _write_all(self) -> None:
-        """Write the waiting lines; a cancelled writer leaves after that, since others wait too."""
+        """Write the waiting lines; a cancelled caller waits, because others depend on the write."""
         entries, self._waiting = self._waiting, []
         try:
             if not self._is_written_here(entries):
@@ -174,10 +175,10 @@ class Audit:
                 self._syncing = asyncio.create_task(self._sync_soon(), name="audit")
 
     def _is_written_here(self, entries: Sequence[_Entry]) -> bool:
-        """Write the lines on the event loop, at an eighth of the cost of waking a thread.
+        """Write the lines on the event loop, which takes an eighth of the time of a thread.
 
-        Return False where more has to be done, and leave it to a thread: the first line, a repair,
-        a full file, a log that another process holds or has written, a slow disk, an error.
+        Return False if a thread must write them: for the first line, a repair, a full file, a log
+        that another process has locked or written, a slow disk, or an error.
         """
         began = time.monotonic()
         if began < self._slow_until or self._sync_failed or not self._known.turn:
@@ -233,7 +234,7 @@ class Audit:
             self._known = head
 
     def _testify(self) -> None:
-        """Create the witness; without it only the loss of the whole log stays unnoticed."""
+        """Create the witness; without it, only the loss of the whole log is not detected."""
         if self._witness is not None and not self._known.turn:
             with suppress(OSError):
                 self._witness.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -283,7 +284,7 @@ class Audit:
         return self._end_behind(head)
 
     def _end_behind(self, head: LogHead) -> _End:
-        """Return the end after a process died between its line and its record in the head."""
+        """Return the log's end if a process died after a line and before its record."""
         with self._path.open("rb") as file:
             file.seek(head.size)
             rest = file.read()
@@ -305,7 +306,7 @@ class Audit:
         return _End(ChainLink())
 
     def _oldest(self) -> ChainLink:
-        """Return the link that the oldest line follows."""
+        """Return the position that the oldest line follows."""
         files = [*(path for _, path in full_files(self._path)), self._path]
         for path in files:
             try:
@@ -316,10 +317,10 @@ class Audit:
         return ChainLink()
 
     def _turn_over(self, number: int, head: LogHead) -> LogHead:
-        """Close the full file, and delete the oldest one if there are too many.
+        """Close the full file, and delete the oldest files if there are too many.
 
-        The head is written before each step that it must know of, so that a process may die
-        between any two of them.
+        The head is written before each step that depends on it, so that a process may die between
+        any two steps.
         """
         _sync_file(self._path)
         write_head(number, replace(head, size=_size(self._path)))
@@ -338,7 +339,7 @@ class Audit:
         return head
 
     def _plain(self, value: object) -> object:
-        """Remove secrets from a value, and shorten it to the limit of a line."""
+        """Return the value without secrets, shortened to the limit of a line."""
         if isinstance(value, str):
             text = value[:_SEARCHED_TEXT].encode(errors="replace").decode()
             text = self._redacted(text)

@@ -1,7 +1,7 @@
-"""The keys that are kept, and sign-ins of plugins: `pegboard auth login PROVIDER --with NAME`.
+"""The stored keys of providers, and sign-ins by plugins with `pegboard auth login --with`.
 
-Keys are those of a user's command, of the system's keyring, and of a file. A file has a sign-in
-too, which its plugin renews when it has ended and the provider is asked next.
+Keys come from a command of the user, from the system's keyring, or from a file. The file also
+stores sign-ins. A plugin renews its expired sign-in before the next request to the provider.
 """
 
 import asyncio
@@ -27,9 +27,9 @@ Renew = Callable[[Mapping[str, Any]], Awaitable[Mapping[str, Any] | None]]
 class Login(Protocol):
     """A way to sign in with a provider, such as a code that the user types on its site.
 
-    What opens the provider is a credential: `{"type": "api", "key": ...}`, or
-    `{"type": "oauth", "access": ..., "refresh": ..., "expires": ...}`, which ends at an instant in
-    milliseconds since 1970, 0 for never. It is kept in the user's file of keys.
+    The result is a credential: `{"type": "api", "key": ...}`, or `{"type": "oauth", "access": ...,
+    "refresh": ..., "expires": ...}`. `expires` is in milliseconds since 1970, or 0 for never. The
+    credential is stored in the user's file of keys.
     """
 
     @property
@@ -39,7 +39,7 @@ class Login(Protocol):
 
     @property
     def name(self) -> str:
-        """The name for `--with`."""
+        """The name of this sign-in for `--with`."""
         ...
 
     async def sign_in(self, tell: Callable[[str], None]) -> Mapping[str, Any]:
@@ -91,7 +91,7 @@ def register_logins(config: Config) -> Sequence[Login] | None:
 
 @hookimpl
 def register_hooks() -> tuple[Callable[..., object], ...]:
-    """Return the hook by which other plugins register sign-ins."""
+    """Register the hook with which other plugins add sign-ins."""
     return (register_logins,)
 
 
@@ -112,9 +112,9 @@ async def startup(app: Host) -> None:
 
 
 class KeptKeyStore:
-    """The store of a project below `root`, as `KeyStore` says.
+    """The keys of a project below `root`, as `KeyStore` describes.
 
-    What a key command prints and what the keyring has is asked for once.
+    The output of a key command and the keys of the keyring are read once.
     """
 
     def __init__(self, places: UserFolders, env: Mapping[str, str], *, root: Path) -> None:
@@ -127,11 +127,11 @@ class KeptKeyStore:
         self._asking = asyncio.Lock()
 
     def renew_with(self, provider_id: str, renew: Renew) -> None:
-        """Use this function to renew the provider's sign-in from now on."""
+        """Renew the provider's sign-in with this function from now on."""
         self._renewers[provider_id] = renew
 
     async def find(self, provider_id: str, config: Config) -> Key | None:
-        """Find a key: from the user's command, else stored under the provider's name or a label."""
+        """Return a key from the user's command, or one stored under the provider or a label."""
         said = _settings(provider_id, config)
         if _has_command(said):
             ask = partial(self._printed, provider_id, said)
@@ -153,7 +153,7 @@ class KeptKeyStore:
         return key
 
     def source(self, provider_id: str, config: Config) -> str | None:
-        """Name the source of the key: the command, the keyring or the file."""
+        """Return the source of the key: the command, the keyring or the file."""
         said = _settings(provider_id, config)
         if _has_command(said):
             return _command(said)
@@ -166,12 +166,12 @@ class KeptKeyStore:
         return key.source if key else None
 
     def secret(self, plugin: str, name: str) -> str | None:
-        """Return the secret that `pegboard plugins secret set` has stored."""
+        """Return the secret that `pegboard plugins secret set` has stored for a plugin, or None."""
         kept = self._secrets().get(plugin, {}).get(name)
         return kept if isinstance(kept, str) else None
 
     def values(self) -> Iterator[str]:
-        """Keys that were asked for, all that the file has, and the secrets of plugins."""
+        """Yield the keys read so far, all keys in the file, and the secrets of plugins."""
         yield from (key.value for key in self._given.values())
         for credential in self._all_kept().values():
             key = self._of_file(credential)
@@ -181,14 +181,14 @@ class KeptKeyStore:
             yield from (each for each in table.values() if isinstance(each, str))
 
     async def _once(self, name: str, ask: Callable[[], Awaitable[Key]]) -> Key:
-        """Ask for a key only once at a time, since that takes long and may need the user."""
+        """Read a key once at a time, because that may take long and need the user."""
         async with self._asking:
             if name not in self._given:
                 self._given[name] = await ask()
             return self._given[name]
 
     async def _renewed(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
-        """Let the plugin renew the sign-in, and store it for all processes.
+        """Renew the sign-in with its plugin, and store it for all processes.
 
         :raises ProviderAuthError: when the plugin does not renew it.
         """
@@ -241,7 +241,7 @@ class KeptKeyStore:
         return ring_allowed(config, self._env)
 
     def _stored(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
-        """Return the provider's entry in the file; empty if it is unusable."""
+        """Return the provider's entry in the file; empty if it is invalid."""
         return self._all_kept().get(_entry(provider_id, said), {})
 
     def _all_kept(self) -> Mapping[str, Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""The test of a key, by the request that its endpoint declares for that."""
+"""The test of a key, with the request that its endpoint declares for this purpose."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ _REFUSED = (401, 403)
 
 
 async def try_key(provider: "Provider | None", key: str) -> str:
-    """Return the request that was made and its result, without any part of the key.
+    """Test the key; return the request and its result, without any part of the key.
 
     :raises ProviderAuthError: when the key is refused.
     :raises ProviderError: when nobody answers.
@@ -52,7 +52,7 @@ async def try_key(provider: "Provider | None", key: str) -> str:
 
 
 def _bare_address(url: str) -> str:
-    """Return the address without a password or query, which may contain keys."""
+    """Return the URL without a password or query, which may contain keys."""
     scheme, _, rest = url.partition("?")[0].partition("://")
     host, slash, path = rest.partition("/")
     return f"{scheme}://{host.rpartition('@')[2]}{slash}{path}"

@@ -1,4 +1,4 @@
-"""`pegboard auth`: the keys of providers, stored for the user and never displayed."""
+"""The command `pegboard auth`: the keys of providers, stored for the user and never displayed."""
 
 import os
 import re
@@ -178,7 +178,7 @@ def _asked(question: str, *, hide_input: bool = False) -> str:
 
 
 def _typed(provider_id: str) -> str:
-    """Read the key from a terminal without echo, or the first line of standard input."""
+    """Return the key from a terminal without echo, or from the first line of standard input."""
     if sys.stdin.isatty():
         key = _asked(f"API key of {provider_id} (hidden)", hide_input=True)
     else:
@@ -207,7 +207,7 @@ async def _signed_in(app: "App", provider_id: str, way: str) -> Any:  # noqa: AN
 
 
 def _shadows(app: "App", provider_id: str, label: str, where: str) -> list[str]:
-    """List what prevents the use of the stored key."""
+    """Return the reasons why the stored key will not be used."""
     said = app.config.provider.get(provider_id)
     if label and (said is None or said.key != label):
         return [f'`provider.{provider_id}.key = "{label}"` in your configuration takes it']

@@ -1,4 +1,4 @@
-"""The keys that a user keeps: put into the file or the keyring, listed, and forgotten."""
+"""The stored keys of a user: saved in the file or the keyring, listed, and removed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +29,7 @@ async def drop_from_ring(entry: str) -> None:
 
 
 class KeptKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored key; `label` is "" for the provider's usual one, `where` describes its place."""
+    """A stored key; `label` is "" for the provider's default key, `where` names its place."""
 
     provider_id: str
     label: str
@@ -45,7 +45,7 @@ class KeptKeys:
         self._env = env
 
     async def keep(self, provider_id: str, key: str, *, label: str = "", ring: bool = False) -> str:
-        """Store a key, in the keyring if `ring` says so; return its place, for messages.
+        """Store a key in the keyring if `ring`, else in the file; return its place for messages.
 
         :raises ConfigError: when the file or the keyring cannot keep it.
         """
@@ -63,7 +63,7 @@ class KeptKeys:
     def keep_credential(
         self, provider_id: str, credential: Mapping[str, Any], *, label: str = ""
     ) -> str:
-        """Store a sign-in's credential unchanged in the file; return the file's place.
+        """Store the credential of a sign-in unchanged in the file; return the file's place.
 
         :raises ConfigError: when the file cannot be written.
         """
@@ -71,7 +71,7 @@ class KeptKeys:
         return str(self._file.path)
 
     async def forget(self, provider_id: str, *, label: str = "") -> None:
-        """Forget a key, in the keyring too.
+        """Remove a key, from the keyring too.
 
         :raises NotFoundError: when none is kept under this name.
         :raises ConfigError: when the file cannot be written, or the keyring does not forget it.

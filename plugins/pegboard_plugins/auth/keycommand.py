@@ -1,4 +1,4 @@
-"""Keys that a user's program prints, such as the command of a password store."""
+"""Keys that a program of the user prints, such as the command of a password store."""
 
 import asyncio
 import os
@@ -20,9 +20,9 @@ _LIMIT_BYTES = 64 << 10
 async def printed_key(
     provider_id: str, argv: Sequence[str], env: Mapping[str, str], *, home: Path, root: Path
 ) -> str:
-    """Run a command in `home`, without a shell or input, and return its first output line.
+    """Run a command in `home`, without a shell or input; return the first line of its output.
 
-    A program of the project `root` is never used. The output is not logged.
+    A program in the project `root` is never used. The output is not logged.
 
     :raises ProviderAuthError: when it fails, prints nothing, or takes more than five seconds.
     """
@@ -47,7 +47,7 @@ async def printed_key(
 async def _ran(argv: Sequence[str], env: Mapping[str, str], home: Path) -> tuple[int, bytes]:
     """Run a program; return its exit code, and as much output as fits into a pipe.
 
-    Its process group ends with the call. A program that prints more waits for a reader.
+    Its process group ends with the call. A program with more output blocks.
 
     :raises TimeoutError: after its time.
     """

@@ -1,4 +1,4 @@
-"""The system's keyring, by the package `keyring`, which may hang."""
+"""The system's keyring, through the package `keyring`, which may hang."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 def ring_allowed(config: Config, env: Mapping[str, str]) -> bool:
-    """Return whether the keyring may be asked.
+    """Return whether the keyring may be used.
 
     `PEGBOARD_KEYRING=off` and `keyring = false` forbid it.
     """
@@ -26,7 +26,7 @@ def ring_allowed(config: Config, env: Mapping[str, str]) -> bool:
 
 
 async def ring_key(entry: str) -> str | None:
-    """Return the key with this name, None if the keyring has none.
+    """Return the key with this name, or None if the keyring has none.
 
     :raises ConfigError: when there is no keyring, or it does not answer in time.
     """
@@ -35,9 +35,9 @@ async def ring_key(entry: str) -> str | None:
 
 
 async def ask_ring(question: Callable[[Any], _T]) -> _T:
-    """Ask the package `keyring` in a thread that does not delay the program's end.
+    """Call `question` with the package `keyring`, in a thread that cannot delay the program's end.
 
-    A call takes two seconds at most.
+    A call takes at most two seconds.
 
     :raises ConfigError: when there is no keyring, it fails, or does not answer in time.
     """

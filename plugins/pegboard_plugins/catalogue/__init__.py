@@ -1,9 +1,9 @@
-"""The known facts of models: a table that comes with Pegboard, and later answers of servers.
+"""The known facts of models: a table that is part of Pegboard, and later answers of servers.
 
-A fact is taken from the first that has it: the server's own list of models, as it was last asked
-for; the table as it was last refreshed; the table that comes with Pegboard; the price list of
-litellm, which is read as a file. Nothing is read before a model is named, and nothing is fetched
-but by `pegboard models --refresh` and `--local`.
+A fact comes from the first source that has it: the server's own list of models from the last
+request; the table from the last refresh; the table in Pegboard; and litellm's price list, read as a
+file. No source is read before a model is named. Only `pegboard models --refresh` and `--local` send
+requests.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CatalogueOptions(msgspec.Struct, frozen=True):
-    """`url` is where `pegboard models --refresh` gets the price list from, "" for litellm's."""
+    """The plugin's options; `url` is the price list for `--refresh`, "" for litellm's."""
 
     url: str = ""
 
@@ -38,7 +38,7 @@ def model_facts(provider: str, model: str, places: UserFolders) -> "ModelFacts |
 
 @hookimpl
 def model_names(provider: str, url: str, places: UserFolders) -> Sequence[str] | None:
-    """Return the models that the server at this address listed last, else those of the table."""
+    """Return the models that the server at this address listed last, or those in the table."""
     from pegboard_plugins.catalogue.lookup import names_of
 
     return names_of(provider, url, places.cache)

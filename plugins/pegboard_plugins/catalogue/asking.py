@@ -1,4 +1,4 @@
-"""Requests for lists of models: from servers, and from a table on the web; both are stored."""
+"""Requests for lists of models, from servers and from a table on the web; both are stored."""
 
 import asyncio
 import os
@@ -28,7 +28,7 @@ MOST_BYTES = 32 << 20
 
 
 class ListingServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's server: its address, the kind of its list, and the key for it."""
+    """A provider's server: its URL, the kind of its list, and the key for the request."""
 
     provider: str
     url: str
@@ -38,7 +38,7 @@ class ListingServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListingOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a request: the number of models, or why it is unknown."""
+    """The outcome of a request: the number of models, or the error."""
 
     who: str
     models: int = 0
@@ -66,7 +66,7 @@ async def ask_servers(
 
 
 async def refresh(url: str, cache: Path) -> ListingOutcome:
-    """Download the newest price list, and store the table that is made from it."""
+    """Download the newest price list, convert it to a table, and store the table."""
     import httpx
 
     try:
@@ -106,7 +106,7 @@ async def _listed(
 async def _body(
     client: "httpx.AsyncClient", url: str, headers: Mapping[str, str], sent: object = None
 ) -> bytes:
-    """Return the content of a URL, by POST if `sent` is given."""
+    """Return the content of a URL; if `sent` is given, send it by POST."""
     content = bytearray()
     method = "GET" if sent is None else "POST"
     async with client.stream(method, url, headers=headers, json=sent) as answer:
@@ -128,7 +128,7 @@ def _reason(error: Exception) -> str:
 
 
 def _keep(path: Path, found: Mapping[str, Listed]) -> None:
-    """Lay the providers over those of the file, at one blow."""
+    """Add the providers to those in the file, and replace the file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = msgspec.json.encode({**read_table(path), **found})
     temporary = path.with_name(f"{path.name}.{os.getpid()}~")

@@ -1,7 +1,7 @@
-"""Writes the table that comes with Pegboard: `python -m pegboard_plugins.catalogue.build`.
+"""The program that writes Pegboard's table: `python -m pegboard_plugins.catalogue.build`.
 
-It is made of the price list of the installed litellm and, where it is installed, of the prices
-of the package `genai-prices`, which has what the list lacks.
+It uses the price list of the installed litellm and, if installed, the package `genai-prices` for
+missing prices.
 """
 
 import importlib.util
@@ -78,7 +78,7 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
 def tables(entries: dict[str, Entry]) -> dict[str, Listed]:
-    """Return the providers with their models, from the price list of litellm."""
+    """Return the providers with their models, from litellm's price list."""
     found = {}
     for provider, (name, small) in PROVIDERS.items():
         rows = dict(_rows(provider, name, entries.items()))
@@ -104,13 +104,13 @@ def _rows(
 
 
 def _repeats(model: str, rows: dict[str, ModelRow]) -> bool:
-    """Return whether this is a dated release of a model that the table has without its date."""
+    """Return whether a dated release of a model repeats the row of the model without a date."""
     plain = _DATED.sub("", model)
     return plain != model and plain in rows
 
 
 def with_prices(listed: dict[str, Listed], providers: Iterable[Any]) -> dict[str, Listed]:
-    """Add windows and prices of `genai-prices` where the tables have none."""
+    """Return the tables with missing windows and prices added from `genai-prices`."""
     known = {each.id: each for each in providers}
     found = {}
     for provider, table in listed.items():
@@ -139,12 +139,12 @@ def _priced(provider: str, model: Any) -> ModelRow | None:  # noqa: ANN401 - of 
 
 
 def _is_plain(value: object) -> bool:
-    """Return whether a price is one number; one with steps of its own is left to litellm's list."""
+    """Return whether a price is a single number; prices with steps come from litellm's list."""
     return not hasattr(value, "tiers")
 
 
 def main() -> None:
-    """Write the file, and say how large it is."""
+    """Write the table, and print its size."""
     spec = importlib.util.find_spec("litellm")
     assert spec is not None
     assert spec.origin is not None

@@ -1,4 +1,4 @@
-"""`pegboard models`: the values of `--model`, and the known facts of each."""
+"""The command `pegboard models`: the values of `--model`, and the known facts of each."""
 
 import json
 import os
@@ -36,7 +36,7 @@ class _Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """The questions before the list, as the options of the command say."""
+    """The options of the command that decide which servers are queried."""
 
     refresh: bool
     local: bool
@@ -110,7 +110,7 @@ def _named(text: str, among: "Sequence[Model]") -> "Sequence[Model]":
 
 
 async def _aliased(app: "App", text: str) -> "Sequence[Model]":
-    """Return the model for which a plugin has this alias."""
+    """Return the model for which a plugin has registered this alias."""
     from pegboard.errors import ModelNotFoundError
 
     if text.partition("/")[0] in ("", *app.providers):
@@ -122,7 +122,7 @@ async def _aliased(app: "App", text: str) -> "Sequence[Model]":
 
 
 def _refuse(text: str, found: _Found) -> None:
-    """Report that no model matches the text, with similar ones, and ones that need a key."""
+    """Report that no model matches, with similar models, and with those that need a key."""
     from pegboard.errors import NotFoundError
     from pegboard.plugins import nearest_names
 
@@ -165,7 +165,7 @@ def _names_of(app: "App", provider: "Provider") -> Sequence[str]:
 
 
 async def _with_configured(app: "App", listed: "Sequence[Model]") -> "Sequence[Model]":
-    """Return the models with those of the configuration, which no list may have."""
+    """Return the models, with those of the configuration that are in no list."""
     from pegboard.errors import ModelNotFoundError
 
     models = {_name(each): each for each in listed}
@@ -178,7 +178,7 @@ async def _with_configured(app: "App", listed: "Sequence[Model]") -> "Sequence[M
 
 
 async def _asked(app: "App", wanted: _Wanted) -> "tuple[ListingOutcome, ...]":
-    """Ask the web and the chosen servers for their models."""
+    """Query the web and the chosen servers for their models."""
     if not (wanted.refresh or wanted.local or wanted.providers):
         return ()
     from pegboard.errors import NotFoundError
@@ -209,7 +209,7 @@ async def _asked(app: "App", wanted: _Wanted) -> "tuple[ListingOutcome, ...]":
 async def _servers(
     app: "App",
 ) -> "tuple[list[ListingServer], list[ListingServer], list[ListingOutcome]]":
-    """Return the local servers, the remote ones, and failures for those without a key."""
+    """Return the local servers, the remote ones, and failures for servers without a key."""
     from urllib.parse import urlsplit
 
     from pegboard.errors import ProviderAuthError

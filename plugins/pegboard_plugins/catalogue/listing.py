@@ -1,7 +1,7 @@
-"""The lists of models by kind of server, each with its own spelling and facts.
+"""The lists of models by kind of server, each with its own field names and facts.
 
-All but two kinds have OpenAI's list, with fields of their own; of servers for one's own machine
-it leaves out the window that they really read, which they say elsewhere.
+All but two kinds use OpenAI's format, with additional fields. For local servers, other requests
+return the context window that they really use.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -57,7 +57,7 @@ async def listed(kind: Kind, url: str, ask: Ask) -> dict[str, ModelRow]:
 
 
 async def _of_whoever(url: str, ask: Ask) -> dict[str, ModelRow]:
-    """Return the models of a server that is known only to list them in OpenAI's format."""
+    """Return the models of an unknown server that lists them in OpenAI's format."""
     found = await ask(f"{url}/models")
     owners = {_OWNERS.get(str(each.get("owned_by"))) for each in _entries(found)}
     behind = owners.pop() if len(owners) == 1 else None
@@ -74,7 +74,7 @@ def _root(url: str) -> str:
 
 
 def _entries(found: object, name: str = "data") -> list[Mapping[str, Any]]:
-    """Return the entries of a list; Together's has no name."""
+    """Return the entries of a list; Together's list is not under a name."""
     entries = found.get(name) if isinstance(found, Mapping) else found
     if not isinstance(entries, list):
         raise ValueError("this is no list of models")  # noqa: TRY004 - what a server has said
@@ -86,7 +86,7 @@ def _rows(found: object) -> dict[str, ModelRow]:
 
 
 def _row(entry: Mapping[str, Any]) -> ModelRow:
-    """Read a model's facts from an entry in OpenAI's format, under the names that servers use."""
+    """Return a model's facts from an entry in OpenAI's format, under any server's field names."""
     top, meta = _table(entry, "top_provider"), _table(entry, "meta")
     return ModelRow(
         c=_count(meta, "n_ctx") or _count(entry, *_WINDOWS),
@@ -108,7 +108,7 @@ def _count(entry: Mapping[str, Any], *names: str) -> int | None:
 
 
 def _media(kinds: object) -> str | None:
-    """Return the kinds of content that a model reads, from OpenRouter's words."""
+    """Return the kinds of content that a model reads, from OpenRouter's names."""
     if not isinstance(kinds, list):
         return None
     letters = {"image": "i", "file": "p", "audio": "a", "video": "v"}
@@ -116,7 +116,7 @@ def _media(kinds: object) -> str | None:
 
 
 def _flags(parameters: object) -> str | None:
-    """OpenRouter's list of the fields of a request that a model takes."""
+    """Return flags from OpenRouter's list of a model's request parameters."""
     if not isinstance(parameters, list):
         return None
     reasons = REASONS if "reasoning" in parameters else ""
@@ -125,7 +125,7 @@ def _flags(parameters: object) -> str | None:
 
 
 def _prices(said: Mapping[str, Any]) -> tuple[float | None, ...]:
-    """US dollars per million tokens: of OpenRouter's per token, or of Together's per million."""
+    """Return dollars per million tokens, from OpenRouter's prices per token or Together's."""
     names = ("prompt", "completion", "input_cache_read", "input_cache_write")
     found = [_dollars(said.get(name), _PER_MILLION) for name in names]
     if found[0] is None:
@@ -134,7 +134,7 @@ def _prices(said: Mapping[str, Any]) -> tuple[float | None, ...]:
 
 
 def _dollars(value: object, factor: int) -> float | None:
-    """Return the price; None for an invalid one, such as the -1 of a routing model."""
+    """Return the price in dollars; None for an invalid price, such as -1 of a routing model."""
     try:
         price = round(float(value) * factor, 6)  # type: ignore[arg-type]  # tried
     except (TypeError, ValueError):
@@ -153,7 +153,7 @@ def _gemini(found: object) -> dict[str, ModelRow]:
 
 
 def _lmstudio(found: object) -> dict[str, ModelRow]:
-    """Return the chat models; the window is that of the loaded model, else its longest."""
+    """Return the chat models, each with the window of the loaded model or else its longest."""
     return {
         str(each["id"]): ModelRow(
             c=_count(each, "loaded_context_length", "max_context_length"),
@@ -165,9 +165,9 @@ def _lmstudio(found: object) -> dict[str, ModelRow]:
 
 
 async def _llamacpp(rows: dict[str, ModelRow], root: str, ask: Ask) -> dict[str, ModelRow]:
-    """Return the models with the window of one slot; the list has that of all slots together.
+    """Return the models with the window of one slot; the list has the sum over all slots.
 
-    A server that routes to several models has the properties of each at a query.
+    A server that routes to several models returns the properties of each on request.
     """
     found = {}
     for name, row in rows.items():
@@ -187,10 +187,10 @@ async def _llamacpp(rows: dict[str, ModelRow], root: str, ask: Ask) -> dict[str,
 
 
 async def _ollama(root: str, ask: Ask) -> dict[str, ModelRow]:
-    """Return the models that chat, each with the window that Ollama uses, if known.
+    """Return the chat models, each with the window that Ollama uses, if known.
 
-    It is that of a running model, or the one in its file. Else the server has chosen one that it
-    does not report, at most the longest of the model.
+    The window is that of the running model, or the one in the model's file. Otherwise the server
+    chooses one that it does not report, at most the longest of the model.
     """
     tags = _entries(await ask(f"{root}/api/tags"), "models")
     running = _entries(await ask(f"{root}/api/ps"), "models")
@@ -216,7 +216,7 @@ def _ollama_row(able: list[Any] | None) -> ModelRow:
 
 
 def _parameter(shown: Mapping[str, Any], name: str) -> int | None:
-    """Return a number in a model's file, which has lines of a name and a value."""
+    """Return a number from a model's file, which has lines of a name and a value."""
     for line in str(shown.get("parameters") or "").splitlines():
         at, _, value = line.strip().partition(" ")
         if at == name and value.strip().isdigit():
@@ -239,7 +239,7 @@ def kind_of(provider: str, npm: str) -> Kind:
 
 
 def key_headers(kind: Kind, key: str) -> dict[str, str]:
-    """Return the headers with the key that a server of this kind expects."""
+    """Return the headers in which a server of this kind expects the key."""
     if not key:
         return {}
     match kind:

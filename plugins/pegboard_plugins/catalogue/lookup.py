@@ -1,4 +1,4 @@
-"""The facts of a model, looked up in the tables in order."""
+"""The lookup of a model's facts in the tables, in order."""
 
 import importlib.util
 import re
@@ -47,7 +47,7 @@ _REASONING = ("o1", "o3", "o4", "gpt-5", "gpt-6")
 
 
 def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
-    """Return all known facts of a model, None without any."""
+    """Return all known facts of a model, or None."""
     served = _provider(cache / SERVED, provider)
     refreshed = _provider(cache / REFRESHED, provider)
     shipped = _provider(SHIPPED, provider)
@@ -64,10 +64,10 @@ def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
 
 
 def names_of(provider: str, url: str, cache: Path) -> Sequence[str] | None:
-    """Return the models that the server at this address has listed, else those in the table.
+    """Return the models that the server at this address has listed, or those in the table.
 
-    Models on the user's own machine are in no table, nor are those of a server that stands for
-    the provider's own.
+    Models of the user's own machine are in no table. For a server in place of the provider's own,
+    the table is not used.
     """
     own = not url or urlsplit(url).hostname == _HOSTS.get(provider, urlsplit(url).hostname)
     for path in (cache / SERVED, *((cache / REFRESHED, SHIPPED) if own else ())):
@@ -91,7 +91,7 @@ def _provider(path: Path, provider: str) -> Listed | None:
 
 @lru_cache(maxsize=256)
 def _read(path: Path, provider: str, _written_at: int) -> Listed | None:
-    """Read one provider of a file, cached by the file's time: lists of models ask often."""
+    """Return one provider of a file; cached until the file's time changes."""
     raw = _table(path, _written_at).get(provider)
     return None if raw is None else read_provider(raw)
 
@@ -102,7 +102,7 @@ def _table(path: Path, _written_at: int) -> Mapping[str, msgspec.Raw]:
 
 
 def _named(listed: Listed | None, model: str) -> ModelFacts | None:
-    """Return the model with this name, or the one that has a dated release with it."""
+    """Return the facts of the model with this name, or of the name without its date."""
     if listed is None:
         return None
     row = listed.models.get(model) or listed.models.get(re.sub(_DATED, "", model))
@@ -110,7 +110,7 @@ def _named(listed: Listed | None, model: str) -> ModelFacts | None:
 
 
 def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts | None:
-    """Return the known facts of a model that no table has."""
+    """Return the known facts of a model that is in no table."""
     entry = _in_price_list(provider, model, shipped)
     if entry is not None:
         from pegboard_plugins.catalogue.pricelist import row_of  # seldom needed, 2 ms
@@ -128,9 +128,9 @@ def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts |
 
 
 def _in_price_list(provider: str, model: str, shipped: Listed | None) -> dict[str, Any] | None:
-    """Return the entry in litellm's list, without parsing the 4,000 others.
+    """Return the model's entry in litellm's list, without parsing the 4,000 others.
 
-    The list from which the shipped table was made has no more of a provider than the table.
+    The list that the table in Pegboard was built from is skipped for providers in the table.
     """
     known = _made_of()
     if shipped is None and provider not in known.others:

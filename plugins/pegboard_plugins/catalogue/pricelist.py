@@ -1,4 +1,4 @@
-"""From an entry of litellm's price list to a row of the table."""
+"""The conversion of an entry in litellm's price list to a row of the table."""
 
 import re
 from collections.abc import Iterator
@@ -165,7 +165,7 @@ def _wire(provider: str, entry: Entry, *, reasons: bool) -> WireName:
 
 
 def read_price_list(content: bytes) -> dict[str, Entry]:
-    """Parse the entries by name, without the one that documents the others."""
+    """Return the entries by name, without the entry that documents the others."""
     entries = msgspec.json.decode(content, type=dict[str, Entry])
     entries.pop("sample_spec", None)
     return entries

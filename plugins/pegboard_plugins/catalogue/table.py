@@ -1,6 +1,6 @@
 """The tables of models.
 
-A table is a JSON file of providers, each with its models in rows of short names.
+A table is a JSON file of providers, each with its models in rows with short field names.
 """
 
 from collections.abc import Mapping
@@ -25,12 +25,13 @@ REASONS, NO_TOOLS, NO_TEMPERATURE, DEPRECATED = "r", "n", "x", "d"
 
 
 class ModelRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A model.
+    """A row with the facts of a model.
 
-    `c`, `o`, `i`: tokens of the window, of an answer, of a request. `p`: US dollars per million
-    tokens read, written, read from the cache, written to it; `t`: the same behind the number of
-    tokens over which they count. `m`: letters of `MEDIA`. `f`: the flags. `s`, `e`, `a`: how it
-    is told to think, in which words, and the field for thoughts. `k`, `w`: cache and wire.
+    `c`, `o`, `i`: the window, and the limits of an answer and a request, in tokens. `p`: US dollars
+    per million tokens read, written, read from the cache, and written to the cache. `t`: the same
+    prices above a number of tokens. `m`: letters of `MEDIA`. `f`: the flags. `s`, `e`, `a`: the
+    style and the names of reasoning efforts, and the field for thoughts. `k`, `w`: cache and wire
+    format.
     """
 
     c: int | None = None
@@ -47,7 +48,7 @@ class ModelRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     w: WireName | None = None
 
     def facts(self, *, small: str | None = None) -> ModelFacts:
-        """Return the facts of a row; a row without media or flags leaves them unknown."""
+        """Return the facts of a row; missing media or flags are unknown."""
         media, flags = self.m, self.f
         kinds = {kind: letter in (media or "") for letter, kind in MEDIA.items()}
         return ModelFacts(
@@ -77,9 +78,9 @@ class ModelRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A provider: its small model and its models; `litellm` is the provider's name there.
+    """A provider with its models; `litellm` is the provider's name in litellm's list.
 
-    A model of a `free` provider costs nothing. `url` is where a server listed the models.
+    The models of a `free` provider cost nothing. `url` is the server that listed the models.
     """
 
     url: str = ""
@@ -90,7 +91,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PriceList(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of litellm's list for a table: its size, and the providers that it lacks."""
+    """The version of litellm's list behind a table: its size, and the providers that it lacks."""
 
     size: int = 0
     others: tuple[str, ...] = ()
@@ -101,7 +102,7 @@ LIST = ""
 
 
 def read_table(path: Path) -> Mapping[str, msgspec.Raw]:
-    """Read the providers of a table, still encoded; empty without a valid file."""
+    """Return the providers of a table, still encoded; empty without a valid file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
     except (OSError, msgspec.DecodeError):
@@ -109,7 +110,7 @@ def read_table(path: Path) -> Mapping[str, msgspec.Raw]:
 
 
 def read_provider(raw: msgspec.Raw | None) -> Listed:
-    """Decode one provider of a table; an empty one if it is invalid."""
+    """Return a decoded provider of a table; an empty one if it is invalid."""
     try:
         return msgspec.json.decode(raw, type=Listed) if raw else Listed()
     except msgspec.DecodeError:

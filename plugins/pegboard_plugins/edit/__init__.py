@@ -1,7 +1,7 @@
 """The tools that change one file: edit replaces a text, multiedit several, write all of it.
 
-multiedit is off until the configuration has a table `plugins.multiedit`: models do as well with
-several calls of edit, and each tool that is offered costs every request.
+multiedit is off unless the configuration has a table `plugins.multiedit`. Models do as well with
+several calls of edit, and each offered tool adds to the cost of every request.
 """
 
 import os
@@ -15,7 +15,7 @@ from pegboard.schema.config import Config
 
 
 async def _may_change(context: PermissionContext, filePath: str) -> Path:
-    """Return the resolved path, unless changing it is denied; the diff is asked for later."""
+    """Return the resolved path unless changes are denied; the diff is approved later."""
     path = await context.require_path(named_path(context, filePath))
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     facts = {"filepath": str(path)}

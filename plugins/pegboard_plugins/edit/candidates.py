@@ -1,4 +1,4 @@
-"""The places in a file for an error message: those that match, or the most similar one."""
+"""The lines of a file for an error message: the matching places, or the most similar one."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -19,7 +19,7 @@ MOST_COMPARED = 5000
 
 
 def fitting(text: str, starts: Sequence[int]) -> str:
-    """Return the lines where these places begin, each with the line before it, and each once."""
+    """Return the lines at which these places begin, each with the line before, without repeats."""
     lines = text.split("\n")
     breaks = [*accumulate((len(line) + 1 for line in lines), initial=0)]
     places = [bisect_right(breaks, start) - 1 for start in starts[:SHOWN_PLACES]]
@@ -35,7 +35,7 @@ def fitting(text: str, starts: Sequence[int]) -> str:
 
 
 def nearest(text: str, wanted: str) -> str:
-    """Return the lines of the text that are most similar to `wanted`; empty without any."""
+    """Return the lines of the text that are most similar to `wanted`; empty if none are."""
     lines = text.split("\n")
     keys = [line.strip() for line in lines]
     sought = [line.strip() for line in wanted.strip("\n").split("\n")]
@@ -48,7 +48,7 @@ def nearest(text: str, wanted: str) -> str:
 
 
 def _most_equal(keys: Sequence[str], sought: Sequence[str]) -> int | None:
-    """Return the place where most lines are equal, None if the file has none of them."""
+    """Return the line number at which most lines are equal; None without an equal line."""
     offsets: dict[str, list[int]] = {}
     for offset, line in enumerate(sought):
         if any(map(str.isalnum, line)):
@@ -69,7 +69,7 @@ def _most_equal(keys: Sequence[str], sought: Sequence[str]) -> int | None:
 
 
 def _most_similar(keys: Sequence[str], sought: Sequence[str]) -> int | None:
-    """Return the place by the longest line, if the file has a similar one."""
+    """Return the line number for which the longest wanted line is similar, or None."""
     longest = max(sought, key=len)[:SHOWN_LETTERS]
     short = [key for key in keys if len(key) <= SHOWN_LETTERS]
     alike = get_close_matches(longest, short, n=1, cutoff=0.6)
@@ -80,7 +80,7 @@ def _most_similar(keys: Sequence[str], sought: Sequence[str]) -> int | None:
 
 
 def _numbered(lines: Sequence[str], start: int, end: int) -> str:
-    """Format lines as the read tool does."""
+    """Return lines in the format of the read tool."""
     return "\n".join(
         f"{number:05}| {line[:SHOWN_LETTERS]}{'...' * (len(line) > SHOWN_LETTERS)}"
         for number, line in enumerate(lines[start:end], start + 1)

@@ -36,7 +36,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -> ToolResult:
-    """Change a file by all edits in turn, or not at all, and return the report.
+    """Apply all edits to a file in turn, or none of them; return the report.
 
     :raises ToolError: when an edit fails; the file is then unchanged.
     :raises PermissionDeniedError: when the change is not allowed.
@@ -52,7 +52,7 @@ async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -
 async def write_file(context: ToolContext, path: Path, content: str) -> ToolResult:
     """Write a whole file and return the report.
 
-    :raises ToolError: when it fails; the file is then unchanged.
+    :raises ToolError: when the write fails; the file is then unchanged.
     :raises PermissionDeniedError: when the change is not allowed.
     """
     async with context.files.lock(path):
@@ -71,14 +71,14 @@ async def write_file(context: ToolContext, path: Path, content: str) -> ToolResu
 
 
 class _LongFile(msgspec.Struct, frozen=True):
-    """The old content of a file that is overwritten and too long for a diff."""
+    """The size of a file that is overwritten and too long for a diff."""
 
     size_bytes: int
     lines: int
 
     @property
     def note(self) -> str:
-        """The parts that the diff leaves out, and whether the change can be undone."""
+        """A text about the missing diff, and about whether the change can be undone."""
         note = (
             f"The old content, {self.lines:,} lines in {self.size_bytes:,} bytes, is replaced as a"
             " whole; the diff has the new content alone."
@@ -93,7 +93,7 @@ class _LongFile(msgspec.Struct, frozen=True):
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """A change that may have to be allowed: the file's name in the project, bytes and diff."""
+    """A planned change: the file's path in the project, its new bytes, and the diff."""
 
     title: str
     content: bytes
@@ -103,7 +103,7 @@ class _Plan(msgspec.Struct, frozen=True):
 
 
 class _Put(msgspec.Struct, frozen=True):
-    """The written file: its name in the project, its diff, and its other names."""
+    """A written file: its path in the project, the diff, and the number of other names."""
 
     title: str
     diff: Diff
@@ -111,19 +111,19 @@ class _Put(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> str:
-        """How many lines came and went."""
+        """The numbers of added and removed lines, as text."""
         return f"+{self.diff.additions} -{self.diff.deletions} lines"
 
     @property
     def linked(self) -> str:
-        """A line about the file's other names, "" without any."""
+        """A line about the file's other names; "" if there are none."""
         if not self.links:
             return ""
         return f"\n{self.links} other names of the file (hard links) keep the old content."
 
 
 async def _put(context: ToolContext, path: Path, plan: _Plan, check: Callable[[], None]) -> _Put:
-    """Write the text once its diff is allowed; `check` again, since the user may take a while."""
+    """Write the file after the user has approved the diff; `check` that it is still unchanged."""
     facts = {"filepath": str(path), "diff": plan.diff.text}
     if plan.note:
         facts["text"] = plan.note
@@ -137,14 +137,14 @@ async def _put(context: ToolContext, path: Path, plan: _Plan, check: Callable[[]
 
 
 class EditStep(msgspec.Struct, frozen=True):
-    """The outcome of one edit: the rule that found its places, and their number."""
+    """The outcome of one edit: the rule that matched, and the number of places."""
 
     rule: str
     count: int
 
 
 def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str, list[EditStep]]:
-    """Apply all edits; return the new text and the result of each edit."""
+    """Apply all edits; return the new text and the outcome of each edit."""
     steps: list[EditStep] = []
     for number, edit in enumerate(edits, start=1):
         if context.cancelled:
@@ -164,7 +164,7 @@ def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str,
 def _edits_planned(
     context: ToolContext, path: Path, edits: Sequence[Edit]
 ) -> tuple[_Plan, list[EditStep]]:
-    """Plan the change by edits; return it and their results. A new file follows EditorConfig."""
+    """Return the change by the edits, and their outcomes; a new file follows EditorConfig."""
     before = _current(context, path, edits[0].old)
     old = before.text if before else ""
     text, steps = _steps(context, old, edits)
@@ -177,7 +177,7 @@ def _edits_planned(
 
 
 def _writing_planned(context: ToolContext, path: Path, content: str) -> _Plan:
-    """Plan the change to this content, with the marks and line ends of the file or a new one."""
+    """Return the change to this content, with the file's byte order mark and line ends."""
     before, long = _overwritten(context, path)
     after = before.replacement(content) if before else new_text(path, content)
     return _planned(context, path, before, after, long)
@@ -190,7 +190,7 @@ def _planned(
     after: FileText,
     long: _LongFile | None = None,
 ) -> _Plan:
-    """Return the change; all lines of a long file, of which `before` is the beginning, go."""
+    """Return the planned change; for a `long` file, the diff only has the new lines."""
     title = os.path.relpath(path, context.worktree)
     content = (before or after).encode(after.text, name=str(path))
     diff = diff_texts(before.text if before and not long else "", after.text, name=title)
@@ -200,7 +200,7 @@ def _planned(
 
 
 def _current(context: ToolContext, path: Path, old: str) -> FileText | None:
-    """Read the file's text; None for a new file."""
+    """Return the file's text, or None if it does not exist yet."""
     if path.is_dir():
         raise ToolError(f"{path} is a directory")
     if not path.exists():
@@ -225,7 +225,7 @@ def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
 
 
 def _overwritten(context: ToolContext, path: Path) -> tuple[FileText | None, _LongFile | None]:
-    """Return the old content; of a long file its beginning and size; None for a new file."""
+    """Return the old text, and the size of a long file; (None, None) for a new file."""
     if not _is_there(context, path):
         return None, None
     with os.fdopen(open_resolved(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
@@ -243,13 +243,13 @@ def _overwritten(context: ToolContext, path: Path) -> tuple[FileText | None, _Lo
 
 
 def _still_there(context: ToolContext, path: Path, *, existed: bool) -> None:
-    """Check that the file is as it was read, or still missing."""
+    """Check that the file is unchanged since it was read, or still missing."""
     if _is_there(context, path) and not existed:
         raise ToolError(_NEW.format(path))
 
 
 def _is_there(context: ToolContext, path: Path) -> bool:
-    """Return whether the file exists; an existing one must have been read in this state."""
+    """Return whether the file exists; check that its current state was read."""
     if path.is_dir():
         raise ToolError(f"{path} is a directory")
     if not path.exists():
@@ -259,7 +259,7 @@ def _is_there(context: ToolContext, path: Path) -> bool:
 
 
 def _edited(put: _Put, steps: Sequence[EditStep]) -> str:
-    """Describe the edits for the model."""
+    """Return the report about the edits for the model."""
     count = sum(step.count for step in steps)
     places = "one place" if count == 1 else f"{count} places"
     output = f"Edited {put.title}: {places}, {put.counts}."

@@ -1,4 +1,4 @@
-"""Replacing a text that a model remembers in a file, where it occurs in about that form."""
+"""The replacement of a text that a model remembers, even if the file has it in another form."""
 
 import re
 from bisect import bisect_left
@@ -22,7 +22,7 @@ BOM = "\ufeff"
 
 
 class MatchError(ToolError):
-    """The text cannot be replaced; `kind` is the reason, the text tells the model what to do."""
+    """An error for a text that cannot be replaced; `kind` is the reason."""
 
     def __init__(self, kind: Problem, text: str) -> None:
         super().__init__(text)
@@ -30,7 +30,7 @@ class MatchError(ToolError):
 
 
 class Replacement(msgspec.Struct, frozen=True, kw_only=True):
-    """The new text, the rule that found the places, and their number."""
+    """The new text, the rule that matched, and the number of places."""
 
     text: str
     rule: str
@@ -38,7 +38,7 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    """A rule that finds places, and its name for the answer."""
+    """A rule that finds places, and its name for messages."""
 
     name: str
     find: Callable[[str, str], list[EditPlace]]
@@ -57,12 +57,12 @@ _FUZZY = (
 
 
 def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Replacement:
-    """`text` with `new` in the place of `old`.
+    """Return `text` with `old` replaced by `new`.
 
-    The exact text comes first; only if it is nowhere, looser rules are asked, and the first
-    that finds a place decides. A place must be the only one, unless `replace_all`. Line ends
-    and a byte order mark stay the file's own; `new` is literal, but that it moves to the
-    file's indentation when `old` and `new` are indented alike and the file is not.
+    The exact text is tried first, then looser rules; the first rule with a match decides. Unless
+    `replace_all`, only one place may match. Line ends and a byte order mark remain those of the
+    file. `new` is inserted literally, but is indented like the file if `old` and `new` share
+    another indentation.
 
     :raises MatchError: when there is no such place, or several.
     """
@@ -183,7 +183,7 @@ def _inner(old: str, new: str) -> str:
 
 
 def _moved(block: str, old: str, new: str) -> str:
-    """Change `new` to the indentation of `block`, if `old` and `new` share another one."""
+    """Return `new` with the indentation of `block`, if `old` and `new` share another one."""
     there, meant, given = (_indentation(text) for text in (block, old, new))
     lines = new.split("\n")
     if meant != given or meant == there:
@@ -199,7 +199,7 @@ def _indentation(text: str) -> str:
 
 
 def _apply(body: str, flat: str, edits: list[_Edit]) -> str:
-    """Apply the edits to `body`; their places are those in `flat`."""
+    """Apply the edits to `body`; their positions are those in `flat`."""
     if len(body) == len(flat):
         breaks: list[int] = []
     else:
@@ -216,7 +216,7 @@ def _apply(body: str, flat: str, edits: list[_Edit]) -> str:
 
 
 def _with_ends(body: str, start: int, end: int, new: str) -> str:
-    """Give `new` the line ends of the replaced lines, then those of their neighbours."""
+    """Return `new` with the line ends of the replaced lines, then of their neighbours."""
     *lines, last = new.split("\n")
     ends = re.findall("\r?\n", body[start:end])
     if not ends:

@@ -1,7 +1,7 @@
-"""The looser ways to find a text in a file, each a function of both that answers places.
+"""The looser rules that find a text in a file; each returns the matching places.
 
-A text here has LF line ends only. A rule answers all places that fit it, so that the caller
-can refuse when there are several; none of them takes a place inside a word.
+Texts have only LF line ends. A rule returns all places, so that the caller can refuse ambiguous
+ones. No place begins or ends inside a word.
 """
 
 import re
@@ -28,10 +28,11 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 
 
 class EditPlace(msgspec.Struct, frozen=True):
-    """From `start` to before `end`; `lines` is set for whole lines, without the last break.
+    """A place in a text, from `start` to before `end`.
 
-    `whole`: all places of this kind may be replaced together. `trimmed`: the outer white space
-    of what was looked for is not part of it.
+    `lines` is set for whole lines without the last line break. If `whole`, all places of this kind
+    may be replaced together. If `trimmed`, the outer white space of the searched text is not part
+    of the place.
     """
 
     start: int
@@ -42,9 +43,9 @@ class EditPlace(msgspec.Struct, frozen=True):
 
 
 def trimmed_lines(text: str, old: str) -> list[EditPlace]:
-    """Blocks of lines that are equal when both sides of each line are trimmed.
+    """Return the blocks of lines that are equal after both ends of each line are trimmed.
 
-    Where the trimmed text stands within lines too, it is these places as well.
+    If the trimmed text also occurs within lines, these places are returned too.
     """
     lines = [line.strip() for line in text.split("\n")]
     blocks = _blocks(text, lines, _keys(old, str.strip))
@@ -52,7 +53,7 @@ def trimmed_lines(text: str, old: str) -> list[EditPlace]:
 
 
 def folded_whitespace(text: str, old: str) -> list[EditPlace]:
-    """Find places that are equal if a run of white space in a line counts as one blank.
+    """Return the places that are equal if white space in a line counts as one blank.
 
     Whole lines come first, but a place within a line makes them ambiguous too.
     """
@@ -71,12 +72,12 @@ def unescaped(text: str, old: str) -> list[EditPlace]:
 
 
 def trimmed_boundary(text: str, old: str) -> list[EditPlace]:
-    """Find the places of the text without the white space at its start and end."""
+    """Return the places of the text without the white space at its start and end."""
     return [EditPlace(place.start, place.end, trimmed=True) for place in _words(text, old.strip())]
 
 
 def plain_punctuation(text: str, old: str) -> list[EditPlace]:
-    """Places that differ in typographic quotes, dashes and blanks, or in composed letters."""
+    """Return places with other typographic quotes, dashes and blanks, or composed letters."""
     keys = [pegboard.unstable.plain(line) for line in text.split("\n")]
     blocks = _blocks(text, keys, _keys(old, pegboard.unstable.plain))
     flat, wanted = (each.translate(pegboard.unstable.PLAIN) for each in (text, old))
@@ -84,9 +85,9 @@ def plain_punctuation(text: str, old: str) -> list[EditPlace]:
 
 
 def anchored_block(text: str, old: str) -> list[EditPlace]:
-    """Blocks of as many lines, with the same first and last line, and almost the same between.
+    """Return blocks of equal length with the same first and last line, and similar lines between.
 
-    The ends must say something: blank lines and bare braces prove nothing.
+    The first and last line must be distinctive; blank lines and single braces do not count.
     """
     wanted = _keys(old, str.strip)
     if len(wanted) < SHORTEST_BLOCK or not _are_anchors(wanted[0], wanted[-1]):
@@ -108,7 +109,7 @@ def anchored_block(text: str, old: str) -> list[EditPlace]:
 
 
 def _all_of(blocks: list[EditPlace], within: list[EditPlace]) -> list[EditPlace]:
-    """Return the whole lines, or all places if some are inside of other lines."""
+    """Return the whole lines, or all places if some are inside other lines."""
     ends = [block.end for block in blocks]
     apart = [place for place in within if not _is_in_block(place, blocks, ends)]
     return sorted([*blocks, *apart], key=lambda place: place.start) if apart else blocks
@@ -120,7 +121,7 @@ def _is_in_block(place: EditPlace, blocks: list[EditPlace], ends: list[int]) -> 
 
 
 def _keys(old: str, key: Callable[[str], str]) -> list[str]:
-    """Return the keys of the lines of `old`; a final line break begins no line."""
+    """Return the key of each line of `old`; a final line break begins no line."""
     return [key(line) for line in old.removesuffix("\n").split("\n")]
 
 
@@ -129,9 +130,9 @@ def _fold(line: str) -> str:
 
 
 def _blocks(text: str, keys: list[str], wanted: list[str]) -> list[EditPlace]:
-    """Return where `wanted` stands among the keys of the text's lines, as whole lines.
+    """Return the whole lines of the text at which `wanted` occurs among the keys of its lines.
 
-    Both are searched as joined texts: that is linear where lines repeat.
+    Both are searched as joined strings, which takes linear time even if lines repeat.
     """
     if not any(wanted):
         return []
@@ -147,7 +148,7 @@ def _blocks(text: str, keys: list[str], wanted: list[str]) -> list[EditPlace]:
 
 
 def _lines_at(text: str, starts: list[int], count: int) -> list[EditPlace]:
-    """Return the places of `count` lines each, from the given line numbers (from 0) on."""
+    """Return the places of `count` lines from each of these line numbers (from 0) on."""
     if not starts:
         return []
     offsets = [0, *(match.end() for match in re.finditer("\n", text)), len(text) + 1]
@@ -158,7 +159,7 @@ def _lines_at(text: str, starts: list[int], count: int) -> list[EditPlace]:
 
 
 def _within_lines(text: str, old: str) -> list[EditPlace]:
-    """Places within lines that are equal with folded white space; as many lines as `old`."""
+    """Return places within lines that are equal with folded white space, line by line."""
     lines = [[re.escape(word) for word in line.split()] for line in old.strip().split("\n")]
     if not any(lines):
         return []
@@ -172,7 +173,7 @@ def _within_lines(text: str, old: str) -> list[EditPlace]:
 
 
 def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of all matches, overlapping ones included."""
+    """Yield the spans of all matches, including overlapping ones."""
     match = pattern.search(text)
     while match is not None:
         yield match.span()
@@ -180,7 +181,7 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
 
 
 def _words(text: str, wanted: str) -> list[EditPlace]:
-    """Return where the text occurs without beginning or ending inside a word."""
+    """Return the places of the text that neither begin nor end inside a word."""
     if not wanted.strip():
         return []
     spans = _matches(re.compile(re.escape(wanted)), text)
@@ -209,9 +210,10 @@ def _are_anchors(first: str, last: str) -> bool:
 
 
 class _Comparer:
-    """Compares blocks with one text, with a limit on all of the work.
+    """A comparison of blocks with one text, with a limit on the total work.
 
-    `is_unsure`: a line that could be similar was not compared, so there may be more such blocks.
+    `is_unsure` is set when a possibly similar line was not compared, so that there may be more
+    matches.
     """
 
     def __init__(self, wanted: list[str]) -> None:
@@ -220,7 +222,7 @@ class _Comparer:
         self.is_unsure = False
 
     def is_similar(self, lines: list[str]) -> bool:
-        """Return whether each line is similar to the expected line at its place."""
+        """Return whether each line is similar to the expected line at its position."""
         length = different = 0.0
         for line, wanted in zip(lines, self._wanted, strict=True):
             size = max(len(line), len(wanted))
@@ -234,7 +236,7 @@ class _Comparer:
         return different <= length * (1 - SIMILAR_BLOCK)
 
     def _similarity(self, line: str, wanted: str) -> float:
-        """From 0 to 1; 0 for lines too long to compare, and when the work is used up."""
+        """Return the similarity from 0 to 1; 0 for too long lines, or if the work is used up."""
         if 2 * min(len(line), len(wanted)) < SIMILAR_LINE * (len(line) + len(wanted)):
             return 0
         self._left -= 1

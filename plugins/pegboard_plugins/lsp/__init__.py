@@ -77,7 +77,7 @@ _TOLD = StashKey[set[str]]()
 
 
 async def _may_ask(context: PermissionContext, operation: Operation, filePath: str) -> Path:
-    """Return the file with links resolved, once asking its server is allowed."""
+    """Require the permission to query the file's server; return the path with links resolved."""
     given = named_path(context, filePath)
     path = await context.require_path(given)
     # The server reads the file and tells what is in it.
@@ -88,7 +88,7 @@ async def _may_ask(context: PermissionContext, operation: Operation, filePath: s
 
 
 def _may_show(context: ToolContext, path: str) -> bool:
-    """Return whether `read` would show this file without asking."""
+    """Return whether the `read` tool could show this file without asking the user."""
     real = resolved_path(path)
     session = context.session
     return Path(real).is_relative_to(context.worktree) and all(
@@ -169,7 +169,7 @@ async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> L
 async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolResult | None:
     """Add the errors in the changed files to the result, after the files are formatted.
 
-    New errors in other files that the server has open are added too.
+    New errors in other open files of the servers are added too.
     """
     if not context.changed or not context.trusted:
         return None
@@ -194,9 +194,10 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
 
 
 async def _errors(context: ToolContext, refused: list[str]) -> "tuple[_Found, _Found]":
-    """Return the errors in the first changed files, and new ones in others, if known in time.
+    """Return the errors in the first changed files, and new errors in other files.
 
-    `refused` receives the reasons why programs of the project do not run.
+    Errors that are not known in time are left out. The reasons why programs of the project do not
+    run are added to `refused`.
     """
     found: _Found = {}
     broken: _Found = {}
@@ -220,7 +221,7 @@ async def _errors(context: ToolContext, refused: list[str]) -> "tuple[_Found, _F
 async def _launches(
     context: ToolContext, paths: Iterable[Path], env: Mapping[str, str], refused: list[str]
 ) -> list[tuple[Launch, list[Path]]]:
-    """Return the servers of the files, each with its files."""
+    """Return how to start the servers for these files, each with its files."""
     found: dict[tuple[str, Path], tuple[Launch, list[Path]]] = {}
     for path in paths:
         try:
@@ -283,8 +284,8 @@ def register_tools(config: Config) -> list[Tool]:
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
     """Remove the tool from the request if no server could answer it.
 
-    The project is examined once per prompt, and again after a tool has changed files: so a step
-    does not wait for the disk, and a tool that is offered stays.
+    The project is examined once per prompt, and again after a tool has changed files. A step thus
+    does not wait for the disk, and an offered tool stays available.
     """
     if all(tool.name != lsp.id for tool in request.tools):
         return None
@@ -298,7 +299,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
 
 
 def _seen(session: SessionView) -> list[bool]:
-    """Return whether the tool can answer during the current prompt; [] while that is unknown."""
+    """Return [whether the tool can answer in this prompt], or [] while that is unknown."""
     return _seen_in(session.id, session.turns[-1].prompt_id) if session.turns else []
 
 
@@ -314,14 +315,14 @@ def _can_answer(session: SessionView) -> bool:
 
 @hookimpl(optionalhook=True)
 async def services(app: Host) -> tuple[Service, ...]:
-    """Return the servers that were started."""
+    """Return the started language servers."""
     servers = app.stash.get(_SERVERS)
     return servers.services() if servers is not None else ()
 
 
 @hookimpl(timeout_s=STOP_S)
 async def shutdown(app: Host) -> None:
-    """End the servers."""
+    """End the language servers of the App."""
     servers = app.stash.get(_SERVERS)
     if servers is not None:
         await servers.aclose()

@@ -1,7 +1,7 @@
-"""The client of a language server: pygls speaks the protocol, over our own bounded transport.
+"""The client of a language server: pygls for the protocol, over a bounded transport.
 
-pygls' own takes messages of any length, waits for ever for answers, and passes over what is no
-message.
+The transport of pygls takes messages of any length, waits for answers without a limit, and ignores
+invalid messages.
 """
 
 import asyncio
@@ -38,17 +38,17 @@ _NOT_VALID = (OSError, ValueError, RecursionError, asyncio.LimitOverrunError)
 
 
 class ServerGoneError(ToolError):
-    """The server has ended, or speaks something else than the protocol."""
+    """An error for a server that has ended, or that violates the protocol."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the language server is gone: {reason}")
 
 
 class LSPClient(LanguageClient):
-    """Typed requests to a server, each with a limit of time.
+    """Typed requests to a language server, each with a time limit.
 
-    Those whose name ends with `_async` raise ToolError when the server refuses them, does not
-    answer in time, or answers with what the protocol does not know; all raise ServerGoneError.
+    Methods with a name that ends in `_async` raise ToolError if the server refuses the request,
+    answers late, or sends an invalid answer. All methods raise ServerGoneError.
     """
 
     protocol: "Protocol"
@@ -61,7 +61,7 @@ class LSPClient(LanguageClient):
         self.protocol.set_writer(self._outlet)
 
     async def run(self) -> None:
-        """Run until the server has closed its output or sent an invalid message."""
+        """Receive messages until the server closes its output or sends an invalid message."""
         _keep_quiet()
         reason = "it was stopped"
         try:
@@ -88,25 +88,25 @@ class LSPClient(LanguageClient):
 
 
 class Protocol(JsonRPCProtocol):
-    """The client side of the Language Server Protocol, over pygls' messages.
+    """The client side of the Language Server Protocol, with pygls' messages.
 
-    `unanswered` requests had no answer in time, and nothing has come since the first.
+    `unanswered` counts requests without an answer in time; any message from the server resets it.
     """
 
     unanswered = 0
 
     def get_message_type(self, method: str) -> type[Any] | None:
-        """Of a request or notification."""
+        """Return the type of a request or notification."""
         return types.METHOD_TO_TYPES.get(method, (None,))[0]
 
     def get_result_type(self, method: str) -> type[Any] | None:
-        """Of the answer to a request."""
+        """Return the type of the answer to a request."""
         return types.METHOD_TO_TYPES.get(method, (None, None))[1]
 
     def notify(self, method: str, params: object = None) -> None:
-        """Tell the server something.
+        """Send a notification to the server.
 
-        :raises ServerGoneError: when it is gone.
+        :raises ServerGoneError: when the server has ended.
         """
         try:
             super().notify(method, params)
@@ -116,7 +116,7 @@ class Protocol(JsonRPCProtocol):
     async def send_request_async(
         self, method: str, params: object = None, msg_id: int | str | None = None
     ) -> Any:  # noqa: ANN401 - the client's methods say what each request gives
-        """Send a request and return the answer; `Client` lists the errors."""
+        """Send a request and return the answer; `LSPClient` describes the errors."""
         number = msg_id or str(uuid4())
         limit_s = _limit_s(method)
         try:
@@ -138,7 +138,7 @@ class Protocol(JsonRPCProtocol):
     async def take(self, body: bytes) -> None:
         """Handle a message from the server.
 
-        :raises ValueError: for what is no message.
+        :raises ValueError: for an invalid message.
         """
         self.unanswered = 0
         if len(body) > _SHORT_BYTES:
@@ -151,7 +151,7 @@ class Protocol(JsonRPCProtocol):
                 self.handle_message(message)
 
     def give_up(self, reason: str) -> None:
-        """End the requests that have no answer yet."""
+        """Fail the requests that have no answer yet, with this reason."""
         for future in self._request_futures.values():
             if not future.done():
                 future.set_exception(ServerGoneError(reason))
@@ -171,7 +171,7 @@ class Protocol(JsonRPCProtocol):
 
 
 class _Outlet:
-    """The writer for pygls, which fails with no error other than BrokenPipeError."""
+    """A writer for pygls that only raises BrokenPipeError."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -191,14 +191,14 @@ class _Outlet:
 
 
 def _keep_quiet() -> None:
-    """Keep pygls' warnings, like that of an unknown message, from the terminal."""
+    """Keep pygls' warnings, for example about unknown messages, from the terminal."""
     log = logging.getLogger("pygls")
     if not log.handlers:
         log.addHandler(logging.NullHandler())
 
 
 def _unlike_the_protocol(message: Mapping[str, Any]) -> object | None:
-    """Return a replacement for an invalid message, so that its sender or waiter gets an answer."""
+    """Return an error message in place of an invalid message, or None without an id."""
     if "id" not in message:
         return None
     if "method" in message:
@@ -210,7 +210,7 @@ def _unlike_the_protocol(message: Mapping[str, Any]) -> object | None:
 
 
 def _converter() -> cattrs.Converter:
-    """Return lsprotocol's converter, which also accepts two irregularities of real servers."""
+    """Return lsprotocol's converter, extended for two irregularities of real servers."""
     converter = get_converter()
     converter.register_structure_hook(types.Position, _position)
     converter.register_structure_hook(types.ServerCapabilities, _capabilities)
@@ -218,7 +218,7 @@ def _converter() -> cattrs.Converter:
 
 
 def _capabilities(given: Mapping[str, Any], _: type[Any]) -> types.ServerCapabilities:
-    """Those that matter here: not every server's are readable (microsoft/lsprotocol#462)."""
+    """Parse only the used capabilities; others may be invalid (microsoft/lsprotocol#462)."""
     pulls = isinstance(given.get("diagnosticProvider"), Mapping)
     return types.ServerCapabilities(
         position_encoding=given.get("positionEncoding"),
@@ -227,7 +227,7 @@ def _capabilities(given: Mapping[str, Any], _: type[Any]) -> types.ServerCapabil
 
 
 def _position(given: Mapping[str, float], _: type[Any]) -> types.Position:
-    """Parse a position; a too large number for "the end" becomes the end."""
+    """Parse a position; a number that is too large means the end."""
     line, character = (
         int(min(max(given[name], 0), UINTEGER_MAX_VALUE)) for name in ("line", "character")
     )

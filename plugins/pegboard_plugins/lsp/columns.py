@@ -1,4 +1,4 @@
-"""Columns: servers count units of an encoding, people and models count letters."""
+"""Conversion of columns: servers count code units, users and models count characters."""
 
 from lsprotocol import types
 
@@ -11,19 +11,19 @@ _UNITS = {
 
 
 def encoding_of(capabilities: types.ServerCapabilities) -> types.PositionEncodingKind:
-    """Return the unit that a server counts in; UTF-16 by default (LSP 3.17)."""
+    """Return the encoding in which a server counts columns; UTF-16 by default (LSP 3.17)."""
     said = capabilities.position_encoding
     return next((each for each in _UNITS if each == said), types.PositionEncodingKind.Utf16)
 
 
 def to_units(line: str, letters: int, encoding: types.PositionEncodingKind) -> int:
-    """Return how many units the first letters of a line are."""
+    """Return the number of code units in the first `letters` characters of a line."""
     codec, size = _UNITS[encoding]
     return len(line[:letters].encode(codec, "surrogatepass")) // size
 
 
 def to_letters(line: str, units: int, encoding: types.PositionEncodingKind) -> int:
-    """Return how many letters the first units of a line are; of a line in ASCII as many."""
+    """Return the number of characters in the first `units` code units of a line."""
     if line.isascii():
         return units
     codec, size = _UNITS[encoding]
@@ -33,7 +33,7 @@ def to_letters(line: str, units: int, encoding: types.PositionEncodingKind) -> i
 def in_letters(
     found: types.Diagnostic, lines: list[str], encoding: types.PositionEncodingKind
 ) -> types.Diagnostic:
-    """Convert the positions of a diagnostic in these lines to letters."""
+    """Return the diagnostic with its positions in characters of these lines."""
     ends = (
         types.Position(place.line, _letters(place, lines, encoding))
         for place in (found.range.start, found.range.end)

@@ -1,4 +1,4 @@
-"""The known language servers, and the server for each file."""
+"""The known language servers, and the choice of a server for each file."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -24,13 +24,12 @@ MOST_LOOKED_AT = 2_000
 
 
 class Language(msgspec.Struct, frozen=True, kw_only=True):
-    """A server and its files.
+    """A language server and its files.
 
-    `languages` maps a file's suffix to the protocol's name of its language. The server's root
-    is the nearest folder with one of `markers`. `runs_project_code`: it runs programs that the
-    project brings (build scripts, plugins), so it must be named in the configuration. One that
-    is `named` there may come from the project's own packages, too. Both want the user's yes to
-    the project.
+    `languages` maps a file's suffix to the protocol's name of its language. The server's root is
+    the nearest folder with one of `markers`. If it `runs_project_code`, such as build scripts or
+    plugins, the configuration must name it. A server that is `named` there may also come from the
+    project's own packages. Both need a project that the user trusts.
     """
 
     name: str
@@ -44,13 +43,13 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RefusedProgramError(ToolError):
-    """A language server of the project may not run; the text says what allows it."""
+    """An error for a project's language server that may not run; it says how to allow it."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
     """The start of a server for a project; `language` has the path of its program.
 
-    `refused` says why a program of the project does not run in its place.
+    `refused` says why a program of the project is not used instead.
     """
 
     language: Language
@@ -139,7 +138,7 @@ KNOWN = (
 
 
 def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
-    """Yield the configuration's own servers, then the known ones with the configured changes."""
+    """Yield the configuration's own servers, then the known servers with its changes."""
     known = {language.name: language for language in KNOWN}
     for name, settings in said.items():
         if name not in known and not settings.disabled and settings.command:
@@ -158,9 +157,9 @@ def serving(path: Path, said: Mapping[str, LspConfig]) -> Iterator[Language]:
 
 
 def launch(path: Path, search: "ProgramSearch", said: Mapping[str, LspConfig]) -> Launch | None:
-    """Return the first enabled and installed server for this file.
+    """Return the start of the first enabled and installed server for this file.
 
-    :raises RefusedProgramError: when the only ones are programs of the project that may not run.
+    :raises RefusedProgramError: when only programs of the project exist, and they may not run.
     """
     refused = ""
     for language in serving(path, said):
@@ -178,8 +177,7 @@ def launch(path: Path, search: "ProgramSearch", said: Mapping[str, LspConfig]) -
 def can_answer(search: "ProgramSearch", said: Mapping[str, LspConfig]) -> bool:
     """Return whether a server is installed for one of the first 2,000 files of the project.
 
-    True if there are more of them: what is further in is not known. Programs are searched for
-    the languages that the files have, as this is asked at each prompt. Blocks.
+    In a larger project, any installed server counts, because later files are unknown. Blocks.
     """
     languages = tuple(configured(said))
     own = {suffix for each in languages if each.named for suffix in each.languages}
@@ -209,7 +207,7 @@ def can_answer(search: "ProgramSearch", said: Mapping[str, LspConfig]) -> bool:
 
 
 def _program(language: Language, path: Path, search: "ProgramSearch") -> "FoundProgram":
-    """Return the server's program on the PATH; of a named one, the project's nearest first."""
+    """Return the server's program on the PATH; a `named` server may be one of the project."""
     if language.runs_project_code and not search.trusted_by_user:
         return pegboard.processes.FoundProgram()
     return search.find(language.command, near=path if language.named else None)
@@ -229,7 +227,7 @@ def _changed(language: Language, settings: LspConfig) -> Language:
 
 
 def _root(path: Path, root: Path, markers: tuple[str, ...]) -> Path:
-    """Return the nearest folder with a marker below the worktree's root, else that root."""
+    """Return the nearest folder of the file with a marker, or else the worktree's root."""
     folders = (folder for folder in path.parents if folder.is_relative_to(root))
     marked = (folder for folder in folders if any((folder / marker).exists() for marker in markers))
     return next(marked, root)

@@ -19,10 +19,10 @@ _SHOWN_BYTES = 2 << 20
 
 
 class SymbolPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A place in a file, counted from 1 in lines and letters, or the text of a symbol's name.
+    """A position in a file, counted from 1 in lines and characters, or the text of a query.
 
-    `may_show` says whether the lines of a file may be shown without a question: it is the server
-    that names the files of an answer.
+    `may_show` tells whether lines of a file may be shown without a permission, since the server
+    names the files in its answers.
     """
 
     path: Path
@@ -97,7 +97,7 @@ async def outgoing_calls(server: LanguageServer, question: SymbolPlace) -> list[
 
 
 async def call_items(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return the function at the position, as calls are queried."""
+    """Return the function at the position, in the form for queries about calls."""
     return [_called(item, question.folder) for item in await _prepared(server, question)]
 
 
@@ -132,7 +132,7 @@ async def _asked(
 
 
 def _position(server: LanguageServer, question: SymbolPlace) -> types.Position:
-    """Return the position in the server's units."""
+    """Return the position in the server's code units."""
     lines = _lines(str(question.path))
     if not 0 < question.line <= len(lines):
         raise ToolError(f"{question.path} has {len(lines)} lines, not {question.line}")
@@ -147,7 +147,7 @@ def _placed(
     found: types.Location | Sequence[types.Location] | Sequence[types.LocationLink] | None,
     question: SymbolPlace,
 ) -> list[str]:
-    """Return each place with its line, if the line may be shown."""
+    """Return each location with its line of code, if the line may be shown."""
     texts: dict[str, list[str] | None] = {}
     placed = []
     for each in [found] if isinstance(found, types.Location) else found or ():
@@ -172,7 +172,7 @@ def _start(found: types.Location | types.LocationLink) -> tuple[str, types.Posit
 def _hover_text(
     contents: types.MarkupContent | types.MarkedString | Sequence[types.MarkedString],
 ) -> str:
-    """Return the text of a hover, in its order."""
+    """Return the text of a hover answer."""
     if isinstance(contents, str | types.MarkupContent | types.MarkedStringWithLanguage):
         return (contents if isinstance(contents, str) else contents.value).strip()
     return "\n\n".join(filter(None, map(_hover_text, contents)))
@@ -181,7 +181,7 @@ def _hover_text(
 def _outline(
     symbol: types.DocumentSymbol | types.SymbolInformation, depth: int = 0
 ) -> Iterator[str]:
-    """Yield the symbol and those inside it."""
+    """Yield lines for the symbol and the symbols inside it."""
     if isinstance(symbol, types.SymbolInformation):
         start, children = symbol.location.range.start, None
     else:

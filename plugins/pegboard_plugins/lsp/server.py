@@ -1,4 +1,4 @@
-"""One running language server: its process, and the messages to and from it."""
+"""A running language server: its process, and its messages."""
 
 import asyncio
 import time
@@ -102,7 +102,7 @@ class LanguageServer:
 
     @property
     def alive(self) -> bool:
-        """Whether the server can be asked."""
+        """Whether the server can answer requests."""
         return self._process.returncode is None and not any(task.done() for task in self._tasks)
 
     @property
@@ -111,10 +111,10 @@ class LanguageServer:
         return encoding_of(self._capabilities)
 
     async def refresh(self, told: Iterable[Path]) -> bool:
-        """Tell the server which files have come, changed and gone.
+        """Notify the server of created, changed and deleted files.
 
-        False once these were too many, or packages were installed: it must be started anew.
-        `told` are files that have changed, watched or not.
+        Return False if there were too many changes, or packages were installed: the server must
+        then be restarted. `told` are changed files, watched or not.
         """
         self._used_at = time.monotonic()
         async with self._refreshing:
@@ -139,15 +139,15 @@ class LanguageServer:
     async def open(self, path: Path) -> types.TextDocumentIdentifier:
         """Open the file in the server with its current content.
 
-        :raises ToolError: when it cannot be read, or is too long.
+        :raises ToolError: when the file cannot be read, or is too long.
         """
         await self._documents.open(path)
         return types.TextDocumentIdentifier(path.as_uri())
 
     async def diagnostics(self, path: Path, *, patient: bool = False) -> Sequence[types.Diagnostic]:
-        """Return the server's diagnostics of the current file, with positions in letters.
+        """Return the server's diagnostics of the current file, with positions in characters.
 
-        It has 15 seconds if `patient`, else 3, and less the longer it is silent.
+        The server has 15 seconds if `patient`, else 3, and less if it was slow before.
 
         :raises ToolError: when the file cannot be read, the server has ended, or it does not report
             on the file's content in time.
@@ -167,7 +167,7 @@ class LanguageServer:
         return self._in_letters(document, document.found)
 
     async def broken(self, but: Collection[Path]) -> dict[Path, list[types.Diagnostic]]:
-        """Return new errors in the open documents except `but`, of at most five documents."""
+        """Return new errors in at most five open documents other than `but`."""
         documents = self._documents.latest()
         others = [(path, document) for path, document in documents if path not in but]
         if self._capabilities.diagnostic_provider is not None:
@@ -183,7 +183,7 @@ class LanguageServer:
         return found
 
     async def aclose(self) -> None:
-        """End the server: ask it to, and kill it with its children a second later."""
+        """Ask the server to end, and kill it with its children a second later."""
         with suppress(ToolError, TimeoutError):
             if self.alive:
                 await self.client.shutdown_async(None)
@@ -198,7 +198,7 @@ class LanguageServer:
         await self._around.aclose()
 
     def _listen(self) -> None:
-        """Answer the server's requests and store its diagnostics; pygls refuses others."""
+        """Answer the server's requests and store its diagnostics; refuse other requests."""
         answers: Mapping[str, Callable[[Any], object]] = {
             # Not the method itself: pygls writes on what it is given.
             types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: partial(self._published),
@@ -242,9 +242,9 @@ class LanguageServer:
             document.found = report.items
 
     async def _settled(self, known: Callable[[], bool], limit_s: float) -> None:
-        """Wait until the server's diagnostics are known, with those that arrive together.
+        """Wait until `known` returns True, and then for further diagnostics that arrive with it.
 
-        The time that it took decides the next limit.
+        The time that this takes decides the next limit.
         """
         news = self._documents.news
         started = time.monotonic()
@@ -270,7 +270,7 @@ class LanguageServer:
         self._patience_s = max(self._patience_s, _PATIENCE_S)
 
     async def _watch(self) -> None:
-        """Wait until the server is idle for long, too big, hangs, does not answer, or has ended."""
+        """Kill the server if it idles for long, grows too big, hangs, or breaks the protocol."""
         while self._process.returncode is None:
             await asyncio.sleep(WATCH_S)
             idle = time.monotonic() - self._used_at > IDLE_S
@@ -282,15 +282,15 @@ class LanguageServer:
 
 
 def path_of(uri: str) -> str:
-    """Return the path of a `file:` URI, or any other URI unchanged."""
+    """Return the path of a `file:` URI; return any other URI unchanged."""
     parts = urlsplit(uri)
     return unquote(parts.path) if parts.scheme == "file" else uri
 
 
 async def _quiet(news: asyncio.Event) -> None:
-    """Wait until no news came for a while.
+    """Wait until no event comes for a short time.
 
-    :raises TimeoutError: then.
+    :raises TimeoutError: at the end of this wait.
     """
     while True:
         news.clear()

@@ -14,7 +14,7 @@ EXIT_S = 1.0
 
 
 class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
-    """The streams of a process, and whether it has exited; `wait` also waits for its pipes."""
+    """The streams of a process; `wait` waits for its exit and for its pipes."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=HEAD_BYTES, loop=loop)
@@ -29,7 +29,7 @@ class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
 async def running(
     command: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run a process in a new session, and kill it at the end, even with unread output.
+    """Run a process in a new session, and kill it at the end of the block.
 
     :raises OSError: when it cannot be started.
     """
@@ -60,7 +60,7 @@ def kill_group(pid: int) -> None:
 
 
 def rss_bytes(pid: int) -> int:
-    """Return the memory of a process and its children; 0 where the system does not report it."""
+    """Return the memory of a process and its children in bytes; 0 if it is unknown."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

@@ -1,4 +1,4 @@
-"""The language servers of an App, started on first use and restarted after a crash."""
+"""The language servers of an App, started at first use and restarted after a crash."""
 
 import asyncio
 import time
@@ -25,7 +25,7 @@ Key = tuple[str, Path]
 
 @dataclass(slots=True)
 class _Slot:
-    """A starting or running server, the number of its users, and of its failures in a row."""
+    """A starting or running server, with its number of users and of consecutive failures."""
 
     starting: "asyncio.Task[LanguageServer]"
     users: int = 0
@@ -44,10 +44,9 @@ class LanguageServers:
     async def using(
         self, launch: Launch, env: Mapping[str, str], enclosed: Enclosed, told: Iterable[Path] = ()
     ) -> AsyncIterator[LanguageServer]:
-        """Yield the server, ready and informed of changes on the disk, first of `told` files.
+        """Yield the server, ready and notified of changes on the disk, first of `told` files.
 
-        A caller that stops waiting does not stop its start. A server in use is never ended to make
-        room.
+        If the caller is cancelled, the start goes on. A server in use is never ended to make room.
 
         :raises ToolError: when it cannot be started, or failed a short while ago; when the maximum
             of servers is in use.
@@ -97,14 +96,14 @@ class LanguageServers:
         )
 
     async def aclose(self) -> None:
-        """End all servers, those that are still starting too."""
+        """End all servers, even those that are still starting."""
         for slot in self._slots.values():
             self._let_go(slot.starting)
         self._slots.clear()
         await asyncio.gather(*self._ending)
 
     def _let_go(self, start: "asyncio.Task[LanguageServer]") -> None:
-        """End a server, even while others wait for its replacement."""
+        """End a server, even if other callers wait for its replacement."""
         task = asyncio.create_task(_end(start))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
@@ -112,7 +111,7 @@ class LanguageServers:
     def _again(
         self, slot: _Slot, launch: Launch, env: Mapping[str, str], enclosed: Enclosed
     ) -> None:
-        """Restart a server that has ended, unless it keeps failing."""
+        """Restart a server that has ended, unless it failed too often."""
         now = time.monotonic()
         if not slot.retry_at:
             steady = _lived_s(slot, now) > STEADY_S
@@ -129,7 +128,7 @@ class LanguageServers:
         slot.starting = asyncio.create_task(LanguageServer.start(launch, env, enclosed))
 
     def _make_room(self) -> None:
-        """End the server that was not used for the longest time."""
+        """End the server that was unused for the longest time."""
         if len(self._slots) < MOST_SERVERS:
             return
         idle = next(((key, slot) for key, slot in self._slots.items() if not slot.users), None)
@@ -138,7 +137,7 @@ class LanguageServers:
         self._drop(*idle)
 
     def _drop(self, key: Key, slot: _Slot) -> None:
-        """Remove a server from its slot; its last user ends it."""
+        """Remove a server from its slot; its last user then ends it."""
         if self._slots.get(key) is slot:
             del self._slots[key]
             if not slot.users:

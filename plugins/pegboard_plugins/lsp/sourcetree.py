@@ -1,4 +1,4 @@
-"""The files below a folder, and their changes since the last look."""
+"""The files below a folder, and their changes since the last check."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,10 +16,10 @@ Change = Literal["Created", "Changed", "Deleted"]
 
 
 class SourceTree:
-    """The files of a folder at the last look; blocks.
+    """The files of a folder at the last check; its methods block.
 
-    `installed` says whether packages of Python have come or gone since the first one, in the
-    folder's own environments or in those on the `search` path.
+    `installed` tells whether Python packages were installed or removed since the first check, in
+    the folder's own environments or in those on the `search` path.
     """
 
     def __init__(self, root: Path, search: str = "") -> None:
@@ -46,7 +46,7 @@ class SourceTree:
 
 
 def source_files(root: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the files below a folder, outer ones first, with links to files but not to folders.
+    """Yield the files below a folder, outer ones first; links to folders are not followed.
 
     Hidden folders, and those of installed packages or build results, are left out.
     """
@@ -63,7 +63,7 @@ def source_files(root: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def _packages(root: Path, search: str) -> dict[Path, int]:
-    """Return when something came or went in the folders of Python's packages."""
+    """Return the modification times of the folders with Python packages."""
     programs = (Path(each) for each in search.split(os.pathsep) if each)
     found: dict[Path, int] = {}
     for environment in (root / ".venv", root / "venv", *(each.parent for each in programs)):

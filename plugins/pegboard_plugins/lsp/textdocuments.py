@@ -1,4 +1,4 @@
-"""The documents that a server has open: their current texts, and the server's diagnostics."""
+"""The open documents of a server: their current texts, and the server's diagnostics."""
 
 import asyncio
 import os
@@ -23,8 +23,8 @@ Stamp = tuple[int, int, int]
 class Document:
     """An open document.
 
-    `found` is what the server finds in the text, None before it has said so; `stale`: other files
-    have changed since it was last asked. `known` are the errors of the last look.
+    `found` are the server's diagnostics, or None before the first. The document is `stale` if other
+    files have changed since the server checked it. `known` are the errors at the last `look`.
     """
 
     text: str
@@ -35,7 +35,7 @@ class Document:
     known: Counter[str] | None = None
 
     def look(self) -> list[types.Diagnostic]:
-        """Return the errors that are new since the last look."""
+        """Return the errors that are new since the last call."""
         if self.found is None:
             return []
         before, self.known = self.known, Counter(each.message for each in errors(self.found))
@@ -48,7 +48,7 @@ class Document:
 class TextDocuments:
     """The open documents, the longest unused first.
 
-    `heard`: the server has said what it finds since files changed; `news` is set each time.
+    `heard` tells whether the server has sent diagnostics since files changed; they set `news`.
     """
 
     def __init__(self, client: LSPClient, languages: Mapping[str, str]) -> None:
@@ -59,7 +59,7 @@ class TextDocuments:
         self._open: OrderedDict[Path, Document] = OrderedDict()
 
     def latest(self) -> list[tuple[Path, Document]]:
-        """Return the documents, the last used first."""
+        """Return the documents with their paths, the last used first."""
         return list(reversed(self._open.items()))
 
     async def open(self, path: Path) -> Document:
@@ -83,7 +83,7 @@ class TextDocuments:
         return document
 
     async def refresh(self) -> bool:
-        """Return whether a document has changed on the disk, which the server then knows."""
+        """Send changed documents to the server; return whether there were any."""
         stamps = {path: document.stamp for path, document in self._open.items()}
         altered = await asyncio.to_thread(_altered, stamps)
         for path, now in altered.items():
@@ -98,7 +98,7 @@ class TextDocuments:
         return bool(altered)
 
     def doubt(self) -> None:
-        """Files have changed: the findings of any document may be outdated."""
+        """Mark the diagnostics of all documents as outdated, because files have changed."""
         self.heard = False
         for document in self._open.values():
             document.stale = True
@@ -106,11 +106,11 @@ class TextDocuments:
                 document.look()  # what stood before the change is no news
 
     def paths(self) -> tuple[Path, ...]:
-        """Return where the documents are."""
+        """Return the paths of the documents."""
         return tuple(self._open)
 
     def published(self, path: Path, params: types.PublishDiagnosticsParams) -> None:
-        """Store the diagnostics, unless they are outdated or about a closed document."""
+        """Store the diagnostics, unless they are outdated or for a closed document."""
         document = self._open.get(path)
         if document is None or (params.version or document.version) < document.version:
             return
@@ -119,7 +119,7 @@ class TextDocuments:
         self.news.set()
 
     def ask_anew(self, path: Path, document: Document) -> None:
-        """Send a new version of a document, so that the server checks it again."""
+        """Send a new version of a document, so that the server checks the document again."""
         document.version += 1
         document.found, document.stale = None, False
         self._client.text_document_did_change(
@@ -151,7 +151,7 @@ def errors(found: Sequence[types.Diagnostic]) -> list[types.Diagnostic]:
 
 
 def _altered(stamps: Mapping[Path, Stamp]) -> dict[Path, tuple[str, Stamp] | None]:
-    """Return the content of files whose stamp has changed; None for unreadable ones."""
+    """Return the new content of files with a changed stamp; None for unreadable files."""
     found: dict[Path, tuple[str, Stamp] | None] = {}
     for path, stamp in stamps.items():
         with suppress(OSError):

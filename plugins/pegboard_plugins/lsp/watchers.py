@@ -1,4 +1,4 @@
-"""The files whose creation, change and deletion a server wants to know."""
+"""The files of which a server wants to know each creation, change and deletion."""
 
 import re
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _ALL = glob_expression("**")
 
 
 class Watchers:
-    """A server's own patterns; without them, the files of its languages and markers."""
+    """A server's registered patterns; without them, the files of its languages and its markers."""
 
     def __init__(self, launch: Launch) -> None:
         self._root = launch.root
@@ -33,7 +33,7 @@ class Watchers:
             self._globs = {"": (_ALL,)}
 
     def unregister(self, params: types.UnregistrationParams) -> None:
-        """Forget patterns."""
+        """Remove patterns that the server registered before."""
         for each in params.unregisterations:
             self._globs.pop(each.id, None)
 
@@ -43,7 +43,7 @@ class Watchers:
         return name.suffix.lower() in self._suffixes or name.name in self._markers
 
     def want(self, path: str) -> bool:
-        """Return whether the server wants to know of changes of this file."""
+        """Return whether the server wants notifications about this file."""
         if not self._globs:
             return self.knows(path)
         below = path.removeprefix(f"{self._root}/")

@@ -1,4 +1,4 @@
-"""Models behind OpenAI's chat completions: OpenAI's own, and the many servers that speak alike."""
+"""Models through OpenAI's chat completions API: OpenAI's own, and those of compatible servers."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -106,7 +106,7 @@ KNOWN: Mapping[str, Endpoint] = {endpoint.id: endpoint for endpoint in _SERVERS}
 
 
 def ollama_url(host: str) -> str:
-    """Return the address in `OLLAMA_HOST`, which may lack a scheme or port, or be 0.0.0.0."""
+    """Return the URL in `OLLAMA_HOST`, which may lack a scheme or port, or be 0.0.0.0."""
     scheme, _, rest = host.rpartition("://")
     rest = rest.rstrip("/").replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - replaced, not bound
     if ":" not in rest:
@@ -120,7 +120,8 @@ async def register_providers(
 ) -> tuple[Provider, ...]:
     """Register a provider for each known server, and for each with a base URL in the configuration.
 
-    It is registered first, so that a plugin with its own API for a server's name replaces it.
+    The plugin runs first, so that a plugin with its own API for a server's name replaces the
+    provider.
     """
     environ = (
         {**env, "OLLAMA_HOST": ollama_url(env["OLLAMA_HOST"])} if env.get("OLLAMA_HOST") else env
@@ -132,7 +133,7 @@ async def register_providers(
 def provider(
     endpoint: Endpoint, quirks: "Quirks | None", *, environ: Mapping[str, str], keys: Keys
 ) -> HttpProvider:
-    """Return the provider of an endpoint with these quirks, None for those known of its server."""
+    """Return the provider of an endpoint; without quirks, those of its known server apply."""
     options = dict(endpoint.options)
     cache_key = options.pop(_CACHE_KEY, None)
     chosen = str(options.pop(_WIRE, ""))
@@ -152,11 +153,10 @@ def provider(
 
 
 def is_by_responses(endpoint: Endpoint, model: Model, chosen: str) -> bool:
-    """Return whether a model is asked through the Responses API.
+    """Return whether the Responses API serves a model.
 
-    The user chooses it, or the facts of the model do.
-
-    A server in the place of OpenAI's is assumed to know chat completions only.
+    The user's choice decides, or else the facts about the model. A server in place of OpenAI's is
+    assumed to support only chat completions.
     """
     if chosen:
         return chosen == "responses"

@@ -1,4 +1,4 @@
-"""The chunks of a chat completion, turned into Pegboard's stream of events."""
+"""The chunks of a chat completion, converted to Pegboard's stream of events."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,14 +33,14 @@ _CUT = ("length", "content-filter", "error")
 
 
 class FunctionPiece(msgspec.Struct, frozen=True):
-    """A part of a call; `arguments` is text, but some servers send an object."""
+    """A part of a tool call; `arguments` is a string, but some servers send an object."""
 
     name: Any = None
     arguments: Any = None
 
 
 class CallPiece(msgspec.Struct, frozen=True):
-    """A fragment of a tool call; servers leave out any of these, or spell numbers as text."""
+    """A fragment of a tool call; servers may omit any field, or send numbers as strings."""
 
     index: Any = None
     id: Any = None
@@ -48,7 +48,7 @@ class CallPiece(msgspec.Struct, frozen=True):
 
 
 class Delta(msgspec.Struct, frozen=True):
-    """The addition of a chunk; servers have three names for reasoning."""
+    """The content that a chunk adds; servers use three names for reasoning."""
 
     content: Any = None
     reasoning_content: Any = None
@@ -59,7 +59,7 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class AnswerChoice(msgspec.Struct, frozen=True):
-    """One of the answers, of which there is only one; whole answers have `message`."""
+    """The answer in a chunk: `delta` in a stream, `message` in a whole answer."""
 
     delta: Delta | None = None
     message: Delta | None = None
@@ -81,9 +81,9 @@ _decode = msgspec.json.Decoder(AnswerChunk).decode
 def chunk_from(payload: bytes) -> AnswerChunk:
     """Parse the chunk in an event's data; invalid Unicode becomes replacement characters.
 
-    A lone `null`, number, string or list adds nothing to an answer.
+    A `null`, number, string or list becomes an empty chunk.
 
-    :raises ValueError: when it is not the JSON of a chunk.
+    :raises ValueError: when the data are not the JSON of a chunk.
     """
     try:
         return _decode(payload)
@@ -95,9 +95,10 @@ def chunk_from(payload: bytes) -> AnswerChunk:
 
 
 class ChatReader:
-    """Events of one answer, in order, from its chunks.
+    """A converter from the chunks of one answer to events.
 
-    `finished` is whether the model said that it has ended; `end` gives the last event.
+    `finished` tells whether the model has reported the end of the answer. `end` yields the last
+    events.
     """
 
     def __init__(self, tools: Sequence[ToolDefinition] = ()) -> None:
@@ -114,10 +115,10 @@ class ChatReader:
         self._calls = AnswerCalls()
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
-        """Yield the events of the next chunk; after the answer's end only its usage counts.
+        """Yield the events of the next chunk; after the end of the answer, only its usage counts.
 
-        :raises ValueError: when it is not the JSON of a chunk.
-        :raises ErrorFrameError: when it is an error before the answer's end.
+        :raises ValueError: when the frame is not the JSON of a chunk.
+        :raises ErrorFrameError: when the frame is an error before the end of the answer.
         """
         chunk = chunk_from(frame)
         first = chunk.choices[0] if chunk.choices else None
@@ -136,7 +137,7 @@ class ChatReader:
             yield from self.finish(choice.finish_reason)
 
     def finish(self, reason: object) -> Iterator[StreamEvent]:
-        """Yield the ends of open blocks, and the calls that are certainly complete."""
+        """Yield the ends of open blocks, and the tool calls that are certainly complete."""
         self.finished = True
         self._reason, self._note = finish_of(reason)
         for kind, text in self._tags.rest():
@@ -155,7 +156,7 @@ class ChatReader:
             self._reason = "content-filter"
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the last events when the answer is over."""
+        """Yield the last events of the answer."""
         if not self.finished:
             yield from self.finish(None)
         yield StreamFinish(self._reason, usage_of(self._usage), note=self._note)
@@ -191,7 +192,7 @@ class ChatReader:
             yield Heartbeat()
 
     def _read_written(self) -> Iterator[StreamEvent]:
-        """Yield the calls of an answer whose whole text is calls, else the held back text."""
+        """Yield the tool calls if the whole text consists of them, or else the held back text."""
         has_ended = self._reason not in _CUT and not self._calls
         calls, text = self._written.rest(has_ended=has_ended)
         if text:
@@ -202,7 +203,7 @@ class ChatReader:
         self._note = self._note or self._written.note
 
     def _metadata(self, kind: str) -> dict[str, Any] | None:
-        """Return the metadata that a later request sends back with a thought."""
+        """Return the metadata of a thought that a later request has to send back."""
         if kind != "reasoning":
             return None
         details, self._details = self._details, []
@@ -218,7 +219,7 @@ class ChatReader:
 
 
 def usage_of(counts: Mapping[str, Any] | None) -> Usage | None:
-    """Return token counts, cached and reasoning ones apart; None if they are unreliable."""
+    """Return the token counts, cached and reasoning tokens apart; None if they are unreliable."""
     if not counts:
         return None
     read, wrote = _count(counts, "prompt_tokens"), _count(counts, "completion_tokens")
@@ -256,12 +257,12 @@ def _index(value: object) -> int | None:
 
 
 def _id(value: object) -> str:
-    """Return the id of a call, which some servers count, or ""."""
+    """Return the id of a call, which some servers send as a number; "" without one."""
     return str(value) if isinstance(value, str | int | float) else ""
 
 
 def _plain(content: object) -> str:
-    """Text that may come as a list of parts, as Mistral's does."""
+    """Return text that may arrive as a list of parts, as Mistral sends it."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

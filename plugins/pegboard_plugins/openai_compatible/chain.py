@@ -1,8 +1,8 @@
-"""Requests of the Responses API that continue a stored response, and send what is new only.
+"""Requests of the Responses API that continue a stored response, and only send what is new.
 
-A request names the response before it in `previous_response_id` if it begins with all that this
-response has seen, to the byte, and with the answer as the server stores it. Any other request, such
-as one after compaction, undo or a change of the model, sends its whole input.
+A request names a response in `previous_response_id` if it begins with exactly the bytes of that
+response's request and answer. Any other request sends its whole input, for example after
+compaction, undo or a change of the model.
 """
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -49,7 +49,7 @@ MOST_LOST = 2
 
 
 class StoredRequest(msgspec.Struct, frozen=True):
-    """A request whose response the server stores, and the response that it continues, if any."""
+    """A request with a stored response, and the id of the response that it continues, or ""."""
 
     session_id: str
     previous_id: str
@@ -58,7 +58,7 @@ class StoredRequest(msgspec.Struct, frozen=True):
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """A response that the server stores: its id, and what the request after it begins with."""
+    """A stored response: its id, and the fields and items with which its successor must begin."""
 
     id: str
     fields: bytes
@@ -73,19 +73,19 @@ class Chains:
         self._lost = 0
 
     def is_on(self, request: ModelRequest) -> bool:
-        """Return whether the server may store the response to a request."""
+        """Return whether the server may store the response to the request."""
         stores = request.options.get("store", True) is not False
         return stores and bool(request.session_id) and self._lost < MOST_LOST
 
     def previous(self, session_id: str, fields: bytes, items: Sequence[bytes]) -> Stored | None:
-        """Return the response that a request continues, if it continues one and adds items."""
+        """Return the response that the request continues with new items, or None."""
         stored = self._stored.get(session_id)
         if stored is None or stored.fields != fields or len(items) <= len(stored.items):
             return None
         return stored if items[: len(stored.items)] == stored.items else None
 
     def note(self, asked: StoredRequest, response_id: str, answer: bytes) -> None:
-        """Make the response to a request the newest of its session."""
+        """Record the response to a request as the newest of its session."""
         if asked.previous_id:
             self._lost = 0
         self._stored.pop(asked.session_id, None)
@@ -95,7 +95,7 @@ class Chains:
             del self._stored[next(iter(self._stored))]
 
     def forget(self, session_id: str, error: ProviderError) -> bool:
-        """Forget the response of a session if an error is about it; return whether it is."""
+        """Drop the response of a session if the error is about it; return whether it is."""
         stored = self._stored.get(session_id)
         texts = f"{error} {error.body}"
         if stored is None or not (stored.id in texts or "previous_response" in texts):
@@ -106,7 +106,7 @@ class Chains:
 
 
 class ChainedProvider(HttpProvider):
-    """A provider whose requests through the Responses API continue the response before them."""
+    """A provider with requests to the Responses API that continue the response before."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class ChainedProvider(HttpProvider):
         super().__init__(endpoint, chained, environ=environ, keys=keys)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Give the answer, asking with the whole input where the server has lost the response."""
+        """Yield the answer; if the server has lost the response, send the whole input again."""
         begun = False
         try:
             async with aclosing(super().stream(request)) as events:
@@ -146,7 +146,7 @@ class ChainedProvider(HttpProvider):
 
 
 class _Linked(ResponseReader):
-    """One request that may continue a stored response, and the reader of its answer."""
+    """A request that may continue a stored response, and the reader of its answer."""
 
     def __init__(self, chains: Chains) -> None:
         super().__init__()
@@ -154,7 +154,7 @@ class _Linked(ResponseReader):
         self._asked: StoredRequest | None = None
 
     def encode(self, request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
-        """Return the request, without the items that the server has."""
+        """Return the request without the items that the server has stored."""
         is_on = self._chains.is_on(request)
         fields, items = encode_fields(request, store=is_on), encode_history(request)
         if not is_on:
@@ -169,7 +169,7 @@ class _Linked(ResponseReader):
         return post(endpoint, key, named, items[len(previous.items) :])
 
     def end(self) -> Iterator[StreamEvent]:
-        """Note a response that is complete, and return the last events."""
+        """Record a complete response, and return the last events."""
         response_id = self.response.get("id")
         if self._asked and response_id and self.response.get("status") == "completed":
             with suppress(ValueError):  # the arguments of a call, which the model has written
@@ -179,7 +179,7 @@ class _Linked(ResponseReader):
 
 
 def _contents(items: Iterable[tuple[Mapping[str, Any], AnswerBlock]]) -> Iterator[Content]:
-    """Give the parts that the history has of an answer that nothing changes on its way."""
+    """Yield the content that the history has of an answer, if no plugin changes it."""
     for item, block in items:
         match item.get("type"):
             case "message":

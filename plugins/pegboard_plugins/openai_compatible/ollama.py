@@ -1,4 +1,4 @@
-"""The part of a request that Ollama reads: it cuts off silently what exceeds its window."""
+"""The context window of Ollama, which silently cuts off requests that exceed it."""
 
 from urllib.parse import urlsplit
 
@@ -12,9 +12,9 @@ BYTES_A_TOKEN = 4
 
 
 async def check_window(request: ModelRequest, post: Post, fetch: Fetch) -> None:
-    """Check that the model is not loaded yet, or its window takes the request.
+    """Check that the request fits into the window of the model, if the model is loaded.
 
-    The window is the server's choice (`OLLAMA_CONTEXT_LENGTH`), not the model's.
+    The server chooses the window (`OLLAMA_CONTEXT_LENGTH`), and not the model.
 
     :raises ContextOverflowError: when Ollama would read a part of the request only.
     """

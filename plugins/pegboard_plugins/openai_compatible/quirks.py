@@ -1,4 +1,4 @@
-"""The differences of servers with OpenAI's chat completions."""
+"""The differences of compatible servers from OpenAI's chat completions API."""
 
 from collections.abc import Mapping
 
@@ -6,13 +6,13 @@ import msgspec
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of a server from others in the fields that it reads.
+    """The differences of a server from other servers.
 
-    `short_ids` is Mistral's rule: nine letters or digits, and no user message straight after a
-    tool's. `effort_object` is OpenRouter's `reasoning: {effort}`, `template` says that switches of
-    a model's chat template go in `chat_template_kwargs`, `silent_window` that the server, Ollama,
-    cuts off what is too long for it and says nothing. `form_with_tools` is OpenAI's: a schema of
-    the answer leaves the model its calls, which the grammars of other servers rule out.
+    `short_ids` is Mistral's rule: ids have nine letters or digits, and no user message directly
+    follows a tool's. `effort_object` is OpenRouter's `reasoning: {effort}`. With `template`,
+    switches of a model's chat template go in `chat_template_kwargs`. With `silent_window`, the
+    server, Ollama, cuts off long requests without an error. `form_with_tools` is true of OpenAI: a
+    model can call tools despite a schema for its answer, which other servers' grammars prevent.
     """
 
     limit_field: str = "max_tokens"

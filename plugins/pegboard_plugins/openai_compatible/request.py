@@ -1,7 +1,7 @@
-"""A request to a model as the bytes of a chat completion's body.
+"""A request to a model, encoded as the body of a chat completion.
 
-Each message of the history is encoded once and kept with it, so that a step of a long session
-costs the join of its bytes and nothing more.
+Each message of the history is encoded once and stored with it. A step of a long session then only
+costs the joining of bytes.
 """
 
 import re
@@ -29,10 +29,10 @@ _FILLER = b'{"role":"assistant","content":"Done."}'
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """The differences of models in a request, and so in an encoded message.
+    """The properties of a model that change its requests and encoded messages.
 
-    `inputs` are the media that the model takes, `reasoning_field` is where it wants its earlier
-    reasoning, `marks` says that its prompt is cached up to marks.
+    `inputs` are the accepted media. `reasoning_field` is the field for the model's earlier
+    reasoning. `marks` tells whether its prompt is cached up to marks.
     """
 
     inputs: frozenset[str] = frozenset()
@@ -42,7 +42,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def key(self) -> str:
-        """The name that messages keep their encoded form under."""
+        """The key of the encoded form of a message."""
         rules = f"{self.quirks.short_ids:d}{self.marks:d}"
         return f"openai:{':'.join((*sorted(self.inputs), self.reasoning_field, rules))}"
 
@@ -52,7 +52,7 @@ _MISTRAL = re.compile(r"(?i)(mis|minis|magis|codes|devs|pix)tral|mixtral")
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str, *, quirks: Quirks) -> Post:
-    """Encode the request to a server with these quirks."""
+    """Return the request to a server with these quirks."""
     return Post(
         endpoint.at("chat/completions"),
         {"authorization": f"Bearer {key}"} if key else {},
@@ -72,7 +72,7 @@ def _dialect(model: Model, quirks: Quirks) -> Dialect:
 
 
 def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
-    """Encode the body of the request, without any byte that the server does not need."""
+    """Return the body of the request, without unneeded bytes."""
     fields = {
         "model": request.model.api.id,
         "stream": True,
@@ -93,7 +93,7 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
 
 
 def encode_message(message: ModelMessage, dialect: Dialect) -> bytes:
-    """Encode a message as JSON objects separated by commas, and store them with it."""
+    """Return a message as JSON objects with commas between them, and store them with it."""
     objects = _ENCODERS[message.role](message, dialect)
     kept = message.encoded[dialect.key] = b",".join([encode_json(value) for value in objects])
     return kept
@@ -116,7 +116,7 @@ def _history(messages: Sequence[ModelMessage], dialect: Dialect) -> list[bytes]:
 
 
 def _with_marks(messages: Sequence[ModelMessage], history: Sequence[bytes]) -> list[bytes]:
-    """Mark the end of the last turns that are not the model's."""
+    """Mark the ends of the last messages that are not the model's, for the cache."""
     marked = list(history)
     turns = [place for place, each in enumerate(messages) if each.role != "assistant"]
     for place in turns[-MARKED_TURNS:]:
@@ -125,12 +125,12 @@ def _with_marks(messages: Sequence[ModelMessage], history: Sequence[bytes]) -> l
 
 
 def _marked(message: bytes) -> bytes:
-    """Mark the last part of a message."""
+    """Add a cache mark to the last part of a message."""
     return message.removesuffix(_END) + _MARK + _END if message.endswith(_END) else message
 
 
 def _parameters(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
-    """Temperature, limits and the provider's options; an option wins over what we would set."""
+    """Return temperature, limits and the provider's options; the options take precedence."""
     capable = request.model.capabilities.temperature
     chosen = {
         "temperature": request.temperature if capable else None,
@@ -178,7 +178,7 @@ def _assistant(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
 
 
 def _results(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
-    """Return a message for each result, and a user's for their media, which tools cannot send."""
+    """Return a message per result, and a user message with their media."""
     results = [part for part in message.content if isinstance(part, Result)]
     values: list[dict[str, Any]] = [
         {
@@ -210,7 +210,7 @@ def _call_id(given: str, dialect: Dialect) -> str:
 
 
 def _folded(parts: list[dict[str, Any]], dialect: Dialect) -> str | list[dict[str, Any]]:
-    """One text where there is nothing but text, as small servers read no lists; marks need one."""
+    """Return the parts as one string if possible, since small servers accept no lists."""
     if not dialect.marks and all(part["type"] == "text" for part in parts):
         return "\n\n".join(part["text"] for part in parts)
     return parts

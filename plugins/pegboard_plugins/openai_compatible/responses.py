@@ -1,7 +1,7 @@
 """A request to OpenAI's Responses API (platform.openai.com/docs/api-reference/responses).
 
-Nothing is stored at OpenAI unless the user asks for it (see `chain`): what the model thought goes
-back to it encrypted, as the item that it was. Each message of the history is encoded once.
+OpenAI stores nothing unless the user asks for it (see `chain`). Reasoning items are encrypted and
+sent back unchanged. Each message of the history is encoded once.
 """
 
 import re
@@ -37,19 +37,19 @@ _ENCRYPTED = "reasoning.encrypted_content"
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
-    """Return the request; the server stores nothing of it."""
+    """Return the request; the server does not store it."""
     return post(endpoint, key, encode_fields(request, store=False), encode_history(request))
 
 
 def post(endpoint: Endpoint, key: str, fields: bytes, items: Sequence[bytes]) -> Post:
-    """Return the request of these encoded fields and items."""
+    """Return the request with these encoded fields and items."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
     body = b'%b,"input":[%b]}' % (fields[:-1], b",".join(items))
     return Post(endpoint.at("responses"), headers, body)
 
 
 def encode_fields(request: ModelRequest, *, store: bool) -> bytes:
-    """Return the body of the request without its input."""
+    """Return the encoded fields of the body, without its input."""
     options, able = request.options, request.model.capabilities
     own = {*_REASONING, *_VERBOSITY}
     verbosity = next((options[name] for name in _VERBOSITY if name in options), None)
@@ -94,7 +94,7 @@ def _thinking(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_history(request: ModelRequest) -> list[bytes]:
-    """Return the items of each message; those that are kept cost nothing here but to be found."""
+    """Return the encoded items of each message; those encoded before are looked up."""
     kinds = media_inputs(request.model)
     form = f"{OWN}:{':'.join(sorted(kinds))}"
     messages = request.messages
@@ -119,7 +119,7 @@ def _encode_message(message: ModelMessage, kinds: frozenset[str], form: str) -> 
 
 
 def encode_answer(content: tuple[Content, ...]) -> bytes:
-    """Return the items of an answer of the model, empty if none goes back to it."""
+    """Return the encoded items of a model's answer; empty if nothing is sent back."""
     return _joined(_answered(content))
 
 
@@ -134,9 +134,9 @@ def _message(content: tuple[Content, ...], kinds: frozenset[str]) -> Iterator[di
 
 
 def _answered(content: tuple[Content, ...]) -> list[dict[str, Any]]:
-    """Return the items of an answer, without thoughts of other models and those without a result.
+    """Return the items of an answer, without other models' thoughts and trailing thoughts.
 
-    Ids go with thoughts only: each names an item that the model was asked to think of before.
+    Items have ids only together with thoughts, because an id refers to a thought before it.
     """
     items = [item for part in content for item in _item(part)]
     while items and items[-1]["type"] == "reasoning":
@@ -185,7 +185,7 @@ def _own(part: Content) -> Mapping[str, Any]:
 
 
 def _result(part: Result, kinds: frozenset[str]) -> dict[str, Any]:
-    """Return a result, with its pictures and files inside."""
+    """Return a tool result with its images and files."""
     output: Any = part.output
     if part.media:
         text = {"type": "input_text", "text": part.output}

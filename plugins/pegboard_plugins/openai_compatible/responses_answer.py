@@ -1,4 +1,4 @@
-"""The events of OpenAI's Responses API, turned into Pegboard's stream of events."""
+"""The events of OpenAI's Responses API, converted to Pegboard's stream of events."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -22,10 +22,10 @@ _KINDS: Mapping[str, AnswerKind] = {"message": "text", "function_call": "call"}
 
 
 class ResponseReader:
-    """Events of one response, in order; `finished` is whether it has come to its end.
+    """A converter from one response to events; `finished` tells whether its end has arrived.
 
-    `items` are those that have ended, each with its text; `response` is what the server says of the
-    whole.
+    `items` are the complete items, each with its text. `response` is the server's description of
+    the whole response.
     """
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class ResponseReader:
         self._ids: set[str] = set()
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
-        """Yield the events of the next frame; unknown kinds are skipped."""
+        """Yield the events of the next frame; unknown types are skipped."""
         event = mapping_in(decode_json(frame))
         index, kind = event.get("output_index"), str(event.get("type"))
         match kind.removeprefix("response."):
@@ -65,7 +65,7 @@ class ResponseReader:
                     yield from self._whole(event)
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the calls that are certainly complete, and the end of the answer."""
+        """Yield the tool calls that are certainly complete, and the end of the answer."""
         if self._reason == "stop":
             for block, done in self._calls:
                 arguments = str(done.get("arguments") or block.text or "{}")
@@ -112,7 +112,7 @@ class ResponseReader:
                 yield block.end({OWN: {"item": dict(done)}} if done else None)
 
     def _text_of(self, block: AnswerBlock, done: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """Yield the text of a message that came without pieces."""
+        """Yield the text of a message that arrived without deltas."""
         for part in map(mapping_in, done.get("content") or ()):
             self._refused = self._refused or bool(part.get("refusal"))
             text = part.get("text") or part.get("refusal")
@@ -131,7 +131,7 @@ class ResponseReader:
         self._reason, self._note = finish_of(cut or status)
 
     def _whole(self, response: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """Yield the events of a response that the server did not stream."""
+        """Yield the events of a response that was not streamed."""
         for index, item in enumerate(map(mapping_in, response.get("output") or ())):
             yield from self._start(index, item)
             for part in map(mapping_in, item.get("summary") or ()):
@@ -141,7 +141,7 @@ class ResponseReader:
 
 
 def usage_of(counts: Mapping[str, Any]) -> Usage | None:
-    """Return the token counts, with cached and reasoning ones apart; None without any."""
+    """Return the token counts, cached and reasoning tokens apart; None without counts."""
     if "input_tokens" not in counts:
         return None
     read, wrote = count_in(counts, "input_tokens"), count_in(counts, "output_tokens")

@@ -1,7 +1,7 @@
-"""The reasoning of a model, in the forms that servers of chat completions have for it.
+"""The reasoning of a model, in the forms of chat completion servers.
 
-It comes in a separate field, in a list of details, or between tags in the text, and goes back in
-the same form.
+It arrives in a separate field, in a list of details, or between tags in the text, and is sent back
+in the same form.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,14 +27,14 @@ Kind = Literal["text", "thought"]
 
 
 class TagSplitter:
-    """Text apart from what stands between tags at its beginning, as local models think."""
+    """A splitter of thoughts, which local models write between tags, from the text after them."""
 
     def __init__(self) -> None:
         self._state: Literal["start", "thought", "behind", "text"] = "start"
         self._held = ""
 
     def split(self, text: str) -> Iterator[tuple[Kind, str]]:
-        """Yield what a piece of an answer adds; a possible half of a tag is held back."""
+        """Yield the thoughts and the text in a piece of an answer; hold back an incomplete tag."""
         if self._state == "text":
             yield "text", text
             return
@@ -51,7 +51,7 @@ class TagSplitter:
             self._held = ""
 
     def rest(self) -> Iterator[tuple[Kind, str]]:
-        """Yield what was held back, when the answer is over."""
+        """Yield the held back text at the end of the answer."""
         if self._held and self._state != "behind":
             yield ("thought" if self._state == "thought" else "text"), self._held
         self._held = ""
@@ -75,7 +75,7 @@ class TagSplitter:
 
 
 def add_details(details: list[dict[str, Any]], pieces: object) -> str:
-    """Add what a chunk has of the details; the text in it."""
+    """Add a chunk's reasoning details to the list; return their text."""
     said = []
     for piece in pieces if isinstance(pieces, list) else ():
         if not isinstance(piece, dict):
@@ -100,11 +100,11 @@ def _joined(last: Mapping[str, Any], name: str, value: object) -> object:
 
 
 def with_thoughts(value: dict[str, Any], message: ModelMessage, field: str) -> dict[str, Any]:
-    """Add the model's thoughts to an encoded answer; `field` is where the model wants them.
+    """Return the encoded answer with the model's thoughts; `field` is the field for them.
 
-    Without a field they are sent only before calls, as models need them between the steps of a
-    turn, and only to the model that thought them. DeepSeek and Kimi refuse calls without the field,
-    and Kimi an empty one, so a model that wants it gets a space where there are no thoughts.
+    Without a field, thoughts are only sent before tool calls, in the form in which they arrived, as
+    models need them between the steps of a turn. DeepSeek and Kimi refuse calls without the field,
+    and Kimi an empty one. A model with a field therefore gets a space in place of missing thoughts.
     """
     thoughts = [part for part in message.content if isinstance(part, Reasoning)]
     details = [each for part in thoughts for each in _own(part).get("details", ())]
@@ -135,9 +135,9 @@ def _own(part: Reasoning) -> Mapping[str, Any]:
 
 
 def effort_of(request: ModelRequest, quirks: Quirks) -> dict[str, Any]:
-    """Return how much to think, as the model and its server spell it.
+    """Return the fields for the chosen reasoning effort, in the form of the model and its server.
 
-    Nothing where nothing is chosen.
+    Without a chosen effort, return no fields.
     """
     effort = next((request.options[name] for name in EFFORT if request.options.get(name)), None)
     style = request.model.reasoning_style

@@ -1,4 +1,4 @@
-"""Tool calls that a model writes as text, where its server does not read them."""
+"""Tool calls that a model writes as text, and that its server does not parse."""
 
 import json
 import re
@@ -72,16 +72,16 @@ _OTHERS = ("name", "id", "type", *_ARGUMENTS)
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """A call as its model wrote it; `arguments` are JSON."""
+    """A tool call as the model wrote it; `arguments` is JSON."""
 
     name: str
     arguments: str
 
 
 def written_calls(text: str, names: Collection[str]) -> tuple[WrittenCall, ...]:
-    """Return the calls that the whole text consists of, () for any other text.
+    """Return the tool calls if the whole text consists of them, else ().
 
-    At least one of them names one of these tools.
+    At least one of them must name one of these tools.
     """
     calls = _calls(text)
     return calls if any(_is_known(call.name, names) for call in calls) else ()
@@ -108,9 +108,9 @@ def _calls(text: str) -> tuple[WrittenCall, ...]:
 
 
 class WrittenCalls:
-    """The text of an answer, which is held back as long as it may be calls and nothing else.
+    """The text of an answer, held back as long as it may consist of tool calls.
 
-    `note` is a warning for the user, where a call that is text cannot be read as one.
+    `note` is a warning for the user if a call is mixed with text, so that it is not run.
     """
 
     def __init__(self, names: Collection[str]) -> None:
@@ -121,7 +121,7 @@ class WrittenCalls:
         self._may_be_call = False
 
     def feed(self, text: str) -> str:
-        """Add a piece of the text, and return what can be shown of it now."""
+        """Add a piece of text, and return the text that can be displayed now."""
         if not self._names:
             return text
         self._pieces.append(text)
@@ -136,9 +136,9 @@ class WrittenCalls:
         return "" if self._is_held else whole
 
     def rest(self, *, has_ended: bool) -> tuple[tuple[WrittenCall, ...], str]:
-        """Return the calls, or else the text that was held back.
+        """Return the tool calls, or else the text that was held back.
 
-        `has_ended` says that the answer was not cut, so that a call in it is whole.
+        `has_ended` says that the answer was not cut off, so that a call in it is complete.
         """
         whole = "".join(self._pieces)
         self._pieces.clear()
@@ -148,7 +148,7 @@ class WrittenCalls:
 
 
 def _has_call(text: str, names: Collection[str]) -> bool:
-    """Return whether the text, or what is before or from an unambiguous mark in it, is calls."""
+    """Return whether a part of the text before or after a mark consists of tool calls."""
     marks = [mark for mark in _MARKS if "{" not in mark and mark in text]
     parts = [each for m in marks for each in (text[text.find(m, 1) :], text[: text.rfind(m)])]
     is_call = text.lstrip()[:1] in {"<", "["} and bool(_calls(text))
@@ -166,7 +166,7 @@ def _calls_in(found: re.Match[str]) -> Iterator[WrittenCall]:
 
 
 def _arguments(body: str) -> str:
-    """Return the arguments as JSON, "" if the body is something else."""
+    """Return the arguments as JSON; "" if the body has another format."""
     if isinstance(_json(body), dict):
         return body
     if _PARAMETERS.sub("", body).strip():

@@ -1,4 +1,4 @@
-"""The walls around the processes of tools: how far they may reach, and who holds them to it."""
+"""The sandbox around the processes of tools: what they may access, and what enforces that."""
 
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
 
 @hookimpl
 def register_hooks() -> tuple[ModuleType, ...]:
-    """Return the hook by which plugins register sandboxes."""
+    """Register the hook with which plugins add sandboxes."""
     return (hookspecs,)
 
 
 @hookimpl
 async def register_encloser(hooks: HookCalls) -> "Builder":
-    """Return the encloser of processes, which uses the first sandbox that can enforce the level."""
+    """Return the builder of enclosures; it uses the first sandbox that can enforce the level."""
     from pegboard_plugins.sandbox.enclosure import Builder  # only who asks for it pays for it
 
     return Builder(hooks)
 
 
 class BuiltinSandboxes:
-    """The plugin `sandboxes`: bubblewrap where it is installed, else what Landlock can hold."""
+    """The plugin `sandboxes`: bubblewrap if it works, or else Landlock."""
 
     @hookimpl(optionalhook=True)
     async def register_sandboxes(self) -> list[Sandbox]:
-        """Bubblewrap, which can hold everything, before Landlock."""
+        """Register bubblewrap, which can enforce every policy, before Landlock."""
         # Only who asks for a sandbox pays for these.
         from pegboard_plugins.sandbox.bubblewrap import Bubblewrap
         from pegboard_plugins.sandbox.landlock import Landlock

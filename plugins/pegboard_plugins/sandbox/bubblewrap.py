@@ -89,13 +89,13 @@ _POINTERS = (
 
 
 class Bubblewrap:
-    """Holds both levels, wherever the machine lets `bwrap` make namespaces."""
+    """A sandbox for both levels, on machines where `bwrap` may create namespaces."""
 
     name = "bubblewrap"
     caveat = ""
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Return why bubblewrap cannot be used: it is missing, or a trial run fails."""
+        """Return why bubblewrap cannot be used: it is missing, or a trial run fails; else None."""
         if find_program("bwrap", os.environ, root=policy.worktree) is None:
             return "bwrap is not installed"
         try:
@@ -126,7 +126,7 @@ class Bubblewrap:
 
 
 def _filtered(policy: SandboxPolicy, program: str, mark: str) -> Sequence[str]:
-    """Return `bwrap` with a filter for system calls, read from a file that a shell opens."""
+    """Return the start of a `bwrap` command line with a filter for system calls."""
     supervised = _supervised(policy.worktree)
     started = (*supervised, "/bin/sh", "-c", _WITH_FILTER)
     what = (mark, "yes" if supervised else "", program)
@@ -143,7 +143,7 @@ def _filtered(policy: SandboxPolicy, program: str, mark: str) -> Sequence[str]:
 
 @cache
 def _supervised(worktree: Path) -> Sequence[str]:
-    """Return the prefix that ends a command with its parent, empty if that is impossible."""
+    """Return a prefix that ends a command together with its parent; () if impossible."""
     name, *options = _SUPERVISED
     program = find_program(name, os.environ, root=worktree)
     try:
@@ -154,7 +154,7 @@ def _supervised(worktree: Path) -> Sequence[str]:
 
 
 def _relayed(policy: SandboxPolicy) -> Sequence[str]:
-    """Return the words before a command that has a list of hosts."""
+    """Return the start of the relay to the proxy; () without a list of allowed hosts."""
     if policy.proxy is None:
         return ()
     return (sys.executable, "-I", "-S", _RELAY, _PROXY, str(PORT))
@@ -187,7 +187,7 @@ def _environment() -> Iterator[str]:
 
 
 def _way_out(policy: SandboxPolicy) -> Iterator[str]:
-    """Yield the variables that lead programs to the proxy: libcurl's, which nearly all know."""
+    """Yield options that set the proxy variables of libcurl, which most programs know."""
     listed = {each for each in _OWN_LOOPBACK if _is_listed(each, policy.hosts)}
     direct = ",".join(each for each in _OWN_LOOPBACK if each not in listed)
     url = f"http://{relay.HOST}:{PORT}"
@@ -200,16 +200,16 @@ def _way_out(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _is_listed(host: str, hosts: Iterable[str]) -> bool:
-    """Return whether the list has the host, at any port.
+    """Return whether the list of hosts has this loopback host, at any port.
 
-    Then the machine's own host is meant.
+    A listed loopback host means the machine's own, and is reached through the proxy.
     """
     written = f"[{host}]" if ":" in host else host
     return any(each == written or each.startswith(f"{written}:") for each in hosts)
 
 
 def _mounts(policy: SandboxPolicy, mark: str) -> Iterator[str]:
-    """Yield the mounts from the outside to the inside; a later mount covers an earlier one."""
+    """Yield mount options from outer to inner paths; a later mount covers an earlier one."""
     temporary = [path for path in map(Path, _TEMPORARY) if _is_folder(path)]
     users = _users(policy) if policy.level == "strict" else []
     replaced = [_RUN, *temporary, *users]
@@ -235,14 +235,14 @@ def _mounts(policy: SandboxPolicy, mark: str) -> Iterator[str]:
 
 
 def _sockets(policy: SandboxPolicy, gone: list[Path]) -> Iterator[Path]:
-    """Yield the sockets to hide that are still visible."""
+    """Yield the visible sockets that must be hidden."""
     for path in path_sockets():
         if path.is_relative_to(policy.worktree) or not _within(path, gone):
             yield path
 
 
 def _run(policy: SandboxPolicy) -> Iterator[str]:
-    """Yield a `/run` without the daemons' sockets, read-only after the last mount in it."""
+    """Yield options for a `/run` without sockets of daemons, read-only after its last mount."""
     yield from ("--tmpfs", str(_RUN))
     for name in _NEEDED_OF_RUN:
         yield from ("--ro-bind-try", name, name)
@@ -252,12 +252,12 @@ def _run(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _users(policy: SandboxPolicy) -> list[Path]:
-    """Return the folders of users."""
+    """Return the home folders of users, or the folders that contain them."""
     return [path for path in _outermost([policy.home, *map(Path, _USERS)]) if _is_folder(path)]
 
 
 def _project(policy: SandboxPolicy) -> Iterator[str]:
-    """Mount the worktree, and pin each folder above a protected path against moving."""
+    """Yield options that mount the worktree, and keep folders with protected paths in place."""
     root = policy.worktree
     yield from ("--bind", str(root), str(root))
     above = {
@@ -274,24 +274,24 @@ def _project(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _empty(path: Path) -> Sequence[str]:
-    """Return an empty folder, or a file that can neither be read nor written."""
+    """Return options that replace the path by an empty folder or an inaccessible file."""
     if path.is_dir():
         return ("--tmpfs", str(path))
     return ("--ro-bind", "/dev/null", str(path))
 
 
 def _sealed(path: Path) -> Sequence[str]:
-    """Make an empty folder read-only, after everything visible in it is mounted."""
+    """Return options that make an empty folder read-only, after all mounts in it."""
     return ("--remount-ro", str(path)) if path.is_dir() else ()
 
 
 def _is_folder(path: Path) -> bool:
-    """Return whether a path is itself a folder; a mount on a link would go elsewhere."""
+    """Return whether a path is a folder and no link; a mount on a link would go elsewhere."""
     return path.is_dir() and not path.is_symlink()
 
 
 def _outermost(paths: Iterable[Path]) -> list[Path]:
-    """Return the paths that are not inside another one of them."""
+    """Return the paths that are not inside another of the paths."""
     found: list[Path] = []
     for path in sorted(set(paths)):
         if not _within(path, found):

@@ -1,10 +1,10 @@
-"""A program that drops rights for good and then becomes another: `confine.py POLICY ARGV...`.
+"""A program that gives up rights for good and then runs another: `confine.py POLICY ARGV...`.
 
-It is run by a bare interpreter (`python -I -S`) and therefore uses the standard library alone.
-Landlock lists what may be reached, and has no exceptions within what it allows: so each folder
-above something that may not be reached is listed entry by entry. seccomp keeps from sockets,
-which Landlock knows only in part, and from the kernel's keyrings. Whatever goes wrong ends the
-program before it becomes another.
+A bare interpreter (`python -I -S`) runs it, so it only uses the standard library. Landlock lists
+what may be accessed, and allows no exceptions below a listed folder. Each folder that contains
+something forbidden is therefore listed entry by entry. seccomp forbids sockets, which Landlock
+covers only in part, and the kernel's keyrings. Any error ends the program before it runs the other
+one.
 
 Kernel documentation: userspace-api/landlock.rst, userspace-api/seccomp_filter.rst.
 """
@@ -62,13 +62,13 @@ _UNIX, _VSOCK = 1, 40
 
 
 def landlock_version() -> int:
-    """Return the kernel's version of Landlock, 0 without it."""
+    """Return the kernel's version of Landlock; 0 without Landlock."""
     found: int = _libc().syscall(_CREATE_RULESET, None, 0, _GET_VERSION)
     return max(found, 0)
 
 
 def main(said: str, argv: Sequence[str]) -> None:
-    """Drop all rights that the policy does not name, and become `argv`."""
+    """Give up all rights that the policy does not allow, and run `argv` in this process."""
     policy = json.loads(said)
     _forget_interpreter()
     _call("prctl", _SET_DEATH_SIGNAL, _KILL, 0, 0, 0)
@@ -88,7 +88,7 @@ def main(said: str, argv: Sequence[str]) -> None:
 
 
 def _forget_interpreter() -> None:
-    """Restore the signals and variables from before the interpreter started (PEP 538)."""
+    """Restore the signals and variables that the interpreter has changed (PEP 538)."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
@@ -110,7 +110,7 @@ def _call(name: str, *arguments: int | bytes) -> int:
 
 
 def _drop_capabilities() -> None:
-    """Keep only root's usual rights on files."""
+    """Give up all capabilities of root except its usual rights on files."""
     _call("prctl", _AMBIENT, _CLEAR_AMBIENT, 0, 0, 0)
     for number in range(_LAST_CAPABILITY + 1):
         if number in _KEPT_BY_ROOT:
@@ -133,7 +133,7 @@ def _restrict_files(policy: dict[str, Any]) -> None:
 
 
 def _rules(policy: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield the reachable paths and the rights; names may be listed everywhere."""
+    """Yield the accessible paths and the rights on them; any folder may be listed."""
     hidden, protected = set(policy["hidden"]), set(policy["protected"])
     yield "/", _READ_DIR
     for path in _spread("/", {*hidden, "/dev"}):
@@ -150,7 +150,7 @@ def _rules(policy: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _spread(folder: str, without: set[str]) -> Iterator[str]:
-    """Yield the folder, or if it contains an excluded path, its other entries."""
+    """Yield the folder, or its entries without excluded paths if it contains such paths."""
     if folder in without:
         return
     if not any(path.startswith(folder.rstrip("/") + "/") for path in without):
@@ -183,7 +183,7 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 
 
 def _restrict_sockets(*, network: bool) -> None:
-    """Forbid all sockets, or those that reach programs of this machine in other ways."""
+    """Forbid all sockets; with `network`, only those that reach local programs."""
     machine, socket, ring = MACHINES[platform.machine()]
     refuse, allow = _step(_ANSWER, _REFUSE), _step(_ANSWER, _ALLOW)
     program = [

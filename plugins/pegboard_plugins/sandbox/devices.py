@@ -1,4 +1,4 @@
-"""Device files for root's processes, which could change the modes of the machine's own."""
+"""Copies of device files for root's processes, which could change the modes of the originals."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ _MODE = 0o666
 def copies(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield copies of devices in the folder, each with the path of the original.
 
-    There are none where the machine makes no device files, or forbids opening them in the folder.
+    There are none on machines that cannot create device files, or cannot open them in the folder.
     """
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def copies(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _copy(path: Path, device: str) -> Path:
-    """Return the copy; make it again if it was changed or removed."""
+    """Return the path of the copy; create it again if it was changed or removed."""
     number = Path(device).stat().st_rdev
     if not path.exists() or path.lstat().st_rdev != number:
         draft = path.with_name(f"{path.name}.{os.urandom(6).hex()}")

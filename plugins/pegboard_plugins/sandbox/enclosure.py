@@ -1,4 +1,4 @@
-"""The sandbox of one App: what its tools' processes may reach, and how they are started in it."""
+"""The enclosure of an App: what its tools' processes may access, and how they are started."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ _SUBMODULE = re.compile(r"^[ \t]*path[ \t]*=(.*)$", re.MULTILINE)
 
 
 class Walls:
-    """The enclosure of an App's tool processes; made by a `Builder`."""
+    """The enclosure of an App's tool processes; created by a `Builder`."""
 
     def __init__(
         self,
@@ -52,17 +52,17 @@ class Walls:
 
     @property
     def level(self) -> Enclosing:
-        """How much the enclosure forbids."""
+        """The level of the enclosure."""
         return self._policy.level
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that the enclosure lets through; empty for all hosts, and for none."""
+        """The hosts that the enclosure lets through; empty for all hosts and for none."""
         return self._policy.hosts
 
     @property
     def described(self) -> str:
-        """One line: the level, what enforces it, and what it means for the network."""
+        """A line with the level, what enforces it, and the access to the network."""
         network = "network" if self._policy.network else "no network"
         if count := len(self.hosts):
             network = f"network to {count} host{'s' if count > 1 else ''}"
@@ -79,11 +79,11 @@ class Walls:
         reads: Iterable[Path] = (),
         network: Network | None = None,
     ) -> AsyncIterator[Sequence[str]]:
-        """Yield the command line that runs `argv` enclosed, for the life of the process.
+        """Yield the command line that runs `argv` enclosed, for the lifetime of the process.
 
-        `search` is the PATH on which the program is searched. `reads` are files and folders that
-        it must see wherever they are; a missing one is made as a folder. `network` replaces the
-        setting for this process.
+        `search` is the PATH for the program. `reads` are files and folders that the process must
+        see anywhere; a missing one is created as a folder. `network` replaces the setting for this
+        process.
 
         :raises ToolError: when the program is missing, or the policy cannot be enforced.
         """
@@ -96,7 +96,7 @@ class Walls:
 
     @asynccontextmanager
     async def _reaching(self, network: Network | None) -> AsyncIterator[SandboxPolicy]:
-        """Yield the policy with this network; hosts for one process get a proxy of their own."""
+        """Yield the policy with this network; hosts for a single process get their own proxy."""
         if network is None:
             yield self._policy
             return
@@ -117,13 +117,13 @@ class Walls:
                 await proxy.aclose()
 
     async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
-        """Return whether the request stays inside the project, and no rule names it."""
+        """Return whether the request stays inside the project, and no rule names its command."""
         return await asyncio.to_thread(
             stays_inside, request, rulesets, worktree=self._policy.worktree, home=self._home
         )
 
     async def aclose(self) -> None:
-        """Close the enclosure's network connections, and remove the processes' temporary files."""
+        """Close the enclosure's proxy, and remove the processes' temporary files."""
         if self._proxy is not None:
             await self._proxy.aclose()
         await asyncio.to_thread(shutil.rmtree, self._policy.temp, ignore_errors=True)
@@ -153,7 +153,7 @@ class Walls:
 
 
 def _made(path: Path) -> Path:
-    """Resolve the links of a path; a missing path is made as a folder."""
+    """Return the path with links resolved; create a missing path as a folder."""
     with suppress(OSError):  # what cannot be made is not seen
         if not path.exists():
             path.mkdir(parents=True, mode=0o700)
@@ -161,7 +161,7 @@ def _made(path: Path) -> Path:
 
 
 class Builder:
-    """The maker of enclosures; it uses the first sandbox that can enforce the level."""
+    """The builder of enclosures; it uses the first sandbox that can enforce the level."""
 
     def __init__(self, hooks: HookCalls) -> None:
         self._hooks = hooks
@@ -198,7 +198,7 @@ class Builder:
 
 
 def policy_of(site: Site) -> SandboxPolicy:
-    """Return the policy for processes; make the folder for temporary files, and Pegboard's own.
+    """Return the policy for processes; create the folder for temporary files, and Pegboard's own.
 
     A folder that appears later could not be hidden from a running process.
 
@@ -232,7 +232,7 @@ def policy_of(site: Site) -> SandboxPolicy:
 
 
 def _protected(site: Site) -> tuple[Path, ...]:
-    """Return the paths that decide what runs here, existing or not; they become read-only."""
+    """Return the paths that decide which programs run, existing or not; they become read-only."""
     root, directory = site.workspace.worktree, site.workspace.directory
     found = [root / name for name in _PROTECTED_AT_THE_ROOT]
     found += [folder / name for folder in way_down(root, directory) for name in _PROTECTED]
@@ -253,20 +253,20 @@ def _submodules(root: Path) -> list[str]:
 
 
 def _secrets(site: Site, home: Path) -> tuple[Path, ...]:
-    """Return the hidden paths, existing or not: keys, and all files of Pegboard."""
+    """Return the paths to hide, existing or not: keys, and all files of Pegboard."""
     own = [path for path in site.private if path not in site.workspace.git_dirs]
     machine = (Path(path) for path in _MACHINE_SECRETS)
     return (*home_secrets(home), *own, *machine)
 
 
 def _there(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Return those of the paths that exist now, with links resolved."""
+    """Return the paths that exist now, with links resolved."""
     found = (path.resolve() for path in paths)
     return tuple(dict.fromkeys(path for path in found if os.path.exists(path)))  # noqa: PTH110 - no error where it may not look
 
 
 def _our_code(home: Path, hidden: Sequence[Path]) -> tuple[Path, ...]:
-    """Return where Pegboard's own programs are installed, which may be below the home folder."""
+    """Return the folders with Pegboard's own programs, which may be below the home folder."""
     places = (sys.prefix, sys.base_prefix, *(path for path in sys.path[1:] if path.startswith("/")))
     found = dict.fromkeys(Path(path).resolve() for path in places)
     return tuple(

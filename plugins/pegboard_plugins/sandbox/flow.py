@@ -1,4 +1,4 @@
-"""The flow of bytes through a proxy: 64 KiB at a time, as fast as the slower side accepts."""
+"""The flow of bytes through a proxy: 64 KiB at a time, as fast as the slower side reads."""
 
 import asyncio
 import re
@@ -13,13 +13,13 @@ _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """The connection to one of the two sides of a proxy, as a reader and a writer."""
+    """The connection to one side of a proxy, as a reader and a writer."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def close(self) -> None:
-        """Close the connection once all bytes are sent, or soon; at once when all must end."""
+        """Close the connection after all bytes are sent, or soon; abort it if cancelled."""
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             self.cut()
@@ -35,13 +35,13 @@ class Stream(msgspec.Struct, frozen=True):
             pass  # it broke off
 
     def cut(self) -> None:
-        """Abort the connection if it is open; aborting a closed transport would fail."""
+        """Abort the connection if it is open."""
         if not self.writer.transport.is_closing():
             self.writer.transport.abort()
 
 
 class Carrying:
-    """The traffic between two connections; it ends after `idle_s` seconds of silence."""
+    """The traffic between two connections; it ends after `idle_s` seconds without bytes."""
 
     def __init__(self, near: Stream, far: Stream, *, idle_s: float) -> None:
         self._near = near
@@ -50,7 +50,7 @@ class Carrying:
         self._limit = asyncio.timeout(idle_s)
 
     async def tunnel(self) -> None:
-        """Carry everything in both directions, until both have ended."""
+        """Carry bytes in both directions until both have ended."""
         try:
             async with self._limit, asyncio.TaskGroup() as group:
                 group.create_task(self._rest(self._near.reader, self._far.writer))
@@ -100,7 +100,7 @@ class Carrying:
             await self._put(chunk, writer)
 
     async def _chunks(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Pass on the chunks of a body with new chunk heads, without trailers."""
+        """Pass on a chunked body with new chunk heads, and without trailers."""
         while True:
             found = _CHUNK.fullmatch(await _line(reader))
             if found is None:

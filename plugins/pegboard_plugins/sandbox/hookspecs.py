@@ -1,4 +1,4 @@
-"""The hook for sandboxes, and what plugins give by it."""
+"""The hook with which plugins register sandboxes, and the types for it."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -12,22 +12,22 @@ from pegboard.processes import Enclosing
 
 
 class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """The reach of a tool's process; all paths are absolute, with links resolved.
+    """The access of a tool's process; all paths are absolute, with links resolved.
 
-    It may write below `worktree`, but for `protected`, and below `temp`, which is its folder for
-    temporary files. A `protected` path may be missing, and must not come to be. It may read
-    everything but `hidden`; `visible` may be read though it lies in something hidden. It reaches
-    no socket that has a path, no other process and, without `network`, no network; the abstract
-    sockets of the machine count as network.
+    The process may write below `worktree`, except `protected` paths, and below `temp`, its folder
+    for temporary files. A `protected` path may be missing, and must not be created. The process may
+    read everything except `hidden`; `visible` paths may be read even in a hidden folder. It can
+    reach neither sockets with a path nor other processes and, without `network`, no network.
+    Abstract sockets count as network.
 
-    `hosts` is a list of hosts that it reaches without `network`, and no others: `proxy` is the
-    socket at which a proxy for HTTP and tunnels holds it to them. What the process is started
-    with says where that is, in the variables that programs know: HTTPS_PROXY and the like.
+    `hosts` are the only hosts that the process may reach without `network`. `proxy` is the socket
+    of a proxy for HTTP and tunnels that enforces this. The process finds it through variables that
+    programs know, such as HTTPS_PROXY.
 
-    `strict` is more: the folders of users (`home`, `/home`, `/root`) are empty but for what is
-    named above, and process, IPC and network namespaces are its own.
+    With the level `strict`, the folders of users (`home`, `/home`, `/root`) are empty except for
+    the paths above. The process also has its own process, IPC and network namespaces.
 
-    `keep` is a folder for what the sandbox itself has to remember; it is hidden.
+    `keep` is a hidden folder for the sandbox's own files.
     """
 
     level: Enclosing
@@ -53,9 +53,9 @@ class Sandbox(Protocol):
     """What it leaves open that is no part of the policy, to be shown with the level; or empty."""
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Return why it cannot enforce all of the policy on this machine, None if it can.
+        """Return why the sandbox cannot enforce all of the policy on this machine, or None.
 
-        Called in a worker thread when the App opens; it may try it out with a process.
+        Called in a worker thread when the App opens. A trial may run a process.
         """
         ...
 

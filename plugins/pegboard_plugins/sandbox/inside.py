@@ -1,4 +1,4 @@
-"""The check that an enclosed command has no effect outside of the project."""
+"""The check that an enclosed command only affects the project."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,8 +18,8 @@ def stays_inside(
 ) -> bool:
     """Return whether only a rule for everything asks about this enclosed command.
 
-    What a rule names, what the project wants asked, what is unclear and what names a path elsewhere
-    is asked as ever. Reads the disk.
+    False if a more specific rule or the project asks, if the command is unclear, or if it names a
+    path outside of the project. Reads the disk.
     """
     folder = request.metadata.get(RUNS_IN)
     if not folder or request.metadata.get("unclear") or _is_named(request, rulesets, home):
@@ -29,7 +29,7 @@ def stays_inside(
 
 
 def _is_named(request: PermissionRequest, rulesets: Sequence[Ruleset], home: Path) -> bool:
-    """Return whether a rule that asks is about more or less than everything, or not the user's."""
+    """Return whether a rule that asks is not `*`, or not from the user's configuration."""
     speaking = (
         (ruleset.source, deciding_rule(ruleset, request.permission, text, home=home))
         for ruleset in rulesets

@@ -1,4 +1,4 @@
-"""Processes that Landlock and seccomp hold, where bubblewrap cannot be used: without namespaces."""
+"""The sandbox by Landlock and seccomp, for machines where bubblewrap cannot be used."""
 
 import json
 import os
@@ -23,7 +23,7 @@ class Landlock:
     caveat = "nothing new right in the project's folder, and modes of files outside are not held"
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Return why Landlock cannot enforce the policy; None if it can.
+        """Return why Landlock cannot enforce the policy, or None if it can.
 
         Reasons are the level, the kernel, the machine, or a failed trial.
         """
@@ -51,7 +51,7 @@ class Landlock:
         cwd: Path,  # noqa: ARG002 - the process is started there
         policy: SandboxPolicy,
     ) -> Iterator[Sequence[str]]:
-        """Yield the command line of a program that drops its rights and then becomes `argv`."""
+        """Yield the command line of a program that gives up rights and then runs `argv`."""
         said = {
             "network": policy.network,
             "temp": str(policy.temp),
@@ -66,5 +66,5 @@ class Landlock:
 
 
 def _texts(paths: Sequence[Path]) -> list[str]:
-    """Return the paths with the targets of links."""
+    """Return the paths with the targets of links, as strings."""
     return list(dict.fromkeys(text for path in paths for text in (str(path), str(path.resolve()))))

@@ -1,8 +1,8 @@
-"""The stand-ins for missing protected paths: empty folders while a sandboxed process runs.
+"""Placeholders for missing protected paths: empty folders while a sandboxed process runs.
 
-A mount needs a place to lie on. An empty folder is invisible to git and is taken for no file of
-configuration. The last process of a project that lets go takes the folders away, also those
-that a killed program has left behind; which those are is kept beside a lock.
+A mount needs an existing path. Git ignores an empty folder, and no program takes it for a
+configuration file. The last process of a project removes the folders, and those of killed programs
+too. A file next to a lock lists them.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
 
 @contextmanager
 def placeholders(policy: SandboxPolicy) -> Iterator[None]:
-    """Make sure that every protected path exists, at least as an empty folder, for a block.
+    """Make every protected path exist during the block, at least as an empty folder.
 
     :raises OSError: when one can neither be found nor made.
     """

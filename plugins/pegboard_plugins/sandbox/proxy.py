@@ -1,9 +1,8 @@
-"""An HTTP proxy: the only way into the network for processes with a list of hosts.
+"""An HTTP proxy: the only access to the network for processes with a list of hosts.
 
-It listens at a socket in the file system, which a sandbox makes reachable from inside. It looks
-up the names of the list alone, and connects to the very address that it has checked, which is
-one of the public internet unless the list has the address itself. What runs inside a tunnel is
-not looked at.
+It listens on a socket in the file system, which a sandbox makes available inside. It resolves only
+listed names, and connects to exactly the address that it has checked. This must be a public
+address, unless the list has the address itself. The content of a tunnel is not inspected.
 """
 
 import asyncio
@@ -52,7 +51,7 @@ class FilteringProxy:
         idle_s: float = IDLE_S,
         head_s: float = HEAD_S,
     ) -> None:
-        """`resolve` replaces the system's name lookup.
+        """Create the proxy; `resolve` replaces the system's name lookup.
 
         :raises ConfigError: when one of the hosts is none.
         """
@@ -175,7 +174,7 @@ class FilteringProxy:
 
 
 async def _close(server: asyncio.Server) -> None:
-    """Close a server after it has passed on all accepted connections, which it would drop."""
+    """Close a server after it has passed on all accepted connections."""
     for listening in server.sockets:
         asyncio.get_running_loop().remove_reader(listening.fileno())
     for _ in range(_HAND_OVER_TURNS):
@@ -189,13 +188,13 @@ def _system_addresses(host: str, port: int) -> tuple[str, ...]:
 
 
 def _private_folder() -> Path:
-    """Return a folder that only the user reads, with a short path for a socket (107 bytes)."""
+    """Return a folder for the user only; its path is short enough for a socket (107 bytes)."""
     short = _SOCKETS if _SOCKETS.is_dir() and not _SOCKETS.is_symlink() else None
     return Path(tempfile.mkdtemp(prefix=f"pegboard-proxy-{os.getpid()}-", dir=short))
 
 
 def _refusal(status: int, text: str) -> bytes:
-    """Return a refusal with the text as its reason, which programs show for a failed tunnel."""
+    """Return an error response; its reason is the text, as programs show it for a tunnel."""
     body = f"{text}\n".encode()
     reason = text.encode("ascii", "replace").decode()
     head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: text/plain; charset=utf-8\r\n"

@@ -1,6 +1,6 @@
 """The head of a request to a proxy: its target, and the head for the server.
 
-RFC 9112: 3.2 forms of the target, 6.3 length of the body; RFC 9110: 7.6.1 what ends at a hop.
+RFC 9112: §3.2 forms of the target, §6.3 length of the body; RFC 9110: §7.6.1 hop-by-hop fields.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ _Fields = Sequence[tuple[str, str]]
 
 
 class RequestRefusedError(PegboardError):
-    """The proxy refuses a request; the text is one line for its sender."""
+    """An error for a request that the proxy refuses; the message is one line for its sender."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -40,7 +40,7 @@ class RequestRefusedError(PegboardError):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A request; `head` is the part for the server, None for a tunnel."""
+    """A request to the proxy; `head` is the head for the server, or None for a tunnel."""
 
     host: str
     port: int
@@ -49,7 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """Read the next request, None if there is none; the caller limits the time.
+    """Read the next request, or return None without one; the caller limits the time.
 
     :raises RefusedError: when it is not a request for a proxy.
     """
@@ -103,7 +103,7 @@ def _place(authority: str) -> tuple[str, int | None]:
 
 
 def _head(line: str, authority: str, fields: _Fields) -> bytes:
-    """Return the head for the server, whose only host is the URL's."""
+    """Return the head for the server; its only host is that of the URL."""
     named = {
         each.strip().lower()
         for name, value in fields

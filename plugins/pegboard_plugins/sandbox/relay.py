@@ -1,9 +1,8 @@
-"""The way from a private network to a proxy outside: `relay.py SOCKET PORT ARGV...`.
+"""The connection from a private network to a proxy outside: `relay.py SOCKET PORT ARGV...`.
 
-It listens at the loopback port, hands each connection on to the socket in the file system, and
-becomes `ARGV`: its process is the program's from then on, and what carries the bytes is no child
-of it. It is run by a bare interpreter (`python -I -S`) and therefore uses the standard library
-alone.
+It listens on the loopback port, forwards each connection to the socket, and runs `ARGV` in its own
+process. The process that carries the bytes is not a child of `ARGV`. A bare interpreter (`python -I
+-S`) runs it, so it only uses the standard library.
 """
 
 import errno
@@ -25,7 +24,7 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def main(path: str, port: int, argv: Sequence[str]) -> None:
-    """Listen, leave the work to a child process, and become `argv`."""
+    """Listen, leave the forwarding to a separate process, and run `argv` in this process."""
     given = given_environment()
     listener = socket.create_server((HOST, port), backlog=BACKLOG)
     if _fork_apart() == 0:
@@ -36,7 +35,7 @@ def main(path: str, port: int, argv: Sequence[str]) -> None:
 
 
 def given_environment() -> dict[bytes, bytes]:
-    """Return the variables of this process's start, without those that an interpreter adds."""
+    """Return the variables with which this process was started, before the interpreter's."""
     with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
         pairs = file.read().split(b"\0")
     return {
@@ -45,7 +44,7 @@ def given_environment() -> dict[bytes, bytes]:
 
 
 def become(argv: Sequence[str], environment: dict[bytes, bytes]) -> None:
-    """Replace this process by another program, started as this one was."""
+    """Replace this process by another program, with the signals that this process got."""
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     try:
@@ -61,7 +60,7 @@ def become(argv: Sequence[str], environment: dict[bytes, bytes]) -> None:
 
 
 def _fork_apart() -> int:
-    """Fork a process that is not a child of this one; return 0 in it."""
+    """Fork a process that is not a child of this one; return 0 in the new process."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)
@@ -73,7 +72,7 @@ def _fork_apart() -> int:
 
 
 def _let_go(kept: int) -> None:
-    """Close the program's streams, since the reader of its output waits for their end."""
+    """Close all streams except `kept`, because readers of the output wait for their end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nothing, number)
@@ -84,7 +83,7 @@ def _let_go(kept: int) -> None:
 
 
 class _Flow:
-    """One direction of a connection, with a buffer of 64 KiB at most."""
+    """One direction of a connection, with a buffer of at most 64 KiB."""
 
     def __init__(self, source: socket.socket, target: socket.socket) -> None:
         self.source = source
@@ -103,7 +102,7 @@ class _Flow:
 
 
 def _carry(listener: socket.socket, path: str) -> None:
-    """Hand connections on, until the process that started the relay ends."""
+    """Forward connections until the process that started the relay ends."""
     pairs: list[tuple[_Flow, _Flow]] = []
     listener.settimeout(0)  # who called may be gone before the call is taken
     while True:
@@ -138,7 +137,7 @@ def _connected(listener: socket.socket, path: str) -> tuple[_Flow, _Flow]:
 
 
 def _moved(pair: tuple[_Flow, _Flow], ready: dict[int, int]) -> bool:
-    """Move the bytes that are ready; return False at the end, or when a side breaks off."""
+    """Move the available bytes; return False when both directions end or a side fails."""
     try:
         for flow in pair:
             if flow.waiting and ready.get(flow.target.fileno(), 0) & ~select.POLLIN:

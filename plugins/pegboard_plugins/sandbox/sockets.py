@@ -9,7 +9,7 @@ _PATH_FIELD = 7
 
 
 def path_sockets() -> Iterator[Path]:
-    """Yield the findable sockets on which a program of this network namespace listens."""
+    """Yield the paths of sockets on which programs of this network namespace listen."""
     try:
         lines = Path("/proc/net/unix").read_bytes().decode(errors="surrogateescape").splitlines()
     except OSError:
