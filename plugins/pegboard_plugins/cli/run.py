@@ -260,7 +260,7 @@ async def _opened(options: Options, *, asks: bool) -> AsyncIterator["Feed"]:
         settings = AppOptions(
             interactive=asks,
             trust=False if options.bare else options.trust or None,
-            config=config_of(options),
+            config=config_of(options, leaving),
             profile=options.profile,
             plugins=tuple(_plugins(options)),
             env=_environment(options, leaving),

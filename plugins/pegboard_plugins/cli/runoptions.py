@@ -1,6 +1,7 @@
 """The options of `pegboard run`, and the checks of their combinations."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -261,8 +262,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def config_of(options: Options) -> Mapping[str, object]:
-    """Return the configuration that the command line sets."""
+def config_of(options: Options, leaving: ExitStack) -> Mapping[str, object]:
+    """Return the configuration that the command line sets; errors about `--set` name it."""
     limits = {"usd": options.budget_usd, "steps": options.max_steps}
     limits = {name: limit for name, limit in limits.items() if limit is not None}
     said: dict[str, object] = {"budget": {"run": limits}} if limits else {}
@@ -273,8 +274,9 @@ def config_of(options: Options) -> Mapping[str, object]:
     if options.tape:
         said["plugins"] = {"cassette": {"options": options.tape}}
     if options.bare or options.settings:
-        from pegboard_plugins.cli.runsettings import laid_over  # few runs set anything
+        from pegboard_plugins.cli.runsettings import laid_over, name_option  # few runs set anything
 
+        leaving.enter_context(name_option())
         return laid_over(said, options.settings, bare=options.bare)
     return said
 

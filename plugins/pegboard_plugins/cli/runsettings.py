@@ -1,12 +1,14 @@
 """The values of `--set`, `--bare`, `--append-system` and `--output`, which few runs use."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from pegboard import InvalidInputError
+from pegboard.errors import ConfigError
 from pegboard_plugins.cli.configkeys import parts_of, value_of
 from pegboard_plugins.cli.jsontext import as_json
 
@@ -15,6 +17,24 @@ if TYPE_CHECKING:
 
 BARE = ("commandhooks", "foreignfiles", "instructions", "skill")
 """The plugins that read files which people and other products wrote for agents."""
+
+_IN_OVERRIDES = " (in overrides)"
+"""The end of an error about a value that is set for one App."""
+
+
+@contextmanager
+def name_option() -> Iterator[None]:
+    """Begin an error about a value of `--set` with the name of the option.
+
+    :raises ConfigError: for such an error.
+    """
+    try:
+        yield
+    except ConfigError as error:
+        text = str(error)
+        if not text.endswith(_IN_OVERRIDES):
+            raise
+        raise ConfigError(f"--set: {text.removesuffix(_IN_OVERRIDES)}") from error
 
 
 def laid_over(others: Mapping[str, Any], given: Sequence[str], *, bare: bool) -> Mapping[str, Any]:
