@@ -10,10 +10,13 @@ import pytest
 
 from pegboard import PendingCall, SessionView, ToolResult
 from pegboard.schema.config import Config
+from pegboard.schema.event import SessionWarned
 from pegboard.schema.session import Rule, Ruleset
+from pegboard.testing import EventRecorder
 from pegboard_plugins import instructions
 from pegboard_plugins.instructions import chat_system_transform, tool_execute_after
 from pegboard_plugins.instructions.imports import imported_names
+from support.plugins.hook_house import House
 from support.plugins.plugin_handles import handle
 from support.sessions.session_views import view
 
@@ -89,20 +92,29 @@ async def test_a_rule_for_certain_files_comes_with_the_first_of_them(project: Pa
     "name", ["GEMINI.md", ".github/copilot-instructions.md", ".cursorrules", ".windsurfrules"]
 )
 async def test_another_product_s_file_counts_where_there_is_no_other(
-    project: Path, name: str, caplog: pytest.LogCaptureFixture
+    project: Path, name: str
 ) -> None:
     path = project / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("theirs")
 
     assert await names(view(project)) == [name]
-    line = f"{name} is read, since there is no AGENTS.md or CLAUDE.md"
-    assert any(line in each for each in caplog.messages)
-    caplog.clear()
-
     put(project, sub__AGENTS_md="ours")
     assert await names(view(project, directory=project / "sub")) == ["sub/AGENTS.md"]
-    assert caplog.messages == []
+
+
+async def test_another_product_s_file_that_counts_is_a_warning_once(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    (house.project / "GEMINI.md").write_text("theirs")
+    async with house.played([{"steps": [{"text": "Hi."}]}]) as app, EventRecorder(app) as seen:
+        for _ in range(2):
+            await app.prompt(await app.create_session(), "Do it")
+    (house.project / "AGENTS.md").write_text("ours")
+    await house.run()
+
+    text = "GEMINI.md is read, since there is no AGENTS.md or CLAUDE.md"
+    assert [each.message for each in seen.of(SessionWarned)] == [text]
+    assert house.warnings == []
 
 
 async def test_rules_of_cursor_count_as_they_say(project: Path) -> None:
@@ -251,18 +263,19 @@ async def test_imports_have_a_limit_together(project: Path) -> None:
 
 
 async def test_imports_without_room_are_named_to_the_model_and_the_user(
-    project: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
 ) -> None:
+    house = House(tmp_path)
+    project = house.project
     for n in range(6):
         (project / f"part{n}.md").write_text(f"{n}" * 30_000)
     put(project, AGENTS_md=" ".join(f"@part{n}.md" for n in range(6)))
 
+    await house.run()
     system = await chat_system_transform(view(project), ("prompt",), handle(instructions))
 
     assert system is not None
     note = "@part4.md, @part5.md not imported: all imports together have 128 KiB"
     assert f"({note}. Read them if you need them.)\n</instructions>" in system[1]
     assert sum(note in piece for piece in system) == 1
-    assert [each for each in caplog.messages if note in each] == [
-        f"plugin instructions: {project / 'AGENTS.md'}: {note}; shorten them"
-    ]
+    assert house.warnings == [f"{project / 'AGENTS.md'}: {note}; shorten them"]

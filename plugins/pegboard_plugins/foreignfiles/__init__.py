@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from pegboard import (
+    Host,
     PendingCall,
     Plugin,
     SessionView,
@@ -23,8 +24,9 @@ from pegboard import (
 )
 from pegboard.providers import ModelRequest
 from pegboard.schema.config import Agent, Command, Config
+from pegboard.schema.message import Turn
 from pegboard.schema.session import Rule
-from pegboard_plugins.shared import has_bundles, has_project_bundles
+from pegboard_plugins.shared import FileWarnings, has_bundles, has_project_bundles
 
 if TYPE_CHECKING:
     from pegboard.app import UserFolders
@@ -44,6 +46,9 @@ class ForeignOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 options = ForeignOptions
 _SETUPS: "WeakKeyDictionary[Plugin, ClaudeSetup]" = WeakKeyDictionary()
 """The parsed folders of each App, read once before anything is registered."""
+_LOSSES: "WeakKeyDictionary[Plugin, list[str]]" = WeakKeyDictionary()
+"""The lines about parts of files without effect, which the first prompt shows."""
+_WARNINGS: "WeakKeyDictionary[Plugin, FileWarnings]" = WeakKeyDictionary()
 
 
 @hookimpl
@@ -81,6 +86,7 @@ async def config_load(  # noqa: PLR0913, PLR0917 - the arguments of the hook
 ) -> Config | None:
     """Read folders and bundles, and return the configuration with their rules and MCP servers."""
     _SETUPS.pop(plugin, None)
+    _LOSSES[plugin] = []
     changed = await _with_folders(config, workspace, home, trusted, plugin)
     if not has_bundles(places, workspace.worktree):
         return changed
@@ -95,7 +101,7 @@ async def config_load(  # noqa: PLR0913, PLR0917 - the arguments of the hook
         withheld={**parts.setup.withheld, **own.withheld},
     )
     if parts.setup.notes:
-        plugin.logger.warning("%s", "; ".join(parts.setup.notes[:_MOST_NOTES]))
+        _LOSSES[plugin].append("; ".join(parts.setup.notes[:_MOST_NOTES]))
     changed = changed or config
     return evolve(changed, mcp={**parts.servers, **changed.mcp})
 
@@ -124,11 +130,9 @@ async def _with_folders(
     if setup.notes:
         more = len(setup.notes) - _MOST_NOTES
         rest = f"; and {more} more" if more > 0 else ""
-        plugin.logger.warning(
-            "not honoured: %s%s; `pegboard import claude --dry-run` shows all",
-            "; ".join(setup.notes[:_MOST_NOTES]),
-            rest,
-        )
+        first = "; ".join(setup.notes[:_MOST_NOTES])
+        way = "`pegboard import claude --dry-run` shows all"
+        _LOSSES[plugin].append(f"not honoured: {first}{rest}; {way}")
     allowed = setup.allowed if plugin.options.permissions == "all" else ()
     if not setup.tightening and not allowed and not setup.plans:
         return None
@@ -141,11 +145,26 @@ async def _with_folders(
 
 
 def _name_servers(plugin: Plugin) -> None:
-    """Warn that no installed plugin can start the project's MCP servers, if that is so."""
+    """Add a line if no installed plugin can start the project's MCP servers."""
     from importlib.util import find_spec  # where a project has servers
 
     if find_spec("pegboard_mcp") is None:
-        plugin.logger.warning("not honoured: .mcp.json needs `pip install 'pegboard[mcp]'`")
+        _LOSSES[plugin].append("not honoured: .mcp.json needs `pip install 'pegboard[mcp]'`")
+
+
+@hookimpl
+async def startup(app: Host, plugin: Plugin) -> None:
+    """Make warnings about the folders and bundles possible."""
+    _WARNINGS[plugin] = FileWarnings(app)
+
+
+@hookimpl
+async def chat_message(session: SessionView, message: Turn, plugin: Plugin) -> None:
+    """Warn the user once about the parts of the folders and bundles without effect."""
+    del message
+    if plugin in _WARNINGS:
+        for line in _LOSSES.get(plugin, ()):
+            await _WARNINGS[plugin].show(session.id, line)
 
 
 def _before_the_users(config: Config, allowed: tuple[Rule, ...]) -> tuple[Rule, ...]:

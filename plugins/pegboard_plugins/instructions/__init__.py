@@ -10,13 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
 import pegboard.files
 import pegboard.unstable
-from pegboard import PendingCall, Plugin, SessionView, ToolResult, hookimpl
+from pegboard import Host, PendingCall, Plugin, SessionView, ToolResult, hookimpl
 from pegboard.schema.part import Completed, ToolPart
+from pegboard_plugins.shared import FileWarnings
 
 NAMES = ("AGENTS.md", "CLAUDE.md", ".claude/CLAUDE.md")
 """The instruction files of a folder, in their order."""
@@ -31,6 +33,14 @@ RULES, OTHER_RULES = ".claude/rules", ".cursor/rules"
 LIMIT_BYTES = 32 * 1024
 """The maximum size of one file's text for the model."""
 _WILDCARDS = frozenset("*?[")
+_WARNINGS: "WeakKeyDictionary[Plugin, FileWarnings]" = WeakKeyDictionary()
+"""The warnings of each App's plugin."""
+
+
+@hookimpl
+async def startup(app: Host, plugin: Plugin) -> None:
+    """Make warnings about instruction files possible."""
+    _WARNINGS[plugin] = FileWarnings(app)
 
 
 @hookimpl
@@ -48,14 +58,22 @@ async def chat_system_transform(
     if not pieces:
         left_out: dict[Path, list[str]] = {}
         pieces.append(await asyncio.to_thread(_pieces, session, left_out))
-        if len(session.turns) <= 1 and left_out:
-            from pegboard_plugins.instructions.imports import no_room  # few texts import so much
-
-            for file, names in left_out.items():
-                plugin.logger.warning("%s: %s; shorten them", file, no_room(names))
-        if len(session.turns) <= 1 and (name := await asyncio.to_thread(_fallback, session)):
-            plugin.logger.warning("%s is read, since there is no AGENTS.md or CLAUDE.md", name)
+        if len(session.turns) <= 1 and (warnings := _WARNINGS.get(plugin)) is not None:
+            await _warn(session, warnings, left_out)
     return (*system, *pieces[-1]) if pieces[-1] else None
+
+
+async def _warn(
+    session: SessionView, warnings: FileWarnings, left_out: Mapping[Path, Sequence[str]]
+) -> None:
+    """Warn the user about imports without room, and about a file that replaces `AGENTS.md`."""
+    for file, names in left_out.items():
+        from pegboard_plugins.instructions.imports import no_room  # few texts import so much
+
+        await warnings.show(session.id, f"{file}: {no_room(names)}; shorten them")
+    if name := await asyncio.to_thread(_fallback, session):
+        text = f"{name} is read, since there is no AGENTS.md or CLAUDE.md"
+        await warnings.show(session.id, text)
 
 
 @lru_cache(maxsize=128)

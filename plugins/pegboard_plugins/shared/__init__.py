@@ -5,17 +5,33 @@ This module has the functions that plugins need before they import the rest of t
 
 import os
 from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from pegboard import Host
     from pegboard.app import UserFolders
 
 BUNDLE_PLACES = (".agents/plugins", ".pegboard/bundles")
 """The folders of a project in which each subfolder may be a bundle."""
 _ENVIRONMENTS = (".venv", "venv")
 _ACTIVE = ("VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT")
+
+
+class FileWarnings:
+    """The warnings of a plugin about files of an App, each of which the user gets once."""
+
+    def __init__(self, app: "Host") -> None:
+        self._app = ref(app)
+        self._shown: set[str] = set()
+
+    async def show(self, session_id: str, text: str) -> None:
+        """Show a warning in a session, unless a session of the App already had it."""
+        if text not in self._shown and (app := self._app()) is not None:
+            self._shown.add(text)
+            await app.warn(session_id, text)
 
 
 def environments(worktree: "Path") -> "tuple[Path, ...]":

@@ -124,6 +124,7 @@ async def test_what_has_no_effect_is_named_once_and_in_full(project: CommandLine
 
     assert "plugin commandhooks: plugin commandhooks" not in ran.err
     assert ran.err.count("a hook of the type http is not honoured") == 1
+    assert ran.err.count("warning: not honoured: .claude/agents/judge.md: model sonnet") == 1
     lines = {" ".join(line.split()) for line in listed.out.splitlines()}
     path = ".claude/settings.json"
     assert f"hook Stop {path} acts after `pegboard trust allow` command hook" in lines

@@ -12,8 +12,10 @@ import pytest
 from pegboard import App
 from pegboard.permissions import judge_rules
 from pegboard.policy.agents import rulesets_for
+from pegboard.schema.event import SessionWarned
 from pegboard.schema.part import ModelChoice
 from pegboard.schema.session import Action
+from pegboard.testing import EventRecorder
 from pegboard.unstable import TrustStore
 from support.plugins.hook_house import House
 
@@ -117,18 +119,17 @@ async def test_an_agent_that_plans_changes_nothing(house: House) -> None:
     assert delegating == "deny"
 
 
-async def test_a_model_with_its_provider_answers(
-    house: House, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_model_with_its_provider_answers(house: House) -> None:
     put(house.home, agents__a="---\nname: a\ndescription: d\nmodel: p/m/x\ncolor: red\n---\nx")
     put(house.home, commands__do="---\nmodel: p/m\n---\nDo it.")
 
     async with opened(house) as app:
         agent, command = app.agents["a"], app.commands["do"]
+    await house.run()
 
     assert agent.model == ModelChoice(provider_id="p", model_id="m/x")
     assert (agent.color, command.model) == ("#e5484d", "p/m")
-    assert not any("not honoured" in each for each in caplog.messages)
+    assert house.warnings == []
 
 
 async def test_a_command_s_folder_is_part_of_its_name(house: House) -> None:
@@ -244,7 +245,7 @@ PARAMETERS = {
 @pytest.mark.parametrize("rule", PARAMETERS)
 @pytest.mark.parametrize("action", ["deny", "ask", "allow"])
 async def test_a_rule_about_an_argument_asks_about_the_tool_and_says_so(
-    house: House, caplog: pytest.LogCaptureFixture, rule: str, action: str
+    house: House, rule: str, action: str
 ) -> None:
     settings(house.home, **{action: [rule]})
     name, pattern = PARAMETERS[rule]
@@ -254,7 +255,8 @@ async def test_a_rule_about_an_argument_asks_about_the_tool_and_says_so(
     async with opened(house, config=config) as app:
         pattern = pattern.format(project=app.workspace.worktree)
         assert await verdict(app, name, pattern) == wanted
-    assert action == "allow" or any(f"{action} {rule} (asked" in each for each in caplog.messages)
+    await house.run()
+    assert action == "allow" or f"{action} {rule} (asked" in "".join(house.warnings)
 
 
 @pytest.mark.parametrize(
@@ -314,16 +316,17 @@ async def test_only_the_user_allows_and_only_where_that_is_wanted(
     assert edit == "ask"  # the user's own settings have the last word
 
 
-async def test_what_does_not_count_is_named_once(
-    house: House, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_what_does_not_count_is_a_warning_of_the_first_session(house: House) -> None:
     put(house.home, agents__reviewer=REVIEWER)
     settings(house.project, deny=["Teleport", "Write(x/**)"])
 
-    async with opened(house):
-        lines = [each for each in caplog.messages if "not honoured" in each]
+    async with house.played([{"steps": [{"text": "Hi."}]}]) as app, EventRecorder(app) as seen:
+        first = await app.create_session()
+        for session in (first, first, await app.create_session()):
+            await app.prompt(session, "Do it")
 
-    (line,) = lines
+    ((line, whose),) = [(each.message, each.session_id) for each in seen.of(SessionWarned)]
+    assert whose == first.id
     assert "~/.claude/agents/reviewer.md: the tool Teleport, model sonnet" in line
     assert ".claude/settings.json: deny Teleport" in line
     assert "`pegboard import claude --dry-run`" in line
@@ -369,16 +372,15 @@ async def test_nothing_else_is_taken_for_a_definition(house: House, kind: str, t
     assert not any("trap" in name or " " in name for name in names)
 
 
-async def test_a_broken_file_of_settings_is_named_and_the_rest_counts(
-    house: House, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_broken_file_of_settings_is_named_and_the_rest_counts(house: House) -> None:
     settings(house.project, deny=["Edit"])
     (house.project / ".claude" / "settings.local.json").write_text("{ not json")
 
     async with opened(house) as app:
         assert await verdict(app, "edit", "x") == "deny"
 
-    assert any("settings.local.json: is not valid JSON" in each for each in caplog.messages)
+    await house.run()
+    assert any("settings.local.json: is not valid JSON" in each for each in house.warnings)
 
 
 @pytest.mark.parametrize("whose", ["user", "project"])
