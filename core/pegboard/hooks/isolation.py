@@ -100,9 +100,10 @@ class Isolation:
         outcome = await self._limited(each, arguments)
         stalled = self._stalled.pop(each.holder, "")
         value, failure = None, ""
+        is_slow = outcome.late or outcome.held_s > each.timeout_s
         if outcome.late:
             failure = f"took longer than {each.timeout_s:g} s"
-        elif outcome.held_s > each.timeout_s:
+        elif is_slow:
             held = f"{stalled or 'held up everything'}, {outcome.held_s:.1f} s in all"
             failure = f"{held}; its limit is {each.timeout_s:g} s"
         elif outcome.error is not None and not isinstance(outcome.error, passing):
@@ -111,10 +112,10 @@ class Isolation:
             value, failure = self._checked(outcome.value, check, before)
         elapsed_ms = (perf_counter() - started) * 1000
         quarantine = self._timing(each).note(elapsed_ms, failed=bool(failure))
-        if failure:
+        if failure and (quarantine or not is_slow):
             self.report(each, failure, quarantined=quarantine)
-        elif stalled:
-            self._tell(each.holder, stalled)
+        elif text := failure or stalled:
+            self._tell(each.holder, text)
         if isinstance(outcome.error, passing):
             raise outcome.error
         return Reply(value, failure, elapsed_ms)
