@@ -16,10 +16,11 @@ def late_names(
     homes: "Mapping[str, tuple[str, ...]]",
     moved: "Mapping[str, tuple[str, str]]" = {},  # noqa: B006 - a constant
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
-    """Return `__getattr__` and `__dir__` of a module whose names are imported at their first use.
+    """Return `__getattr__` and `__dir__` for the public module `ring`, which imports names lazily.
 
-    `homes` maps each defining module to its names; none of these modules is imported before.
-    `moved` maps old names to their new `ring:name` and to the release that removes them.
+    `homes` maps each defining module to its names. A defining module is imported when one of its
+    names is first used. `moved` maps each old name to `module:name`, its new place, and to the
+    release that removes the old name.
     """
     places = {name: home for home, names in homes.items() for name in names}
 

@@ -90,7 +90,10 @@ class BackgroundAccess(Protocol):
 
 
 class Enclosed(Protocol):
-    """A function that makes the command line for a process that a plugin starts without `run`."""
+    """A function that returns the command line for a process that a plugin starts itself.
+
+    The command line puts the process into the user's sandbox and limits.
+    """
 
     def __call__(
         self,
@@ -106,7 +109,7 @@ class Enclosed(Protocol):
         The command line runs `argv` in the user's sandbox, if there is one. The program is searched
         on the PATH of `env`. Keep the context open as long as the process runs. A process that
         exceeds the user's limits is killed, and leaving the context ends all remaining processes.
-        In a sandbox process ids differ.
+        The process may see another process id for itself inside the sandbox than its parent does.
 
         `reads` are files and folders that the process must see. `network` replaces the setting
         `sandbox_network` for this process. Pass only what the user's own settings say about the
@@ -122,7 +125,10 @@ Enclosing = Literal["workspace", "strict"]
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
-    """The folders for a sandbox; no tool may change the `private` paths without asking."""
+    """The configuration and the folders that a sandbox is made for.
+
+    No tool may change the `private` paths without a permission request.
+    """
 
     config: Config
     workspace: Workspace
@@ -171,8 +177,9 @@ class Enclosure(Protocol):
     async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
         """Return whether the request cannot affect anything outside of the project.
 
-        It is called for requests that a rule asks about, if `sandbox_allow_commands` is set; they
-        are then allowed. Requests that a plugin wants asked are still asked.
+        It is called if `sandbox_allow_commands` is set and a rule would ask the user. A request for
+        which this returns True is then allowed without asking. If a plugin's verdict is ask, the
+        user is asked in any case.
         """
         ...
 
@@ -195,7 +202,8 @@ class Encloser(Protocol):
 class Processes(Protocol):
     """The runner of one App's tool processes, which ends each process with all its children.
 
-    The answer to `register_processes` makes it, with the limits of the configuration.
+    The function that a plugin returns from `register_processes` makes it, with the configured
+    limits.
     """
 
     def variables(self) -> Mapping[str, str]:

@@ -218,7 +218,10 @@ class PluginError(PegboardError):
 
 
 class SignatureError(PluginError):
-    """A parameter that cannot be described to a model; "" stands for the tool itself."""
+    """A tool or a tool's parameter that cannot be described to a model.
+
+    `parameter` is "" if the error concerns the tool itself.
+    """
 
     def __init__(self, plugin: str, message: str, *, tool: str, parameter: str = "") -> None:
         place = f"tool {tool}, parameter {parameter}" if parameter else f"tool {tool}"
@@ -240,8 +243,8 @@ class InvalidInputError(PegboardError, ValueError):
 class SessionBusyError(PegboardError):
     """A session that already runs a turn, so that an operation on it is not possible.
 
-    `kept` is whether the input is stored anyway, for the next prompt. `owner` is the owner of the
-    session's fence, None if unknown.
+    `kept` is whether the input is stored anyway, for the next prompt. `owner` is the process that
+    runs the session, None if unknown.
     """
 
     def __init__(self, session_id: str, *, kept: bool = False, owner: str | None = None) -> None:

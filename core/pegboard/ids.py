@@ -98,9 +98,10 @@ def _random(length: int) -> str:
 
 
 def _beyond(body: str) -> str:
-    """Return a greater body: with the next time, or after the greatest time, the next counter.
+    """Return a string that is greater than `body`, an id without its prefix.
 
-    The counter follows the time and every `z` after it, so that a greater one always exists.
+    The new body has the next time. If the time is already the greatest, the counter after it is
+    raised. Each `z` after the time is kept, so that a greater counter always exists.
     """
     match = _TIME.match(body)
     if match and int(match[0], 16) < _GREATEST_TIME:

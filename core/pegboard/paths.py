@@ -70,7 +70,7 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unseen_documents(self) -> Path:
-        """The path of the list of documents by agents that the user has not accepted."""
+        """The path of the list of instructions by agents that the user has not accepted."""
         return self.data / "unseen-documents.json"
 
     @property
@@ -85,7 +85,7 @@ class UserFolders(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bundles(self) -> Path:
-        """The path of the record of installed bundles of other agents, and of the trusted ones."""
+        """The path of the record of installed and trusted bundles for other coding agents."""
         return self.state / "bundles.json"
 
     @property

@@ -1,7 +1,8 @@
 """The protocol of snapshots: states of the files of a worktree, which a plugin stores.
 
-The core reports when a step starts and when a tool call runs. A plugin takes the snapshots, and
-stores with each step which changes are its own. The ids of states are defined by the plugin.
+The core reports when a step starts and when a tool call runs. A plugin takes the snapshots. With
+each step it stores the changes that the step has made. The ids of states are defined by the
+plugin.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -25,7 +26,10 @@ class RestoreWay(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StagedWay(NamedTuple):
-    """A change of a path in git's index; `head` is the commit before the change."""
+    """A change of a file's entry in git's index, from the state `before` to the state `after`.
+
+    `head` is the commit that was checked out before the change.
+    """
 
     before: str
     after: str
@@ -75,7 +79,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Writing(Protocol):
-    """A running call that may write files."""
+    """A tool call that may write files; the call reports here what it writes."""
 
     def tell(self, path: Path) -> None:
         """Record that the call has written this file."""
@@ -101,10 +105,11 @@ class StepParts(Protocol):
 
 
 class Followed(msgspec.Struct, frozen=True, kw_only=True):
-    """A run whose steps are recorded by a trail.
+    """The facts and functions of a run that a `Trail` needs to record its steps.
 
-    `turns` returns the session's current turns, `new_id` an id for a new part. `change` stores a
-    change after the run's earlier changes. `found` receives the id of the files' current state.
+    `turns` returns the session's current turns, and `new_id` returns an id for a new part. `change`
+    queues a change for the storage, after the run's earlier changes. The trail calls `found` with
+    the id of each new file state.
     """
 
     session: Session
@@ -171,9 +176,10 @@ class Snapshots(Protocol):
         ...
 
     async def keep_copies(self, session_id: str, ways: Mapping[str, RestoreWay]) -> None:
-        """Keep the states of a session for its copy; `ways` are changes by step.
+        """Keep the file states that a copied session needs; `session_id` is the copy.
 
-        States that do not exist here, as after an import, cannot be kept.
+        `ways` are the copy's file changes, by step. States that do not exist here, as after an
+        import, cannot be kept.
         """
         ...
 

@@ -18,9 +18,9 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     """A directory and the repository that contains it; all paths are resolved.
 
     `worktree` is the root of the checkout, or the directory itself without git. `project_id` is the
-    same for all worktrees that the repository itself lists; other folders that point to the
-    repository are separate projects. `git_dir` is the git directory of this worktree, None without
-    git.
+    same for all worktrees of a repository, if git has recorded them in the repository. Any other
+    folder that points to the repository is a separate project. `git_dir` is the git directory of
+    this worktree, None without git.
     """
 
     directory: Path
@@ -72,9 +72,10 @@ def open_workspace(directory: Path) -> Workspace:
 
 
 def _is_ours(folder: Path, directory: Path) -> bool:
-    """Return whether the repository around a directory belongs to this user or to the system.
+    """Return whether the repository around a directory belongs to a trusted user.
 
-    As in git (safe.directory), any user could create a repository in a folder such as /tmp.
+    These are this user, root, and the owner of the directory. Any user could create a repository in
+    a folder such as /tmp, so git has the same check (safe.directory).
     """
     owner = (folder / ".git").lstat().st_uid
     return owner in (os.geteuid(), 0, directory.stat().st_uid)
@@ -99,7 +100,8 @@ def _shared_git_dir(git_dir: Path) -> Path:
 def _identity(folder: Path, git_dir: Path) -> Path:
     """Return the path that identifies the project and its approvals.
 
-    The path of another folder's repository is returned only if that repository lists this folder.
+    This is the git directory of the repository, shared by its worktrees. If the repository does not
+    list `folder` as its worktree, it is `folder` itself.
     """
     shared = _shared_git_dir(git_dir)
     own = git_dir == folder / ".git"

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 
 class App:
-    """An open project: `App.open(directory)` opens it, `aclose` or leaving its block closes it."""
+    """An open project, from `App.open(directory)` to `aclose` or the end of `async with`."""
 
     def __init__(self, engine: Engine, loaded: LoadedConfig, reload: Reload) -> None:
         self._engine, self._loaded, self._reload = engine, loaded, reload
@@ -83,7 +83,7 @@ class App:
 
     @property
     def workspace(self) -> Workspace:
-        """The directory and its repository."""
+        """The project directory that was opened, and the git repository around it."""
         return self._engine.workspace
 
     @property
@@ -113,7 +113,7 @@ class App:
 
     @property
     def trust(self) -> Decision:
-        """Whether the project's own code may run, as decided before the last prompt."""
+        """The decision whether the project's own code may run, renewed before each prompt."""
         return self._reload.seen
 
     @property
@@ -148,12 +148,12 @@ class App:
 
     @property
     def keys(self) -> Keys:
-        """The lookup of the providers' keys."""
+        """The lookup of API keys and tokens for model providers."""
         return self._engine.keys
 
     @property
     def hooks(self) -> Hooks:
-        """The plugins' hooks."""
+        """The callers of hooks, which ask the plugins and combine their answers."""
         return self._engine.hooks
 
     @property
@@ -168,7 +168,7 @@ class App:
 
     @property
     def in_sandbox(self) -> "Enclosed":
-        """The entry to the user's sandbox for a plugin's process that serves the whole App."""
+        """The function that makes sandboxed command lines, for a process that serves the App."""
         return self._engine.enclosed
 
     @property
@@ -178,7 +178,7 @@ class App:
 
     @property
     def stash(self) -> Stash:
-        """The values that plugins hold in memory, for `shutdown` to close."""
+        """Values that plugins keep in memory; each plugin closes its own in `shutdown`."""
         return self._engine.stash
 
     @property
@@ -254,9 +254,9 @@ class App:
         await self._reload.look()
 
     async def prompt(self, session: Session | str, prompt: str | Prompt) -> Turn:
-        """Answer the prompt and other waiting prompts like `Host.prompt`; return the last answer.
+        """Send a prompt and return the last answer, as `Host.prompt` does.
 
-        The prompt is stored before anything can refuse it; `info.error` has the model's failure.
+        The prompt is stored first. If the model fails, `info.error` of the answer is the failure.
         """
         await self.reload_project_code()
         send = partial(self._runs.prompt, session if isinstance(session, str) else session.id)
@@ -265,7 +265,7 @@ class App:
     async def resume(self, session_id: str) -> Turn:
         """Continue an answer that was aborted or whose process died; return the last answer.
 
-        The model sees an error for an interrupted call. No prompt: `InvalidInputError`.
+        An interrupted call has an error. Without any prompt, `InvalidInputError` is raised.
         """
         await self.reload_project_code()
         return await self._runs.resume(session_id)
@@ -294,7 +294,7 @@ class App:
         return await self._runs.alone(session_id, calling)
 
     async def run_user_call(self, session_id: str, order: UserCall) -> Turn:
-        """Make a user's call without asking, while the session is idle, and return its answer.
+        """Run a tool call that the user makes, without a permission request; return its turn.
 
         :raises NotFoundError: for an unknown session or agent, ModelNotFoundError for a model.
         :raises SessionBusyError: while the session runs.
@@ -341,7 +341,7 @@ class App:
         return await self.storage.search(self.workspace.project_id, text, limit=limit)
 
     async def summarize(self, session_id: str, *, model: str | None = None) -> Turn:
-        """Summarise the session, which continues from the summary; `info.error` is a failure.
+        """Summarise the history for later requests; if this fails, the turn has an `info.error`.
 
         :raises SessionBusyError: while the session runs, AbortedError when the summary is stopped.
         """
@@ -349,7 +349,7 @@ class App:
 
     @asynccontextmanager
     async def hold_session(self, session_id: str) -> AsyncIterator[Fence]:
-        """Keep a session idle during a block, and yield its fence; prompts wait until it ends.
+        """Keep a session idle in a block; prompts wait. Yield the right to run it, a `Fence`.
 
         :raises NotFoundError: when the session does not exist, SessionBusyError while it runs.
         """
@@ -361,7 +361,7 @@ class App:
         return await self._runs.abort(session_id, reason)
 
     async def ask_user(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """Ask the user questions for a program; return None if no user is present."""
+        """Ask the user questions without a tool call; return None if no user is present."""
         from pegboard.engine.asking.toolquestion import ask_person
 
         return await ask_person(self._engine, self._runs.beside, session_id, questions)
@@ -374,7 +374,7 @@ class App:
 
     @property
     def policy(self) -> "Policy":
-        """The access to decisions about calls and requests, and to permanent approvals."""
+        """The judge of calls and permission requests, and the user's permanent approvals."""
         from pegboard.engine.asking.judgement import Policy  # few look at it
 
         return Policy(self._engine)

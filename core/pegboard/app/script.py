@@ -27,7 +27,7 @@ _TITLE = "pegboard.run"
 
 
 class ScriptProvider:
-    """A plugin that registers a script's provider."""
+    """A plugin that registers the provider that a caller of `run` passes as `model`."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -77,7 +77,7 @@ def run(
 
 
 async def _prompted(opening: Opener[App], prompt: Prompt, *, passing: bool) -> Turn:
-    """Return the answer to a prompt; if `passing` is set, delete the session."""
+    """Return the answer to a prompt in a new session, which is deleted after it if `passing`."""
     async with opening as app:
         session = await app.create_session(title=_TITLE if passing else None)
         try:

@@ -93,9 +93,10 @@ class FunctionArguments(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return terse(self.schema)
 
     def quick(self, args: Mapping[str, Any]) -> bool:
-        """Return whether `validate` is fast: for exact scalars or plain, built types.
+        """Return whether `validate` returns quickly and runs no code of the annotations.
 
-        Other annotations may run any code.
+        This holds if all arguments are scalars of the exact type. It also holds if all types are
+        plain and the pydantic model has been built.
         """
         return self.exact(args) or ("_model" in vars(self) and self._plain is not None)
 

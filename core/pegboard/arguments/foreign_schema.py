@@ -31,11 +31,14 @@ _ENDS_AT: ContextVar[float] = ContextVar("pegboard_check_ends_at")
 
 
 class UndecidedError(Exception):
-    """The error that a check is undecided: it is unknown, or too slow to decide, if it passes."""
+    """The error of a check that has no result: its keyword is unsupported, or it takes too long."""
 
 
 def excess(schema: Mapping[str, Any]) -> str:
-    """Return the limit that the schema exceeds, or ""; the schema may contain itself."""
+    """Return a description of the size limit that the schema exceeds, or "" if it exceeds none.
+
+    The function also ends for a schema object that contains itself.
+    """
     level: list[object] = [schema]
     letters = nodes = 0
     for _ in range(MOST_NESTED + 1):
@@ -197,7 +200,7 @@ def _frozen(value: object) -> object:
 
 
 def _undecided(*_: object) -> _Problems:
-    """Reject a keyword that runs expressions or takes quadratic time."""
+    """Raise `UndecidedError` for a keyword that runs expressions or takes quadratic time."""
     raise UndecidedError
 
 

@@ -69,7 +69,10 @@ def problems(error: ValidationError) -> Iterator[str]:
 def _blaming(
     act: Callable[[Sequence[Parameter]], _T], parameters: Sequence[Parameter], refuse: Refuse
 ) -> _T:
-    """Call `act` with the parameters; on failure, raise an error that names the parameter."""
+    """Return `act(parameters)`; if this fails, raise the error that `refuse` makes.
+
+    The error names the parameter that causes the failure, if a single one does.
+    """
     try:
         return act(parameters)
     except _UNUSABLE as error:
@@ -98,7 +101,10 @@ def _build(parameters: Sequence[Parameter]) -> type[BaseModel]:
 
 
 def _aliased(parameter: Parameter) -> object:
-    """Add the parameter's name as an alias to its annotation, before the author's own metadata."""
+    """Return the parameter's annotation with the parameter's name as its pydantic alias.
+
+    Metadata that the annotation already has follows the alias.
+    """
     annotation = parameter.annotation
     kinds = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     return Annotated[(kinds[0], Field(alias=parameter.name), *kinds[1:])]

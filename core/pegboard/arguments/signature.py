@@ -131,7 +131,7 @@ def _is_context(annotation: object) -> bool:
 
 
 class Documentation(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a docstring without its parameter descriptions, and these by parameter."""
+    """A parsed docstring: its text without parameters, and each parameter's description."""
 
     description: str = ""
     parameters: Mapping[str, str] = {}

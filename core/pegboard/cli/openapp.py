@@ -1,4 +1,4 @@
-"""The App of one command."""
+"""The opening and closing of an App for a single `pegboard` command."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -48,10 +48,15 @@ class _RunningProgram:
 class MemoryWatch:
     """A block in which a MemoryError in any thread, task or callback ends the program.
 
-    There are four ways to die: in a thread's work (`threading.excepthook`); before the work, while
-    the starting thread waits for ever (`sys.unraisablehook`); while another error is reported
-    (`sys.excepthook`); and in code of asyncio and thread pools, which logs the error and continues.
-    First `main` is cancelled. If it has not ended after `GRACE_S`, the process ends.
+    The error is detected in four places:
+
+    - in the function of a thread (`threading.excepthook`);
+    - in a thread before its function, so that the starting thread waits forever
+      (`sys.unraisablehook`);
+    - while another error is reported (`sys.excepthook`);
+    - in asyncio and in thread pools, which log the error and continue.
+
+    Then `main` is cancelled. If `main` has not ended after `GRACE_S`, the process ends.
     """
 
     def __init__(self) -> None:

@@ -35,7 +35,9 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command named by the first word; a sentence is a prompt for `ALONE`.
+        """Return the command that the first argument names.
+
+        If the first argument contains a space, it is a prompt for the command `chat`.
 
         :raises click.UsageError: with similar names, when there is no such command.
         """
@@ -69,7 +71,7 @@ class LazyGroup(Group):
         return sorted({*super().list_commands(ctx), *_entry_points()})
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments; options without a command belong to the command `ALONE`.
+        """Parse the arguments; options without a command belong to the command `chat`.
 
         :raises click.NoSuchOption: when a command follows an unknown option.
         """

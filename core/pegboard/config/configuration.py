@@ -94,9 +94,11 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
 ) -> LoadedConfig:
     """Load the configuration of a workspace; `overrides` have the syntax of the files.
 
-    The tables `profile.NAME` of the user's sources override all sources. `trusted` is whether the
-    project is trusted, or the content of its trusted files when they were last read. Files that
-    were changed or added since then count with that content, or not at all.
+    The tables `profile.NAME` of the user's sources override all sources.
+
+    `trusted` is whether the project is trusted. It can also be a mapping of the trusted files to
+    their content at the time of the decision. This content is then used, even if a file has changed
+    since. A file that the mapping lacks is not trusted.
 
     Rules in the project's files always go to `project_permission`. In an untrusted project only
     these rules and instruction files below the project count, and its references `{env:...}` and
@@ -117,7 +119,10 @@ async def load_config(  # noqa: PLR0913 - the sources, all keyword-only
 
 
 class _ConfigReading(msgspec.Struct, kw_only=True):
-    """One pass over all sources; `contents` is the content of files that the user has trusted."""
+    """The state of one `load_config` call, which reads and merges all sources.
+
+    `contents` maps each file that the user has trusted to its content at that time.
+    """
 
     workspace: "Workspace"
     config_dir: Path

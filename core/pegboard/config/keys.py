@@ -57,7 +57,11 @@ def normalised(
 
 
 class _Inner(msgspec.Struct, frozen=True):
-    """A field of the schema that is a table of type `kind`, or has one such table per name."""
+    """The type of a configuration table that is nested in another one.
+
+    If `is_named` is set, the table contains tables of type `kind` by name, as `agent.NAME` does.
+    Otherwise the table itself has the type `kind`.
+    """
 
     kind: type[msgspec.Struct]
     is_named: bool
@@ -74,7 +78,7 @@ def _tables(kind: type[msgspec.Struct]) -> Mapping[str, _Inner]:
 
 
 def is_named(table: str) -> bool:
-    """Return whether a table of the configuration has an inner table per name."""
+    """Return whether a table contains tables by a name that users choose, as `agent.NAME` does."""
     found = _tables(Config).get(table)
     return found is not None and found.is_named
 
@@ -229,7 +233,7 @@ def _agent(layer: Layer, name: str, entry: object) -> dict[str, Any]:
 
 
 def _with_tools(layer: Layer, table: dict[str, Any], tools: object, prefix: str) -> dict[str, Any]:
-    """Convert the old `tools` switches to rules, in front of the table's `permission`."""
+    """Convert the old `tools` switches to rules, and put them before the rules of `permission`."""
     switches = _table(layer, tools, f"{prefix}tools")
     if switches:
         rules = tuple(
@@ -242,7 +246,7 @@ def _with_tools(layer: Layer, table: dict[str, Any], tools: object, prefix: str)
 
 
 def unknown_keys(layer: Layer) -> tuple[str, ...]:
-    """Return the top-level keys of an OpenCode file that neither program knows."""
+    """Return the top-level keys of an OpenCode file that neither OpenCode nor Pegboard knows."""
     if layer.syntax != "opencode":
         return ()
     known = {*_FOREIGN, *Config.__struct_fields__, "mode", "tools"}

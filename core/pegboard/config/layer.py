@@ -297,8 +297,8 @@ _LINE_OF_THE_FIRST = 2
 def markdown_files(folder: Path) -> Iterator[tuple[str, str, Path]]:
     """Yield table, name and file of each agent and command of a config folder.
 
-    They are sorted by path. The name is the path below the folder of its kind, without the
-    extension.
+    Agents come first, and the files in a folder are sorted. The table is "agent" or "command". The
+    name is the file's path below the folder of agents or commands, without the extension.
     """
     for table, names in _FOLDERS.items():
         for name in names:

@@ -90,9 +90,10 @@ def _addresses(value: Mapping[str, Any]) -> Iterator[str]:
 
 
 def shown_before(value: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return lines that the user must see before trusting: redirections, models and servers.
+    """Return lines that the user must see before trusting a project.
 
-    The lines include those of `redirections`, which each run repeats.
+    They are the lines of `redirections`, the models that would read the code, the addresses of
+    providers with a key, and the MCP servers.
     """
     theirs = [
         f"what is asked of the provider {name} is sent to {url}"
@@ -166,10 +167,11 @@ def tightening(value: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...
 def without_loosening(
     value: Mapping[str, Any], below: Mapping[str, Any]
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Remove the settings that are looser than `below`; return the rest and the removed keys.
+    """Remove the project's settings that are looser than those of the weaker sources, `below`.
 
-    This applies to the sandbox, the limits of processes, the user's budget, and facts of models
-    that the user has set. An unknown sandbox level stays, for the type check to report.
+    Return the other settings and the removed keys. This applies to the sandbox, the limits of
+    processes, the user's budget, and facts of models that the user has set. An unknown sandbox
+    level stays, for the type check to report.
     """
     looser: list[_Path] = [
         (name,) for name in (NETWORK, _ALLOW_COMMANDS) if value.get(name) is True
@@ -204,7 +206,7 @@ def _known_facts(value: Mapping[str, Any], below: Mapping[str, Any]) -> Iterator
 
 
 def _more(said: Mapping[str, Any], before: Mapping[str, Any], at: _Path) -> Iterator[_Path]:
-    """Yield the keys in `said`, also nested ones, that would remove a limit of `before`."""
+    """Yield the paths of keys in `said`, at any depth, that would loosen a limit of `before`."""
     for name, limit in said.items():
         known = before.get(name)
         if isinstance(limit, Mapping):
@@ -249,7 +251,7 @@ def _renamed(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _exposed(table: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the patterns of a table's `exposure` that do not hide."""
+    """Yield the tool patterns in a table's `exposure` setting with a value other than "hidden"."""
     return (name for name, word in _table(table, "exposure").items() if word != "hidden")
 
 

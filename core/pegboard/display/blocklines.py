@@ -21,7 +21,10 @@ Folding = Literal["folded", "whole"]
 
 
 class Folded(msgspec.Struct, frozen=True, kw_only=True):
-    """The visible lines, and the number of hidden lines after the first `before` lines."""
+    """The lines of a block that stay visible when the block is folded.
+
+    `hidden` is the number of omitted lines. They follow the first `before` visible lines.
+    """
 
     lines: tuple[SpanLine, ...]
     hidden: int = 0

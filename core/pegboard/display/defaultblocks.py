@@ -121,7 +121,10 @@ def _todo(todo: Mapping[str, Any]) -> SpanLine:
 
 
 def _by_metadata(metadata: Mapping[str, Any], output: str, title: str, given: str) -> Block:
-    """Return the block for metadata that clients of the protocol know."""
+    """Return a block for a result with metadata of the built-in tools, or with plain output.
+
+    These are a command's output, a diff, a to-do list, or a count of files or matches.
+    """
     match metadata:
         case {"exit": _} | {"output": str()}:
             return _of_command(metadata, output, title)

@@ -50,7 +50,11 @@ def diff_rows(diff: str) -> Iterator[SpanLine]:
 
 
 def _outside(line: str, *, several: bool) -> Iterator[SpanLine]:
-    """Yield a line outside of hunks; from a line of the diff format only the file name."""
+    """Yield the styled form of a diff line outside of hunks, if it is shown.
+
+    Of the lines of the diff format, only the file name is shown, and only if there are several
+    files.
+    """
     if several and line.startswith("+++ "):
         yield (Span(line[4:].partition("\t")[0], "path"),)
     elif line and not line.startswith(_FORMAT):

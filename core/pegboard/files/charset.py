@@ -106,7 +106,7 @@ class _LineSigns:
 
     @property
     def may_be_western(self) -> bool:
-        """Whether no line is valid UTF-8, and most of the non-ASCII bytes are not either."""
+        """Whether no line is valid UTF-8, and at least half of its non-ASCII parts are invalid."""
         return not self._valid and self._letters <= self._strays
 
     def add(self, piece: bytes) -> None:
@@ -150,7 +150,10 @@ def _guessed(sample: bytes) -> Sequence[str]:
 
 
 def _telling(kind: str, sample: bytes, encoding: str) -> int:
-    """Return the number of non-ASCII letters in plausible words, or 0 if too many are not."""
+    """Return the number of non-ASCII letters in plausible words of the decoded sample.
+
+    Return 0 if too few of these letters are in plausible words.
+    """
     text = _start(sample, encoding)
     letters = {letter for letter in text if letter > "\x7f" and letter.isalpha()}
     if _ODD.search(text) or (kind == "latin" and not any(map(letters.issubset, _ALPHABETS))):

@@ -10,9 +10,10 @@ from pegboard.snapshots import RestoreWay, Snapshots, Writing
 
 
 class States(Snapshots, Protocol):
-    """The snapshots that `StepSnapshots` takes, which decides when, and to whom changes belong.
+    """The protocol of snapshots that also know which session changed a file.
 
-    Methods that are not `async` return at once, except `Writing.intend`.
+    `StepSnapshots` decides when to take them. Methods that are not `async` return at once, except
+    `Writing.intend`.
     """
 
     @property
@@ -21,7 +22,7 @@ class States(Snapshots, Protocol):
         ...
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """Return the ids of the session and its ancestors, which share a subagent's changes."""
+        """Return the ids of the session and its ancestors, who all own its changes."""
         ...
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> AbstractContextManager[Writing]:
@@ -33,7 +34,7 @@ class States(Snapshots, Protocol):
         ...
 
     def claimed(self, session_id: str) -> bool:
-        """Return whether `take` or `take_staged` would return changes."""
+        """Return whether the session has changes that `take` or `take_staged` would return."""
         ...
 
     def take(self, session_id: str) -> tuple[Path, ...]:
@@ -45,13 +46,19 @@ class States(Snapshots, Protocol):
         ...
 
     async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
-        """Return the file changes of which only copies exist; call it before `take`."""
+        """Return the changes of files that no snapshot stores, but that were copied before.
+
+        Call it before `take`.
+        """
         ...
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """Return the files without a stored state, with the reason."""
+        """Return the files that no snapshot stores, each with the reason."""
         ...
 
     async def keep(self, session_id: str, step: str, way: RestoreWay) -> None:
-        """Protect both states of a step from deletion until the session is forgotten."""
+        """Protect the two states of a change, `way`, from deletion until the session is forgotten.
+
+        `step` is the name of the change in the session.
+        """
         ...

@@ -82,7 +82,10 @@ class LocalLedger:
         self._recalled.discard(session_id)
 
     def sweep(self, folder: Path) -> None:
-        """Remove temporary files of killed processes from a folder, once; this blocks."""
+        """Remove temporary files of killed processes from a folder; this blocks.
+
+        Later calls for the same folder do nothing.
+        """
         if folder not in self._swept:
             self._swept.add(folder)
             drop_stale(folder)

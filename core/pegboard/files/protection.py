@@ -1,8 +1,9 @@
-"""Protected paths: files that programs run or obey by themselves, in a table with sources.
+"""The paths that tools may not change unasked, such as files that programs run by themselves.
 
-A file is in the table if a program acts on it without an explicit command. This happens when an
-editor, a shell or another agent opens the folder, when git commits, when an interpreter or a
-package manager starts, or because an installed program loads it.
+`TABLE` lists these files, each with the documentation that says so. A file is in the table if a
+program acts on it without an explicit command. This happens when an editor, a shell or another
+agent opens the folder, when git commits, when an interpreter or a package manager starts, or
+because an installed program loads it.
 
 Files that a user runs by name are not in the table: build scripts, tests, `conftest.py`,
 `package.json`, linter configuration that is code, and CI workflows, which run after a push. Nor are
@@ -145,14 +146,14 @@ def autorun_reason(path: str) -> str | None:
 
 
 def holds_autorun(path: str) -> bool:
-    """Return whether a folder at this path of a project may contain a file of the table."""
+    """Return whether a folder at this path of a project may contain a file of `TABLE`."""
     return _above().search(path.lower()) is not None
 
 
 def autorun_files(root: Path) -> tuple[Path, ...]:
-    """Return the paths of the table that exist at the root of a project.
+    """Return the existing paths below a project's root that match `TABLE`.
 
-    Installed packages and links are left out. This reads a few names.
+    Installed packages and symbolic links are left out. Only a few folders are listed.
     """
     patterns = (each for row in TABLE if row.why != _INSTALLED for each in row.patterns)
     found = (path for pattern in patterns for path in root.glob(pattern.rstrip("/")))
@@ -309,7 +310,7 @@ def _repository(path: Path, worktree: Path, changed: Set[Path]) -> Path | None:
 
 
 def _holds_all(path: Path, worktree: Path, home: Path) -> bool:
-    """Return whether the path contains the project or the home; another check guards these."""
+    """Return whether the path is, or contains, the whole project or the home folder."""
     return worktree.is_relative_to(path) or home.is_relative_to(path)
 
 

@@ -98,7 +98,10 @@ def _set(pattern: str, start: int) -> tuple[str, int] | None:
 
 
 def _letter(pattern: str, at: int) -> tuple[str, int]:
-    """Return the character in a set at `at`, and its end; "" for an invalid one."""
+    """Return the character at `at` in a set such as `[a-z]`, and the index after it.
+
+    The character is "" for a named character that is longer than one character.
+    """
     found = _NAMED.match(pattern, at)
     if found is not None and found[1] != ":":
         return (found[2] if len(found[2]) == 1 else ""), found.end()

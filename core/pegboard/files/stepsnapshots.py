@@ -1,7 +1,7 @@
-"""The snapshots of a run, one at each step, and the patch parts made from them.
+"""The snapshots of a run, one at each step, and the message parts with the changed files.
 
-The snapshot at the start of a step also ends the previous step, so a step needs at most one. It
-starts after the request has been sent, and a tool that may write waits for it.
+The snapshot at the start of a step is also the end of the previous step. It starts after the model
+request has been sent, and a tool call that may write files waits for it.
 """
 
 import asyncio
@@ -44,7 +44,10 @@ STOP_LIMIT_S = 2.0
 
 
 class _Step(msgspec.Struct):
-    """A step: its message, its parts, and the tree at its start once the snapshot is taken."""
+    """A step: its message, its parts, and the id of the snapshot at its start.
+
+    `tree` is None until the snapshot is taken.
+    """
 
     message: AssistantMessage
     parts: StepParts
@@ -52,7 +55,7 @@ class _Step(msgspec.Struct):
 
 
 class StepSnapshots:
-    """The step snapshots of one run, an implementation of `Trail`."""
+    """The recorder (`Trail`) of one run's steps, which takes a snapshot at each step."""
 
     def __init__(self, states: "States", run: Followed) -> None:
         self._run = run
@@ -68,7 +71,7 @@ class StepSnapshots:
         self._prompts: dict[str, str] = {}
 
     def snapshot_of(self, prompt_id: str) -> str | None:
-        """Return the current tree if it is known without a snapshot, or None."""
+        """Return the id of the current file state if no new snapshot is needed, or None."""
         if self._working or self._step is None or self._step.message.parent_id != prompt_id:
             return None
         return self._states.current
@@ -143,7 +146,10 @@ class StepSnapshots:
                 await asyncio.wait(self._tasks)
 
     async def _ended(self, task: "asyncio.Task[None]", step: _Step) -> None:
-        """Store the changes of the last step after its own snapshot is taken."""
+        """Store the changes of the last step.
+
+        First wait for the snapshot at the start of this step, then take one at its end.
+        """
         await asyncio.wait({task, *self._tasks})
         tree = None if task.cancelled() else await self._states.track()
         if tree is not None:
@@ -153,7 +159,8 @@ class StepSnapshots:
     async def _summarise(self) -> None:
         """Publish the file changes of the session and of each prompt, once per run.
 
-        If the run changed no files, the event repeats a stored one and is not stored again.
+        If the run changed no files, the event is published but not stored, because an equal event
+        is already stored.
         """
         run, session_id, answered = self._run, self._run.session.id, set(self._prompts.values())
         patches = {
@@ -208,7 +215,7 @@ class StepSnapshots:
             return
 
     async def _settle(self, step: _Step, tree: str) -> None:
-        """Make the patch parts of a step from the tree at its end."""
+        """Store a step's file changes as patch parts; `tree` is the snapshot at its end."""
         self._wrote = False
         states = self._states
         copied = await states.copied(self._run.session.id)
@@ -251,7 +258,10 @@ class StepSnapshots:
         )
 
     def _amend(self, step: _Step, part: StepStartPart | StepFinishPart) -> None:
-        """Store a late change without an event, because clients count steps and costs by events."""
+        """Store a part that received its snapshot id late, without an event.
+
+        Clients count steps and costs by the events of these parts.
+        """
         step.parts.parts[part.id] = part
         self._run.change(PutPart(part, publish=False))
 
@@ -271,7 +281,10 @@ def _part(step: StepParts, kind: type[_P]) -> _P | None:
 
 
 def ways_of(patch: PatchPart) -> dict[str, RestoreWay]:
-    """Return the trees before and after a patch, for its files and for git's index, by name."""
+    """Return the snapshots before and after a patch, under the patch's id.
+
+    Each change of git's index has its own entry, under the patch's id with `_indexN`.
+    """
     index = {
         f"{patch.id}_index{number}": RestoreWay(before=each.hash, after=each.after)
         for number, each in enumerate(patch.staged)

@@ -84,8 +84,8 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
 def decode_text(content: bytes, *, name: str, whole: bool = True) -> FileText:
     """Decode a file: by its byte order mark, as UTF-8, or in an encoding guessed from its content.
 
-    A guess is an older encoding in use, or Windows-1252 without evidence for another. Without
-    `whole`, the content may end within a character.
+    The guess is Windows-1252 if nothing in the content indicates another encoding. Without `whole`,
+    the content may end within a character.
 
     :raises ToolError: for a file that is not in the encoding of its byte order mark.
     """

@@ -25,9 +25,11 @@ _Level = tuple[tuple[int, IgnoreRules], ...]
 
 
 class _Rules(msgspec.Struct, frozen=True):
-    """The ignore rules for the entries of a folder, the strongest first.
+    """The ignore rules for the entries of a folder, by kind of ignore file.
 
-    A repository inside another one does not inherit the outer repository's git rules.
+    The order of precedence is `.rgignore`, `.ignore`, `.gitignore`, git's `info/exclude`, and the
+    user's global excludes. Within a kind, the file in the innermost folder comes first. A
+    repository inside another one does not inherit the outer repository's git rules.
     """
 
     rg: _Level = ()
@@ -38,7 +40,10 @@ class _Rules(msgspec.Struct, frozen=True):
     in_git: bool = True
 
     def leave_out(self, path: str, *, is_folder: bool) -> bool:
-        """Return whether the strongest file with a matching rule excludes the path."""
+        """Return whether the ignore files exclude the path.
+
+        The first ignore file with a matching rule decides, in the order of precedence.
+        """
         for level in (self.rg, self.ignore, self.git, self.exclude, self.mine):
             for length, rules in level:
                 verdict = rules.verdict(path[length:], is_folder=is_folder)
@@ -90,7 +95,7 @@ def ripgrep(folder: Path, *, root: Path) -> tuple[str, ...] | None:
     """Return the program `rg` with options that make it find the same files as `walk_files`.
 
     It is searched on the PATH, and where the extra `ripgrep` installs it. Return None if it is
-    missing, or only in the project `root`. This reads a few names.
+    missing, or only in the project `root`. The search only checks a few file names.
     """
     program = find_program("rg", os.environ, f"{sys.prefix}/bin", root=root)
     if program is None:
@@ -158,7 +163,10 @@ def _above(folder: str) -> _Rules:
 
 
 def _inside(rules: _Rules, folder: str, names: Container[str] | None = None) -> _Rules:
-    """Add the ignore rules of a folder; the known `names` of its entries save reading it."""
+    """Return the rules for a folder: those of the outer folder and of its own ignore files.
+
+    `names` are the folder's entries if the caller knows them.
+    """
     found = {name: _read(folder, name) for name in _FILES if names is None or name in names}
     has_git = ".git" in names if names is not None else os.path.lexists(f"{folder}.git")
     if not (has_git or any(found.values())):

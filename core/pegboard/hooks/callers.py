@@ -48,8 +48,10 @@ class Hooks:
     `implementations` are ordered with the oldest plugin first. `on_failure` receives the failure of
     every plugin that raises, hangs or answers with the wrong type; it must not raise.
     `fold_listeners` receive each plugin's result of a fold; they must not raise either.
-    `steps` are each plugin's changes to a turn's request, by session, until the engine takes them.
-    `owners` are the plugins of the tools, `switches` the settings that enable them, by tool id.
+
+    `steps` holds, for each session, how plugins changed the current model request. The engine
+    removes them when it compares requests. `owners` maps tool ids to the plugin of the tool.
+    `switches` maps tool ids to the setting that enables the tool.
     """
 
     def __init__(
@@ -119,7 +121,9 @@ class Hooks:
         )
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
-        """Pass the subject through all plugins and return its final value.
+        """Pass the value of the hook's subject argument through all plugins and return the result.
+
+        Each plugin receives the value that the plugin before it returned.
 
         :raises Exception: an error that the hook's specification lets plugins raise.
         :raises RequiredHookError: when a required implementation fails.
@@ -342,10 +346,10 @@ def _insist(each: Implementation, reply: Reply) -> None:
 
 
 def _signed(each: Implementation, verdict: Verdict | None, session: object) -> Verdict | None:
-    """Set the source of a plugin's verdict to the plugin.
+    """Return a plugin's verdict with the plugin as its source.
 
-    The reason also begins with the plugin's name, unless the plugin comes with Pegboard. A verdict
-    that follows a rule of the session stays unchanged.
+    The reason also begins with the plugin's name, unless the plugin comes with Pegboard. If the
+    verdict is that of a permission rule of the session, it is returned unchanged.
     """
     if verdict is None or _is_by_rule(verdict, session):
         return verdict

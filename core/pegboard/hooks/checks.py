@@ -127,7 +127,10 @@ def _is_copy(value: object, before: object) -> bool:
 
 
 def _news(value: object, before: object, kind: object) -> object:
-    """Return the value without the tuple items that are the same objects as in `before`."""
+    """Return the part of an answer that needs a check.
+
+    From a tuple of any length, items that are the same objects as in `before` are removed.
+    """
     if isinstance(value, tuple) and isinstance(before, tuple) and get_args(kind)[-1:] == (...,):
         known = set(map(id, before))
         return tuple(compress(value, [each not in known for each in map(id, value)]))
@@ -199,7 +202,10 @@ def _has(answer: object, protocol: type, name: str) -> bool:
 
 
 def _named(kind: object, word: str = "of") -> str:
-    """Return `word` and the name of a type, such as " of Tool"; "" if any type is valid."""
+    """Return a phrase that names a type for an error message: " of Tool" for the class `Tool`.
+
+    `word` is the preposition. The phrase is "" if any type is valid.
+    """
     if get_origin(kind) is Callable:
         return f" {word} a function"
     return f" {word} {kind.__name__}" if isinstance(kind, type) and kind is not object else ""

@@ -39,7 +39,7 @@ TaskFactory = Callable[[asyncio.AbstractEventLoop, Work], asyncio.Task[Any]]
 
 
 class _HookOutcome(msgspec.Struct, frozen=True):
-    """The outcome of a call: a value, an error of the plugin, or neither if the call was late.
+    """The outcome of a call: the value, or the plugin's error, or `late` after the time limit.
 
     `held_s` is the time in which the call blocked the event loop, in seconds.
     """
@@ -245,7 +245,11 @@ class Isolation:
         )
 
     def _held(self, holder: Holder, text: str) -> None:
-        """Report that a call blocks the loop: at once, or with the outcome while the call runs."""
+        """Report that a call blocks the event loop.
+
+        While a hook call runs, the text is kept and reported when the call ends. Otherwise it is
+        reported at once.
+        """
         if holder in self._stalled:
             self._stalled[holder] = text
         else:

@@ -94,7 +94,10 @@ class ReadOnlyViews:
         return _mapped(value, self.view)
 
     def _series(self, values: tuple[object, ...]) -> tuple[object, ...]:
-        """Return the views of a tuple of turns or tools; make views only of new items."""
+        """Return read-only views of a tuple of turns or tools.
+
+        The views from the last call are used again for the items that both tuples begin with.
+        """
         last, views = self._last.get(kind := type(values[0]), ((), ()))
         if values is not last:
             same = [*map(is_, last, values), False].index(False)
@@ -128,7 +131,10 @@ class ReadOnlyViews:
 
 @cache
 def _form(kind: type) -> type:
-    """Return the base type by which views treat a type's values, `object` for scalars."""
+    """Return the base class that decides how a value is made read-only; `object` for scalars.
+
+    The base classes are Mapping, list, tuple and Struct.
+    """
     forms = (form for form in (Mapping, list, tuple, msgspec.Struct) if issubclass(kind, form))
     return next(forms, object)
 

@@ -75,9 +75,9 @@ class Stalls:
         return _RunningCall(self, task, holder)
 
     def begin(self, task: asyncio.Task[object], holder: Holder) -> _Call | None:
-        """Attribute the task's next work to the holder; return the previous call, or None.
+        """Record that the task now runs the holder's code; return the previous call, or None.
 
-        The holder counts as waiting for a user while the current work's clock is stopped.
+        While the current clock is stopped for a question to the user, the task counts as waiting.
         """
         before = self._running.get(task)
         self._running[task] = holder, Clock.current()

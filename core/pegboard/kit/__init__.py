@@ -1,1 +1,1 @@
-"""General functions for all other folders: hosts, redaction, threads, private files."""
+"""Helpers for all packages: hosts, redaction, threads, private files, HTTP, deprecation."""

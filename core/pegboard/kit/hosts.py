@@ -27,7 +27,11 @@ _HIGHEST_PORT = 65535
 
 
 class HostPattern(msgspec.Struct, frozen=True):
-    """A host, or with `below` all its subdomains at any depth; `port` None means 80 and 443."""
+    """A pattern for a host and its port.
+
+    If `below` is set, it matches all subdomains of the host at any depth, but not the host itself.
+    Without a `port`, the ports 80 and 443 match.
+    """
 
     host: str
     below: bool = False
@@ -138,7 +142,9 @@ def is_literal(host: str) -> bool:
 
 
 def tightened(said: Network, limit: Network) -> Network:
-    """Return the hosts that both allow, or False if there are none.
+    """Return the hosts that the setting `said` and the setting `limit` both allow.
+
+    Return False if no host is allowed by both.
 
     :raises ConfigError: when both are lists and one has an invalid pattern.
     """

@@ -24,7 +24,8 @@ _Jobs = SimpleQueue[Callable[[], None] | None]
 class _ThreadOutcome(AbstractContextManager["_ThreadOutcome"]):
     """The outcome of a function in a thread: its result, or the error for the caller.
 
-    A future cannot carry every error: it rejects `StopIteration`, and an exit ends the loop.
+    It replaces `Future.set_exception`, which rejects `StopIteration` and would let `SystemExit` end
+    the event loop.
     """
 
     answer: Any = None

@@ -31,8 +31,8 @@ def hooks_of_source(each: Registrant, imports: Imports) -> tuple[Specs, bool]:
     """Return the hooks that a plugin's source names, and whether all of it could be read.
 
     Each hook is marked as required if the source marks it so. The source is not run, so a hook that
-    only a comment names counts too. If part of the source cannot be read, the plugin is assumed to
-    have the hooks of `_ANY`.
+    only a comment names counts too. If part of the source cannot be read, the result also contains
+    `permission_ask` and `chat_messages_transform`, because the plugin may be a guard.
     """
     names: dict[str, bool] = {}
     known = True
@@ -52,7 +52,10 @@ def names_hook(each: Registrant, spec: Callable[..., object]) -> bool:
 
 
 def _named(content: bytes, *, is_source: bool) -> Iterator[tuple[str, bool]]:
-    """Yield each hook that a file names and whether it is required, a guess for compiled files."""
+    """Yield each hook that a file names, and whether it is required.
+
+    In a compiled file, all hooks count as required if the file contains the word `required`.
+    """
     hooks = core_specs().keys() - _NO_GUARDS
     if not is_source:
         required = b"required" in content
@@ -73,7 +76,10 @@ def _absent(*, required: bool) -> Callable[..., object]:
 
 
 def _sources(each: Registrant, imports: Imports) -> Iterator[tuple[bytes | None, bool]]:
-    """Yield the content of each file, None if unreadable, and whether the file is source code."""
+    """Yield the content of each file of a plugin, and whether the file is source code.
+
+    The content is None if the file cannot be read.
+    """
     if each.file is not None:
         yield each.file.content, True
         if each.file.path.name == "__init__.py":

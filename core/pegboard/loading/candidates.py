@@ -36,9 +36,9 @@ _INSTALLED = ("site-packages", "dist-packages")
 class Sources(msgspec.Struct, frozen=True, kw_only=True):
     """The sources of an App's plugins, and the facts that decide which plugins are loaded.
 
-    `extra` are plugin objects that are newer than all other plugins. Plugins that are not `fitting`
-    are left out. `locate` returns where the user wrote a dotted key of the configuration.
-    `on_failure` receives the failures of plugins.
+    `extra` are plugin objects that are newer than all other plugins. `fitting` returns whether to
+    use a plugin; the other plugins are left out. `locate` returns where the user wrote a dotted key
+    of the configuration. `on_failure` receives the failures of plugins.
     """
 
     directory: Path
@@ -99,7 +99,10 @@ class Sources(msgspec.Struct, frozen=True, kw_only=True):
         return users
 
     def _settled(self, found: Registrant, builtin: Collection[str]) -> Registrant:
-        """Set the name of the plugin's settings, and forbid the plugin if the user disabled it."""
+        """Set the plugin's settings table, and forbid the plugin if the user has disabled it.
+
+        Return the same plugin.
+        """
         found.table = table_of(found, self.config.plugins, builtin)
         said = self.config.plugins.get(found.table)
         disabled = {name.strip() for name in self.env.get(DISABLING, "").split(",")}
@@ -138,7 +141,8 @@ def table_of(found: Registrant, tables: Collection[str], builtin: Collection[str
 def _brought(root: Path, place: str) -> str:
     """Return why an installed plugin that lies in a folder of the project is not run, or "".
 
-    A plugin that claims to be built in is recognised by the folder that Pegboard runs from.
+    Pegboard's own folder is exempt. It is compared by its path, not by the distribution's name,
+    which any plugin could use.
     """
     folder, ours = Path(place or ".").resolve(), Path(__file__).resolve().parent.parent.parent
     if folder.name in _INSTALLED or folder == ours or not folder.is_relative_to(root):
@@ -149,9 +153,11 @@ def _brought(root: Path, place: str) -> str:
 def _from_project(
     decision: Decision, imports: Imports, others: Sequence[Registrant]
 ) -> Iterator[Registrant]:
-    """Yield the plugins in the project's files, forbidden if the project is not trusted.
+    """Yield the plugins in the project's files.
 
-    A file that is also in `others` belongs to the user and is skipped.
+    If the project is not trusted, these plugins are not imported.
+
+    Files of the plugins `others` are skipped, because they belong to the user.
     """
     known = {each.location for each in others}
     way = "" if decision.reason.endswith(THIS_TIME) else f"; {_ALLOW}"
@@ -209,9 +215,10 @@ def _from_file(
 
 
 def embedded(plugin: object, tables: Collection[str]) -> Registrant:
-    """Return a plugin for an object, with the name and settings of its installed entry point.
+    """Return the plugin record for an object that the program has passed to the App.
 
-    If `tables` has settings under the object's own name, the plugin has that name instead.
+    If the object is the module of an installed entry point, the record has the name and settings of
+    the entry point. If `tables` has settings under the object's own name, this name is used.
     """
     named = getattr(plugin, "__name__", None)
     name, entry = named if isinstance(named, str) else type(plugin).__name__, None

@@ -77,11 +77,15 @@ ProblemKind = Literal[
 class PluginProblem(msgspec.Struct, frozen=True):
     """A problem of a plugin that the user should know; `text` is one line.
 
-    `replaced` is a notice that a tool of a later origin replaces one of an earlier origin.
-    `options` are wrong settings of a plugin, or settings without a plugin. `order` is a
-    contradiction between the orders that plugins ask for. `refusal` names the operation that is
-    refused because the plugin that guards it is missing. All other kinds mean that something was
-    not loaded. `detail` is the traceback, "" without one.
+    The `kind` says what happened:
+
+    - `replaced`: a tool replaces the tool with the same id of an earlier origin.
+    - `options`: settings of a plugin are wrong, or belong to no plugin.
+    - `order`: the orders that plugins ask for contradict each other.
+    - `refusal`: an operation is refused, because the plugin that guards it is missing.
+    - All other kinds: something was not loaded.
+
+    `detail` is the traceback, "" without one.
     """
 
     kind: ProblemKind
@@ -117,10 +121,10 @@ def entry_points(group: str = GROUP, path: Sequence[str] | None = None) -> tuple
 
 
 def attempt(load: Callable[[], _T], where: str = "", *, file: str = "") -> _T | PluginProblem:
-    """Return the result of foreign code, or a `PluginProblem` if it raises.
+    """Return the result of `load`, or a `PluginProblem` if it raises.
 
-    The problem's text begins with `where` and the line of `file` that raised. The code must end
-    within `IMPORT_LIMIT_S` if the process can set a timer.
+    The text of the problem begins with `where` and the line of the plugin's `file` that raised. The
+    function must end within `IMPORT_LIMIT_S`, except where no timer can be set.
     """
     try:
         with _limited():

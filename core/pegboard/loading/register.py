@@ -293,7 +293,10 @@ class Register:
         return replace(config, permission=(*rules[:end], *fitting, *rules[end:]))
 
     def _cautions(self, failed: Sequence[str]) -> Iterator[Answer[Rule]]:
-        """Yield "ask" rules for the tools of failed plugins; their own rules are unknown."""
+        """Yield a rule that asks for each tool of the plugins with a key in `failed`.
+
+        The hook of these plugins that registers rules has failed, so their rules are unknown.
+        """
         for each in self._plugins:
             names = {self.tools[name].permission for name in each.tools if each.key in failed}
             for name in sorted(names - RESERVED):
@@ -342,7 +345,10 @@ def _enroll(
 
 
 def _stand_in(each: Registrant, registry: Registry, imports: Imports) -> None:
-    """Refuse what the guard hooks of a plugin protect, because the plugin could not be loaded."""
+    """Refuse the operations that an unloaded plugin would guard, such as permission requests.
+
+    Its hooks are read from the imported object if there is one, or else from its source.
+    """
     from pegboard.loading.absent import hooks_of_source  # nobody else pays for it
 
     if functions := dict(marked(each.unfit)):

@@ -132,9 +132,10 @@ class Handle:
 class Registrant(msgspec.Struct, kw_only=True, eq=False):
     """A plugin from its discovery on; `file` is its source file, None for an installed plugin.
 
-    `table` is the name of the plugin's settings: its own name, or its full name if a built-in
-    plugin has the same name or the user's settings do so. `key` distinguishes plugins with the same
-    name. A `forbidden` plugin is not imported; the string is the reason.
+    `table` is the name of the plugin's settings. This is the plugin's name. It is the full name if
+    a built-in plugin has the same name, or if the user has settings under the full name. `key`
+    distinguishes plugins with the same name. A `forbidden` plugin is not imported; the string is
+    the reason.
 
     `plugin` is None if the plugin was not loaded, and `error` is the reason. `unfit` is the
     imported object if it cannot be used. `is_double` means that the same object is loaded under

@@ -61,7 +61,10 @@ def _seat(functions: Mapping[str, Callable[..., object]]) -> ModuleType:
 
 
 def _stub(function: Callable[..., object]) -> Callable[..., object]:
-    """Return a placeholder for a function, because pluggy accepts only the hook's arguments."""
+    """Return a function without arguments that has the hook marks of `function`, for pluggy.
+
+    pluggy rejects arguments that the hook's specification lacks, and a plugin may take others.
+    """
 
     def stub() -> None: ...
 
@@ -149,10 +152,10 @@ class Registry:
         *,
         known: bool = True,
     ) -> None:
-        """Refuse what the hooks in `functions` guard, because their plugin is missing.
+        """Refuse the operations that the hooks in `functions` guard; their plugin is not loaded.
 
-        If `known` is false, the plugin's hooks could not be determined. All guarded operations are
-        then refused, and only one problem is recorded.
+        `text` is the reason. If `known` is false, the plugin's hooks could not be determined. All
+        guarded operations are then refused, and only one problem is recorded.
         """
         guards = {hook: each for hook, each in functions.items() if self._guards(hook, each)}
         text = f"could not be loaded: {text}"
@@ -212,9 +215,10 @@ class Registry:
         return {hook: each for hook, each in found.items() if each}
 
     def _with_what_it_requires(self, each: Implementation) -> Implementation | None:
-        """Return the implementation, or None if a plugin that it requires is missing.
+        """Return the implementation, or None if another plugin that it requires is missing.
 
-        An implementation of a guard hook is replaced by one that refuses.
+        If the hook is a guard, None is not returned. The implementation is then replaced by one
+        that refuses the guarded operation.
 
         :raises RequiredHookError: when the implementation is required.
         """
@@ -293,7 +297,10 @@ def _off(registrant: Registrant) -> str:
 
 
 def _known(function: Callable[..., object], spec: Callable[..., object]) -> tuple[str, ...]:
-    """Return the argument names that an implementation may take, with `call` for a wrapper."""
+    """Return the argument names that an implementation may take.
+
+    A wrapper may also take `call`, the function that calls the wrapped implementations.
+    """
     arguments = _arguments_of(spec)
     return (CALL, *arguments) if said_by(function).wrapper else arguments
 

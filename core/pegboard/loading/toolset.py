@@ -73,8 +73,9 @@ def emptiness(each: Registrant) -> PluginProblem | None:
 def toolset(offers: Sequence[Offer]) -> tuple[Mapping[str, Offer], Sequence[PluginProblem]]:
     """Choose one tool for each id, and return the problems with the other tools.
 
-    Within an origin, the first tool with an id is chosen, and later ones clash. A tool replaces a
-    tool of an earlier origin and takes over the service that the earlier tool provides.
+    If plugins of the same origin have tools with the same id, the first tool is chosen and the
+    others are problems. A tool of a later origin replaces a tool of an earlier one. If it does not
+    set `serves`, it keeps the value of the replaced tool.
     """
     chosen: dict[str, Offer] = {}
     problems: list[PluginProblem] = []

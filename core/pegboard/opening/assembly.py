@@ -156,7 +156,11 @@ def _private(opening: Opening, storage: Storage) -> tuple[Path, ...]:
 async def _opener(
     register: Register, spec: Callable[[], _Opener | None], does: str
 ) -> _Opener | Callable[..., NoReturn]:
-    """Return a plugin's answer to this hook, or a function that reports the missing plugin."""
+    """Return what the newest plugin returns from the hook `spec`.
+
+    Without such a plugin, return a function that raises a ToolError. `does` completes its message,
+    "no plugin ...".
+    """
     found = await register.hooks.first(spec)
     if found is not None:
         return found

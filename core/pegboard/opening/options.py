@@ -44,8 +44,8 @@ class AppOptions(msgspec.Struct, frozen=True, kw_only=True):
     permission requests; without it an ask becomes a deny.
 
     `trust` decides about the project's own code for this App only; a `Decision` trusts only its
-    files. With None, earlier decisions of the user count. `env` replaces the environment variables,
-    and the folders replace those of the user.
+    files. With None, earlier decisions of the user count. `env` replaces the environment variables.
+    `config_dir`, `data_dir`, `state_dir` and `cache_dir` replace the user's folders.
     """
 
     config: Mapping[str, object] = {}
@@ -79,7 +79,7 @@ class AppTools:
 
 
 class Opening(msgspec.Struct, frozen=True):
-    """The options with the project that they apply to, and the receivers of reports.
+    """The state of an App that is being opened: its options, workspace, variables and folders.
 
     `failures` are the newest failures of plugins.
     """
@@ -175,7 +175,10 @@ class Opening(msgspec.Struct, frozen=True):
         return self.decide(files, decision.named, answer=self.options.trust)
 
     async def named_files(self, register: Register) -> tuple[Path, ...]:
-        """Return the existing project files that plugins of other origins want trusted."""
+        """Return the project files that plugins name as files to trust (`trusted_files`).
+
+        Only existing files in the worktree count. Plugins from the project itself are not asked.
+        """
         answers = await register.hooks.collect(apphooks.trusted_files, workspace=self.workspace)
         root = self.workspace.worktree.resolve()
         found = [each.value.resolve() for each in answers if each.origin != "project"]
@@ -209,7 +212,7 @@ class Opening(msgspec.Struct, frozen=True):
         *,
         fitting: Callable[[Registrant], bool] = lambda _: True,
     ) -> Register:
-        """Load the plugins that are `fitting`, and return their register."""
+        """Load the plugins for which `fitting` is True, and return their register."""
         register = self.unloaded(loaded, decision, fitting=fitting)
         await register.load()
         return register
@@ -221,7 +224,7 @@ class Opening(msgspec.Struct, frozen=True):
         *,
         fitting: Callable[[Registrant], bool] = lambda _: True,
     ) -> Register:
-        """Return the register of the plugins that are `fitting`, before it loads them."""
+        """Return a register of the plugins for which `fitting` is True, before it loads them."""
         sources = Sources(
             directory=self.workspace.directory,
             places=self.places,
@@ -249,7 +252,7 @@ async def open_storage(
     on_commit: OnCommit | None = None,
     directory: Path | None = None,
 ) -> Storage:
-    """Open the database at a URL or a path, or for "" the one that an App here would open.
+    """Open the database at a URL or a path; "" is the database that an App of `directory` uses.
 
     A plugin of `register_storage` opens it. Only plugins with a module that names this hook are
     imported, and no code of the project. `directory` is the project, None for the current folder.
@@ -277,7 +280,10 @@ async def files_to_trust(directory: Path) -> tuple[Path, ...]:
 async def _having(
     spec: Callable[..., object], directory: Path
 ) -> AsyncIterator[tuple[Opening, Register]]:
-    """Load the plugins with a module that names a hook, without those of the project."""
+    """Yield a register that has loaded only the plugins with the name of a hook in their source.
+
+    Plugins of the project are not loaded.
+    """
     from pegboard.loading.absent import names_hook  # an App does without it
 
     opening = Opening.of(directory, AppOptions(trust=False))

@@ -1,4 +1,4 @@
-"""The named objects of plugins, and the reload of a project's changed code.
+"""The tools, commands, agents and providers of plugins, and the reload of project code.
 
 Before each prompt, an open App checks the project's code and the agents and commands in its
 settings. The trusted code stays in use until the user trusts the change, so that an edit cannot
@@ -33,10 +33,12 @@ class Reload:
     """The updates of the engine's plugin objects when trusted project code changes.
 
     `said` is the configuration without plugins' rules; `written` are the user's own rules. `seen`
-    is the newest decision on trust. A decision for this App only stays valid: True for the files
-    that existed when it was opened, False for no code. Otherwise later decisions of the user count,
-    and revoked trust removes the code. `outdated` are providers of replaced code, which a running
-    turn may still use.
+    is the newest decision on trust.
+
+    If `AppOptions.trust` is True, the files that existed at the opening stay trusted. If it is
+    False, no project code runs. Otherwise the user's decisions count, also later ones: revoked
+    trust removes the code. `outdated` are providers of replaced code, which a running turn may
+    still use.
     """
 
     opening: Opening
@@ -56,7 +58,7 @@ class Reload:
         self._loaded = self.engine.decision
 
     async def collect(self) -> None:
-        """Collect the named objects of all plugins.
+        """Collect the rules, commands, agents and providers of all plugins for the engine.
 
         :raises RequiredHookError: when a required wrapper of providers fails.
         :raises ConfigError: when an agent's settings are invalid.
@@ -66,7 +68,10 @@ class Reload:
         self._have(await self._wrapped(self._answers))
 
     async def _renew(self, change: PluginChange) -> Iterable[str]:
-        """Use the new objects of the project's plugins; return a line for each unusable one."""
+        """Use the new tools, commands, agents and providers of the project's changed plugins.
+
+        Return a line for the user about each hook or provider that cannot take effect now.
+        """
         lines = list(_unheard(change))
         await self._collect_plain()
         gone = {each.key for each in change.old}
@@ -156,7 +161,10 @@ class Reload:
         return tuple(path for path, content in self.seen.files.items() if old.get(path) != content)
 
     async def look(self) -> None:
-        """Load code that the user has trusted meanwhile; report each untrusted change once."""
+        """Check whether the project's code or the trust in it has changed.
+
+        Code that the user has trusted meanwhile is loaded. Each untrusted change is reported once.
+        """
         if self.opening.options.trust is False:
             return
         async with self._looking:
@@ -213,7 +221,11 @@ class Reload:
 
 
 def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
-    """Return the slash commands by name: first the plugins', then documents, then the user's."""
+    """Return the slash commands by name.
+
+    If names are equal, the user's command is used, else a plugin's command, else a document such as
+    a skill.
+    """
     found = {each.name: each for each in every if not each.is_document}
     found |= {each.name: each for each in every if each.is_document and each.name not in found}
     for name, said in config.command.items():
@@ -231,7 +243,10 @@ def _by_name(every: Sequence[Command], config: Config) -> dict[str, Command]:
 
 
 def _unheard(change: PluginChange) -> Iterator[str]:
-    """Yield the hooks of changed plugins that only reopening the project starts or ends."""
+    """Yield a line for each hook of a changed plugin that takes effect only when an App opens.
+
+    The line says that the project must be opened again.
+    """
     opening = {name for name, spec in core_specs().items() if mark_of(spec).when == "open"}
     for seen, others, what in (
         (change.new, change.old, "counts once"),

@@ -71,7 +71,10 @@ class Clock:
 
     @asynccontextmanager
     async def running(self, limit_s: float) -> AsyncIterator[asyncio.Timeout]:
-        """Time the block by this clock, and raise TimeoutError in it after `limit_s`."""
+        """Time a block by this clock, and raise TimeoutError in the block after `limit_s`.
+
+        This combines `timing` and `limit`.
+        """
         with self.timing():
             async with self.limit(limit_s) as limit:
                 yield limit

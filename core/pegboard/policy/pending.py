@@ -44,8 +44,11 @@ class PermissionAnswer:
     """The answer to a permission request; `message` has the user's instructions after a rejection.
 
     `scope` is how far an `always` applies, and `agent_only` limits it to the agent that asked.
-    `patterns` narrow what the request offers to approve. `by` is the source of the answer: a user,
-    the effect of an approval or rejection of another request, or nobody if no user is present.
+    `patterns` replace the patterns to approve by narrower ones. `by` is the source of the answer:
+
+    - `user`: a user answered the request.
+    - `approval`, `rejection`: the answer to another request also decided this one.
+    - `nobody`: no user was present.
     """
 
     reply: Reply
@@ -62,9 +65,10 @@ Note = Callable[[PermissionAnswer, Callable[[], None]], Coroutine[Any, Any, None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A permission request that waits; `allowed` returns whether approvals allow it by now.
+    """A permission request that waits for an answer.
 
-    `kept` completes when the answer is stored, with None or the error that prevented it.
+    `allowed` returns whether an approval that was given meanwhile allows the request. `kept`
+    completes when the answer is stored, with None, or with the error that prevented it.
     """
 
     request: PermissionRequest
@@ -73,7 +77,7 @@ class Waiting:
     allowed: Callable[[], Awaitable[bool]] | None
 
     async def settle(self, note: Note) -> None:
-        """Apply the answer by calling `note`, and report errors to the waiting caller."""
+        """Call `note` to apply and store the answer; `kept` gets None or its error."""
         try:
             await note(self.answer.result(), self._keep)
         except Exception as error:
@@ -90,7 +94,7 @@ class PendingRequests:
     """The permission requests that wait for an answer, on one event loop.
 
     `interactive` is whether a user can answer. `rechecks` counts the calls of `recheck`.
-    `allowed_lines` maps each session to the call and command line that a user allowed last.
+    `allowed_lines` maps each session to the tool and command line that a user allowed last.
     """
 
     def __init__(self, *, interactive: bool) -> None:
@@ -141,7 +145,11 @@ class PendingRequests:
         return await self.answer(request_id, PermissionAnswer(reply=reply, message=message))
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny a request because no user is present; raise the same errors as `answer`."""
+        """Reject a request because no user is present.
+
+        :raises NotFoundError: when no request with this id waits.
+        :raises PegboardError: when the answer could not be stored; it then has no effect.
+        """
         await self.answer(request_id, PermissionAnswer(reply="reject", by="nobody"))
 
     async def answer(self, request_id: str, answer: PermissionAnswer) -> PermissionRequest:
@@ -192,7 +200,10 @@ class PendingRequests:
 
 
 def nobody(request: PermissionRequest, *, because: Verdict | None = None) -> str:
-    """Return the message for a model whose request no user can answer."""
+    """Return the error message for the model when a request needs a user and no user is present.
+
+    `because` is the verdict that requires the user.
+    """
     patterns = request.patterns or _ANYTHING
     wanted = json.dumps(", ".join(patterns)[:_SHOWN_CHARACTERS], ensure_ascii=False)
     why = f" ({because.reason})" if because and because.reason else ""

@@ -74,12 +74,18 @@ def lies_within(pattern: str, wider: str) -> bool:
 
 
 def is_unclear(pattern: str) -> bool:
-    """Return whether a pattern is unclear, so that the effect of the request is unknown."""
+    """Return whether a pattern stands for a string that is known only when it runs.
+
+    An example is a command line with `$CMD`. Such a pattern begins with `[unclear]`.
+    """
     return pattern.startswith(UNCLEAR)
 
 
 def of_one_text(pattern: str) -> str:
-    """Replace the pattern for everything unclear by a pattern for one unclear string."""
+    """Replace the pattern `[unclear] *`, for all unclear strings, by one for a single string.
+
+    Other patterns are returned unchanged.
+    """
     return f"{UNCLEAR} *" if pattern == _ALL_UNCLEAR else pattern
 
 
@@ -125,8 +131,8 @@ def deciding_rule(
 ) -> Rule | None:
     """Return the rule of one source that decides about a string: the last matching rule.
 
-    An unclear string may match any rule narrower than `*`. A rule that denies or asks then becomes
-    a rule that asks.
+    An unclear string (see `is_unclear`) may turn out to match any rule narrower than `*`. If such a
+    rule denies or asks, the decision is to ask.
     """
     return _last(ruleset, permission, text, None if home is None else str(home))
 
@@ -246,8 +252,8 @@ def rules_from_config(value: object) -> tuple[Rule, ...]:
     """Parse the `permission` setting of a config file into rules, in the file's order.
 
     A single action applies to everything. A table maps a permission to an action, or to a table
-    from pattern to action. In the inner table, the key `unclear` applies to everything unclear, and
-    its rules come last.
+    from pattern to action. In the inner table, the key `unclear` applies to all strings that are
+    known only when they run (see `is_unclear`). Its rules come last.
 
     :raises ConfigError: for any other value; the error's key is relative to `permission`.
     """

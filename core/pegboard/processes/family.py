@@ -211,7 +211,11 @@ def _is_ending(pid: int) -> bool:
 
 
 def program_seal(prefix: str) -> int:
-    """Return the first seven digits of the seals of a program's calls; nine others follow."""
+    """Return the first seven digits of the seals that this program gives to its processes.
+
+    A seal, a limit on file locks, has 16 digits. The last nine distinguish the program's tool
+    calls.
+    """
     return _PROGRAMS // 10 + zlib.crc32(prefix.encode()) % (_PROGRAMS - _PROGRAMS // 10)
 
 

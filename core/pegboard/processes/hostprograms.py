@@ -44,7 +44,7 @@ def find_program(name: str, env: Mapping[str, str], *more: str, root: Path) -> s
 def try_program(
     argv: Sequence[str], *, timeout_s: float, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a program for a short time and return its output, in the language `C`.
+    """Run a program in the locale `C` for a short time and return its output.
 
     The program gets no input and no secrets. Its process group is killed when it ends or after
     `timeout_s`.
@@ -94,7 +94,7 @@ def _outside(name: str, folders: Sequence[str], roots: Sequence[str]) -> str | N
 def lies_in(path: str, roots: Sequence[str]) -> bool:
     """Return whether the path lies in one of the roots, directly or through links.
 
-    If the project is the whole machine ("/"), nothing counts as inside.
+    If the first root is "/", return False, since every path would lie in it.
     """
     if roots[0] == "/":
         return False

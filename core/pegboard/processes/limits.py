@@ -2,8 +2,9 @@
 
 Limits that the kernel enforces are set by a shell before it becomes the program, or by a control
 group. The other limits apply to a whole family of processes. The family is checked at least ten
-times a second. A check takes two small reads while the machine as a whole has not lost that many
-resources.
+times a second. A check usually takes two small reads: of the number of threads and of the free
+memory of the whole machine. The processes are examined only if these numbers have changed so much
+that the family may exceed a limit.
 
 Control groups are created below Pegboard's own group, so that an operator's limits also hold for
 commands. In version 1, root can always create them. In version 2, Pegboard's group must delegate
@@ -52,7 +53,10 @@ LONGEST_BYTES = (128 << 10) - 1
 
 
 class Groups:
-    """The control groups of one App, each for at most `tasks` threads, if they can be created."""
+    """The control groups that one App creates for its process families, where this is possible.
+
+    Each group allows at most `tasks` threads.
+    """
 
     def __init__(self, tasks: int) -> None:
         self._tasks = tasks
@@ -66,7 +70,7 @@ class Groups:
         return _made(self._parent, self._tasks)
 
     def remove(self, group: "ControlGroup") -> None:
-        """Remove a group; a busy group is removed later together with another."""
+        """Remove a group; if it is busy, try again whenever another group is created or removed."""
         self._left.append(group.folder)
         self.sweep()
 
@@ -247,7 +251,7 @@ class Bounds:
 
 
 def without_limits(output: bytes) -> bytes:
-    """Remove the traces of the limits from a bash message about a syntax error."""
+    """Remove the shell code that sets the limits from a syntax error message of bash."""
     return output.replace(f"`{_BEFORE}".encode(), b"`", 1)
 
 
@@ -278,9 +282,10 @@ class FamilyWatch:
     def exceeded(self) -> str:
         """Return which limit is exceeded, as text for the user, or "".
 
-        Normally this takes two reads of the kernel's counters. It examines each process if the
-        machine has lost as many threads, or half of the memory, that the family may take. It also
-        does so every `LOOK_S`, because other programs may free resources meanwhile.
+        Normally this reads only the machine's thread count and free memory. It examines each
+        process if the count has risen by the allowed number of processes, or if free memory has
+        fallen by half of the allowed memory. It also does so every `LOOK_S`, because other programs
+        may free resources meanwhile.
         """
         bounds, now = self._bounds, machine()
         if self._group is not None and self._group.was_full():

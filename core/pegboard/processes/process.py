@@ -54,10 +54,10 @@ async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-on
     exceeds `limit_bytes`, only its start and end are returned. The whole output (64 MiB at most)
     then goes to a file in `spill_dir`.
 
-    The call returns when the process ends, or up to 200 ms later if others still hold its output;
-    these are ended. After `timeout_s`, or when the call is cancelled, all processes get SIGTERM,
-    and SIGKILL 200 ms later. A family that exceeds the `bounds` is killed. `on_start` receives the
-    pid. `on_output` receives the text in chunks, on the event loop.
+    The call returns when the process ends, or up to 200 ms later if child processes keep its output
+    open. The remaining children are killed. After `timeout_s`, or when the call is cancelled, all
+    processes get SIGTERM, and SIGKILL 200 ms later. A family that exceeds the `bounds` is killed.
+    `on_start` receives the pid. `on_output` receives the text in chunks, on the event loop.
 
     :raises ToolError: when the program or the directory cannot be used.
     """
@@ -283,10 +283,10 @@ async def _start(
 
 
 async def _whole(start: "asyncio.Task[None]") -> None:
-    """Wait until a start has finished, even if the caller is cancelled.
+    """Wait until the task that starts a process has finished, even if the caller is cancelled.
 
-    When the event loop ends, it cancels the start itself. asyncio then waits for pipes that are
-    never connected. Therefore the start is cancelled repeatedly.
+    When the event loop ends, it cancels this task itself. asyncio then waits for pipes that are
+    never connected. Therefore the task is cancelled repeatedly.
     """
     cancelled = False
     while not start.done():
@@ -331,7 +331,10 @@ async def _ask_to_end(family: "Family", child: "_Child") -> None:
 async def _reap(
     family: "Family", child: "_Child", transport: asyncio.SubprocessTransport, *, left: bool
 ) -> bool:
-    """Wait until all members of the family have ended; return whether there were any."""
+    """Wait until all processes of the family have ended, and close the transport.
+
+    Return whether children were left and had to be killed; `left` is what is known so far.
+    """
     for pause_s in EXEC_PAUSES_S:
         if left or not family.unclear:
             break

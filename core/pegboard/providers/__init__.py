@@ -28,7 +28,10 @@ LONGEST_NAME = 200
 
 
 class Text(msgspec.Struct, frozen=True):
-    """Text of a model message; `metadata` comes from the provider, in an earlier answer."""
+    """Text of a message.
+
+    `metadata` is what the provider attached to the text in an earlier answer, to receive it back.
+    """
 
     text: str
     metadata: Mapping[str, Any] | None = None
@@ -107,8 +110,9 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to a model; a parameter that is None is left to the provider.
 
     `output_schema` is the JSON Schema of the final answer. A provider may ignore it, because the
-    system prompt contains it too and the engine checks the answer. `deferred` are tools that the
-    model can call although the request does not contain them; no provider sends them.
+    system prompt contains it too and the engine checks the answer. `deferred` are tools whose
+    definitions the model finds by a search tool. It may call them, but a provider must not send
+    their definitions.
     """
 
     model: Model
@@ -126,7 +130,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     deferred: tuple[ToolDefinition, ...] = ()
 
     def without(self, *names: str) -> "ModelRequest | None":
-        """Return the request without these tools, or None if it has none of them."""
+        """Return the request without the named tools, or None if it contains no such tool."""
         kept = tuple([tool for tool in self.tools if tool.name not in names])
         return replace(self, tools=kept) if len(kept) < len(self.tools) else None
 
@@ -261,9 +265,10 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """A sign that the provider still waits for its server; it restarts the limit on silence.
+    """A sign that the provider still waits for its server.
 
-    A provider that sends heartbeats limits the wait itself.
+    It restarts the time limit `idle_timeout_s`, within which the next event must arrive. A provider
+    that sends heartbeats limits the wait itself.
     """
 
 

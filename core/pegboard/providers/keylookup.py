@@ -37,7 +37,10 @@ class KeyStore(Protocol):
     """
 
     async def find(self, provider_id: str, config: Config) -> Key | None:
-        """Find a key like `Keys.find`, also one that the settings name by label or command."""
+        """Find the stored key of a provider, or None.
+
+        The settings may select the key by its label, or name a command that prints the key.
+        """
         ...
 
     def source(self, provider_id: str, config: Config) -> str | None:
@@ -127,7 +130,10 @@ class Keys:
         return secret_values({**self._env, **found}, [*self._variables, *found])
 
     def _given(self, provider_id: str, env: Sequence[str]) -> Key | None:
-        """Return the key of the settings, or else of the provider's first variable that is set."""
+        """Return the key that the settings contain, or else the first set variable that has a key.
+
+        If the settings select a stored key, variables do not count.
+        """
         said = self._config.provider.get(provider_id, ProviderConfig())
         names = said.env or env
         self._variables.update(names)

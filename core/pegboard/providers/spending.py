@@ -122,7 +122,8 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
 def spent_on(request: ModelRequest, usage: Usage | None, written_chars: int) -> Spent:
     """Return the usage of a request, or an estimate if the provider reported none.
 
-    A usage of zeros only counts as not reported, since each request has tokens.
+    If all reported counts are zero, the usage counts as not reported, since each request has
+    tokens.
     """
     tokens, price = tokens_of(usage), request.model.cost
     if tokens != Tokens():

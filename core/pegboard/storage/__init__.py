@@ -244,9 +244,9 @@ class Storage(Protocol):
         gaps. If several processes write, an event is returned only when no event with a smaller
         number can follow. Thus a reader that continues from the last number misses none.
 
-        Of several updates of one value, only the first and the last may be stored. Each contains
-        the whole value, as it was then or as it is now. The update of a text that the model still
-        writes contains the text stored so far.
+        If a value, such as a part, is updated several times, only the first and the last update may
+        be stored. An update may contain the value as it is now, instead of as it was then. The
+        update of a text that the model still writes contains the text stored so far.
         """
         ...
 

@@ -302,7 +302,10 @@ class PublishEvent(msgspec.Struct, frozen=True):
 
 
 class Tell(msgspec.Struct, frozen=True):
-    """A change that only publishes an event, in its order among other changes' events."""
+    """A change that publishes an event without storing anything.
+
+    The event is published in its place among the events of the other changes.
+    """
 
     properties: Properties
 

@@ -90,7 +90,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """A hash of these files and their content, or "" without files."""
+        """A hash of the paths and content of `files`, or "" if there are no files."""
         digests = "".join(f"{name}\0{digest}\n" for _, name, digest in _digests(self))
         return hashlib.sha256(os.fsencode(digests)).hexdigest() if digests else ""
 
@@ -161,7 +161,7 @@ class TrustStore:
             projects[str(root)] = _trusted({**kept, **decision.digests})
 
     def allow_programs(self, root: Path, digests: Mapping[str, str]) -> None:
-        """Trust programs of a trusted project, given as digests by relative path.
+        """Trust programs of a trusted project; `digests` maps their relative paths to digests.
 
         :raises TrustError: when the project is not trusted, or the store cannot be written.
         """
@@ -226,7 +226,10 @@ class TrustStore:
             raise TrustError(text) from error
 
     def _to_be_changed(self) -> dict[str, Trusted]:
-        """Return the projects to change; rename the file if other users can write it."""
+        """Return the stored projects, for a change.
+
+        If other users can write the store's file, rename it and return no projects.
+        """
         try:
             return self._stored()
         except _ForeignError:

@@ -52,7 +52,8 @@ def project_code(directory: Path, worktree: Path) -> tuple[CodeFile, ...]:
     """Return the project's code files, outermost folder first.
 
     These are `.pegboard/tool/`, `tools/` and `plugins/` of every folder from the worktree's root to
-    the directory. In these two folders, `tool/*.py` also counts if the source imports Pegboard.
+    the directory. In the root and in the directory, a file `tool/*.py` also counts if its source
+    imports Pegboard.
     """
     found: list[CodeFile] = []
     folders = way_down(worktree, directory)
@@ -180,7 +181,7 @@ def with_neighbours(files: Iterable[CodeFile]) -> tuple[CodeFile, ...]:
 
 
 def part(path: Path, root: Path) -> CodeFile:
-    """Read an imported file below `root` that is neither a plugin nor a tool."""
+    """Read a file below `root` that plugins or tools import, and that is none itself."""
     content, error = read_bounded(path)
     name = path.relative_to(root).as_posix()
     return CodeFile(path=path, kind="part", name=name, root=root, content=content, error=error)
