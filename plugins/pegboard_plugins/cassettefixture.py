@@ -1,4 +1,4 @@
-"""The pytest fixture `cassette`: each test's recorded model answers, in a file next to it."""
+"""The pytest fixture `cassette`, which gives each test a file of recorded model answers."""
 
 import os
 import re
@@ -13,9 +13,9 @@ MODE = "PEGBOARD_CASSETTE"
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return the configuration that gives the test's App its own tape, for `AppOptions.config`.
+    """Return a configuration for `AppOptions.config` with a file of recorded answers for the test.
 
-    The tape is `cassettes/FILE.TEST.jsonl`. The mode is `auto`, or the value of PEGBOARD_CASSETTE.
+    The file is `cassettes/FILE.TEST.jsonl`. The mode is `auto`, or the value of PEGBOARD_CASSETTE.
     """
     name = re.sub(r"[^\w.-]+", "-", f"{request.path.stem}.{request.node.name}")
     file = Path(request.path).parent / "cassettes" / f"{name}.jsonl"

@@ -1,8 +1,8 @@
-"""The built-in agents, and the default prompt of agents.
+"""The built-in agents, and the default system prompt of agents.
 
-The prompt is in pieces, each a subject of its own, in the order in which they stand. A piece
-begins with its title, `# Title`, by which a plugin finds and replaces it. Families of models,
-which are told by the name, want to be told different things.
+The prompt consists of sections, one per subject. A section begins with its title, `# Title`,
+by which a plugin can find and replace it. The last section depends on the family of the model,
+which Pegboard derives from the model's name.
 """
 
 import re
@@ -181,10 +181,10 @@ _NAMES: tuple[tuple[Family, re.Pattern[str]], ...] = (
 
 
 def family(model: Model) -> Family | None:
-    """Return the model's family, None for an unknown name.
+    """Return the family of a model, or None for an unknown name.
 
-    A name with fewer than ten billion parameters (`qwen3:4b`, `llama-3.2-3b`) belongs to the small
-    ones of any maker; of a mixture (`30b-a3b`) the whole counts.
+    A model whose name gives fewer than ten billion parameters (`qwen3:4b`, `llama-3.2-3b`) is
+    "small", whoever made it. For a mixture of experts (`30b-a3b`) the largest number counts.
     """
     name = (model.api.id or model.id).lower()
     sizes = [float(found) for found in _BILLIONS.findall(name)]
@@ -207,7 +207,7 @@ _NOT_FOR_SUBAGENTS = {
 
 @hookimpl
 async def register_agents(config: Config) -> tuple[Agent, ...]:
-    """Return two agents for the user, build and plan, and two subagents."""
+    """Return the primary agents `build` and `plan`, and the subagents `general` and `explore`."""
     return (
         Agent(
             name="build",
@@ -262,13 +262,13 @@ def _choice(name: str | None) -> ModelChoice | None:
 async def chat_system_transform(
     session: SessionView, model: Model, system: tuple[str, ...]
 ) -> tuple[str, ...] | None:
-    """Add the pieces to the front of the prompt, for an agent without its own prompt."""
+    """Put the default prompt first if the agent has no prompt of its own."""
     lacks = session.purpose == "turn" and not session.agent.prompt
     return (*prompt_for(model), *system) if lacks else None
 
 
 def prompt_for(model: Model) -> tuple[str, ...]:
-    """Return the pieces of the prompt for a model, the last one for its family if that is known."""
+    """Return the sections of the prompt for a model; the last suits its family, if known."""
     known = family(model)
     if known is None:
         return WHOLE
@@ -278,7 +278,7 @@ def prompt_for(model: Model) -> tuple[str, ...]:
 
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
-    """Leave tools out of a request for a small model, but never those that the user added."""
+    """Remove tools that a small model does not need, except tools that the user added."""
     if family(request.model) != "small":
         return None
     from pegboard_plugins.agents.small import LEFT_OUT  # other models do not need it

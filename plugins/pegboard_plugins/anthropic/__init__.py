@@ -19,7 +19,7 @@ _SMALL_WINDOW = 200_000
 
 
 def _assumed(model_id: str) -> ModelFacts:
-    """Return the facts of a model with an unknown name: all of Claude's read pictures and PDFs."""
+    """Return assumed facts for an unknown model: every Claude model reads images and PDFs."""
     from pegboard_plugins.anthropic.thinking import FIRST_ADAPTIVE, version_of  # a request follows
 
     version = version_of(model_id)
@@ -48,7 +48,7 @@ KNOWN = {
 async def register_providers(
     config: Config, env: Mapping[str, str], keys: Keys
 ) -> tuple[Provider, ...]:
-    """Return Anthropic's provider, and one for each configured server with this API."""
+    """Return the provider for Anthropic, and a provider per configured server with the same API."""
     address = env.get(_URL_ENV, "").rstrip("/").removesuffix("/v1")
     addresses = {**env, _URL_ENV: f"{address}/v1"} if address else env
     found = endpoints(config, addresses, known=KNOWN, npm=(_NPM,))

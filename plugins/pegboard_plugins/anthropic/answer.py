@@ -1,4 +1,4 @@
-"""The events of the Messages API, turned into Pegboard's stream of events."""
+"""A reader that turns the stream of the Messages API into Pegboard's stream events."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ _BLOCK_OF: Mapping[str, str] = {
 
 @dataclass(slots=True)
 class _Item:
-    """An open block of the answer; `opened` is its first event."""
+    """A content block that the model is writing; `opened` is the block in its start event."""
 
     block: AnswerBlock
     opened: dict[str, Any]
@@ -59,9 +59,9 @@ class _Item:
 
 
 class MessageReader:
-    """Reads the frames of one answer; `finished` says whether the model has ended it.
+    """Reads the frames of one answer; `finished` is true once the model has ended it.
 
-    An answer that the API has paused goes on in a further one: `said` is what to send back then.
+    The API can pause an answer. `said` then holds the blocks for the request that continues it.
     """
 
     def __init__(self) -> None:
@@ -79,9 +79,9 @@ class MessageReader:
 
     @property
     def said(self) -> tuple[dict[str, Any], ...]:
-        """The blocks of a paused answer, as received; empty for any other answer.
+        """The blocks of a paused answer, as received; empty if the answer is not paused.
 
-        A block that cannot be sent back ends the answer where it is.
+        Also empty, so that the answer ends, if a block cannot be sent back or after ten pauses.
         """
         if not self._paused or self.pauses > MOST_PAUSES:
             return ()
@@ -91,7 +91,7 @@ class MessageReader:
             return ()
 
     def read(self, frame: bytes) -> Iterator[StreamEvent]:
-        """Yield the events of the next frame; unknown kinds are skipped."""
+        """Yield the stream events of the next frame; skip events of unknown types."""
         event = mapping_in(decode_json(frame))
         match event.get("type"):
             case "message_start":
@@ -117,7 +117,7 @@ class MessageReader:
                 return
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the calls that are certainly complete, and the end of the answer."""
+        """Yield the tool calls if no limit or error cut the answer, then its final event."""
         yield from self._stop_all()
         if self._reason not in _CUT:
             for call in self._calls:
@@ -134,7 +134,7 @@ class MessageReader:
         self._stopped = []
 
     def _whole(self, message: Mapping[str, Any]) -> Iterator[StreamEvent]:
-        """Yield the events of an answer that the server did not stream."""
+        """Yield the stream events of a complete answer that the server sent as one message."""
         self._begin(message)
         for place, block in enumerate(message.get("content") or ()):
             yield from self._start(place, dict(mapping_in(block)))
@@ -208,7 +208,7 @@ class MessageReader:
         yield from self._stop_all()
 
     def _usage(self) -> Usage | None:
-        """Return the tokens of all requests of the answer; None if they are not reliable."""
+        """Return the tokens of all requests for this answer, or None if a count is missing."""
         counts, spent = self._counts, self._spent
         if "output_tokens" not in counts:
             return None
@@ -225,7 +225,7 @@ class MessageReader:
 
 
 def go_on(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:
-    """Return the request that continues a paused answer, None if it was not paused."""
+    """Return the request that continues a paused answer, or None if the answer was not paused."""
     if not isinstance(reader, MessageReader) or not reader.said:
         return None
     blocks = tuple(Reasoning(text="", metadata={OWN: {"block": each}}) for each in reader.said)
@@ -234,7 +234,7 @@ def go_on(request: ModelRequest, reader: AnswerReader) -> ModelRequest | None:
 
 
 def _key(index: object) -> int | str:
-    """Return the index of a block as a key; without an index only one block is open at a time."""
+    """Return a block's index as a dict key; blocks without a valid index share the key ""."""
     return index if isinstance(index, int | str) else ""
 
 
@@ -243,7 +243,10 @@ def _counts(usage: object) -> dict[str, Any]:
 
 
 def _metadata(item: _Item) -> dict[str, Any] | None:
-    """Return the metadata with which a later request repeats the block; stored text is trimmed."""
+    """Return the metadata from which a later request rebuilds the block, or None.
+
+    Storage trims trailing white space of a thinking block, so `tail` holds that white space.
+    """
     if item.kind == "text":
         return None
     if item.kind != "thinking":
@@ -257,7 +260,10 @@ def _metadata(item: _Item) -> dict[str, Any] | None:
 
 
 def _verbatim(item: _Item) -> dict[str, Any]:
-    """Return the block in the form that a request repeats."""
+    """Return the block as a later request must send it to the API.
+
+    :raises ValueError: when the block's input is not valid JSON.
+    """
     match item.kind:
         case "text":
             return {"type": "text", "text": item.block.text}

@@ -1,7 +1,7 @@
-"""A request to Claude as the body of the Messages API (docs.anthropic.com/en/api/messages).
+"""The encoder of requests for the Messages API (docs.anthropic.com/en/api/messages).
 
-Each message of the history is encoded once and kept with it. The marks for the prompt cache move
-from step to step, so they are set into the kept bytes when the request is joined.
+Each message of the history is encoded once, and its bytes are cached on the message. The
+`cache_control` marks move from step to step, so each request inserts them into those bytes.
 """
 
 import re
@@ -35,7 +35,7 @@ _CONTROL = ("cache_ttl", "tool_streaming", "thinking", "effort", "reasoning_effo
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str, *, version: str) -> Post:
-    """Encode the request for a version of the API, with marks for the prompt cache."""
+    """Encode the request for the API version `version`, with marks for the prompt cache."""
     headers = {"anthropic-version": version, **({"x-api-key": key} if key else {})}
     return Post(endpoint.at("messages"), headers, _body(request, endpoint))
 
@@ -66,9 +66,9 @@ def _body(request: ModelRequest, endpoint: Endpoint) -> bytes:
 
 
 def _sampling(request: ModelRequest, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the sampling parameters, for a model that accepts them and does not think.
+    """Return the sampling parameters, or {} if the model does not accept them.
 
-    The API takes a temperature or `top_p`, from newer models not both.
+    The API takes `temperature` or `top_p`; newer models reject both together.
     """
     if not request.model.capabilities.temperature:
         return {}
@@ -80,7 +80,7 @@ def _sampling(request: ModelRequest, plain: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _tools(request: ModelRequest, endpoint: Endpoint) -> list[dict[str, Any]]:
-    """Return the tools; arguments are streamed as written where the server supports that."""
+    """Return the tool definitions; let Anthropic's own server stream arguments unbuffered."""
     own = (urlsplit(endpoint.url).hostname or "").endswith("anthropic.com")
     eager = request.options.get("toolStreaming", own)
     return [
@@ -99,7 +99,7 @@ def _marked(blocks: list[dict[str, Any]], mark: Mapping[str, Any]) -> list[dict[
 
 
 def _with_marks(history: Sequence[bytes], mark: bytes) -> list[bytes]:
-    """Mark the last block of each of the user's last turns."""
+    """Insert the cache mark into the last block of each of the two newest user messages."""
     marked = list(history)
     turns = 0
     for place in reversed(range(len(marked))):
@@ -112,7 +112,7 @@ def _with_marks(history: Sequence[bytes], mark: bytes) -> list[bytes]:
 
 
 def _history(request: ModelRequest) -> list[bytes]:
-    """Return the encoded messages; those encoded before are looked up."""
+    """Return the encoded messages of the request; reuse the bytes cached on each message."""
     kinds = media_inputs(request.model)
     form = f"{OWN}:{':'.join(sorted(kinds))}"
     calls = f"{form}:calls"
@@ -140,9 +140,9 @@ def _encoded(message: ModelMessage, blocks: list[dict[str, Any]]) -> bytes:
 
 
 def _with_own_ids(messages: Sequence[ModelMessage], kinds: frozenset[str]) -> list[bytes]:
-    """Encode the history of a server that gave an id twice: the later calls get new ids.
+    """Encode a history in which the server used an id twice; give each later call a new id.
 
-    The results of a message's calls follow it, so that the newest call of an id is meant.
+    A result follows the message with its call, so it belongs to the newest call with its id.
     """
     seen: dict[str, int] = {}
     found = []
@@ -158,7 +158,7 @@ def _with_own_ids(messages: Sequence[ModelMessage], kinds: frozenset[str]) -> li
 def _blocks(
     message: ModelMessage, kinds: frozenset[str], ids: Mapping[str, str]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the blocks of a message; the API refuses blank texts and unsigned thoughts."""
+    """Yield a message's blocks without blank texts and unsigned thinking: the API rejects both."""
     for part in message.content:
         match part:
             case Text(text=text) if text.strip():
@@ -178,7 +178,7 @@ def _blocks(
 
 
 def _thought(part: Reasoning) -> Iterator[dict[str, Any]]:
-    """Yield the original block of a thought; another model's thought has no signature, so none."""
+    """Yield the block that this API sent for a thought; yield nothing for another API's thought."""
     own = (part.metadata or {}).get(OWN)
     if not isinstance(own, dict):
         return
@@ -190,7 +190,7 @@ def _thought(part: Reasoning) -> Iterator[dict[str, Any]]:
 
 
 def _result(part: Result, given: str, kinds: frozenset[str]) -> dict[str, Any]:
-    """Return a result with its pictures and PDFs in it."""
+    """Return the block of a tool result, with its images and PDFs; `given` is the call's id."""
     output = part.output if part.output.strip() else "(no output)"
     content: Any = output
     if part.media:

@@ -1,4 +1,4 @@
-"""The amount of Claude's reasoning: an effort, or a number of tokens."""
+"""The setting of Claude's reasoning: an effort level or a number of tokens."""
 
 import re
 from collections.abc import Mapping
@@ -16,9 +16,10 @@ _OFF = ("none", "off", "disabled")
 
 
 def thinking_of(request: ModelRequest, limit: int) -> dict[str, Any]:
-    """Return the fields `thinking` and `output_config`; empty where the model shall not think.
+    """Return the fields `thinking` and `output_config`, or {} if the model must not think.
 
-    The options `effort` and `reasoningEffort` take a word, `thinking` is sent unchanged.
+    The options `effort` and `reasoningEffort` hold an effort level. The option `thinking` goes to
+    the API as it is, but with its names in snake case. `limit` is the limit of output tokens.
     """
     options = request.options
     effort = options.get("effort") or options.get("reasoningEffort")
@@ -39,7 +40,7 @@ def thinking_of(request: ModelRequest, limit: int) -> dict[str, Any]:
 
 
 def version_of(model_id: str) -> tuple[int, ...]:
-    """Return the version in a model's name: (4, 6) of `claude-sonnet-4-6`, or ()."""
+    """Return the version in a model's name, such as (4, 6) for `claude-sonnet-4-6`, or ()."""
     return tuple(int(number) for number in re.findall(r"(?<!\d)\d{1,2}(?!\d)", model_id)[:2])
 
 
@@ -56,9 +57,9 @@ def _style(request: ModelRequest) -> str:
 
 
 def _unsigned(request: ModelRequest) -> bool:
-    """Return whether the newest calls were made without a thought that is signed.
+    """Return whether the newest message has tool calls but no signed thinking before them.
 
-    So it is where another model made them; the API takes no budget in the middle of such a turn.
+    This is so if another model made the calls. The API rejects a thinking budget in such a turn.
     """
     answers = (each for each in reversed(request.messages) if each.role != "tool")
     newest = next(answers, None)

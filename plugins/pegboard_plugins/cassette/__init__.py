@@ -1,11 +1,11 @@
-"""Answers of models on tape: recorded to a file, and played from it without a model.
+"""Recorded model answers: the plugin records them in a file and replays them from it.
 
 [plugins.cassette.options]
 file = "answers.jsonl"
 mode = "auto"
 
-`record` starts the file again, `replay` asks no model, `auto` asks for what the file does not have,
-and `passthrough` leaves everything as it is.
+The mode `record` starts a new file, and `replay` calls no provider. `auto` replays an answer if
+the file has it, and records it otherwise. `passthrough` turns the plugin off.
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ Mode = Literal["record", "replay", "auto", "passthrough"]
 
 
 class CassetteOptions(msgspec.Struct, frozen=True):
-    """`file` is the tape; a relative path is below the project's folder.
+    """The options of the plugin; a relative `file` starts at the project's folder.
 
-    `match_on` are the parts of a request that have to be equal to be played; all where it is empty.
+    `match_on` names the fields that two requests must share to count as equal; empty means all.
     """
 
     file: str = ""
@@ -41,7 +41,7 @@ options = CassetteOptions
 
 @hookimpl
 async def config_load(config: Config, workspace: Workspace, plugin: Plugin) -> Config | None:
-    """Take the tape's model where no model is asked, unless the configured one is on the tape."""
+    """In `replay`, select the first recorded model unless the configured one is recorded."""
     file = plugin.options.file
     if not file or plugin.options.mode != "replay":
         return None
@@ -56,7 +56,7 @@ async def config_load(config: Config, workspace: Workspace, plugin: Plugin) -> C
 async def wrap_providers(
     providers: Mapping[str, Provider], keys: Keys, workspace: Workspace, plugin: Plugin
 ) -> Mapping[str, Provider] | None:
-    """Wrap the providers with the tape, if the configuration names a file for it."""
+    """Wrap each provider so that it records and replays, if the options name a file."""
     file, mode = plugin.options.file, plugin.options.mode
     if not file or mode == "passthrough":
         return None

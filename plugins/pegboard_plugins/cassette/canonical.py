@@ -1,7 +1,7 @@
 """The canonical form of a request, without the parts that differ between runs.
 
-Ids, dates, times, durations and names of temporary files become words such as `<date>`, folders
-`<project>` and `<home>`; keys, and what looks like one, are hidden before anything is written.
+Placeholders such as `<date>` replace ids, dates, times, durations and temporary files.
+`<project>` and `<home>` replace folders. Keys, and strings that look like keys, become `[secret]`.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 class Wording:
-    """The form of texts on a tape, for this project and this user."""
+    """The rules that turn values into their recorded form, for one project and one user."""
 
     def __init__(self, keys: Keys, directory: Path) -> None:
         self._keys = keys
@@ -47,13 +47,13 @@ class Wording:
         self._passing += [(re.compile(shape), word) for shape, word in _PASSING]
 
     def stored(self, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """Return JSON in the stored form: without keys, and with words for folders."""
+        """Return the JSON value without secrets, and with placeholders for folders."""
         secrets = self._keys.values()
         hidden = _without_secrets(value)
         return _map_strings(hidden, lambda text: self._without_places(redact(text, secrets)))
 
     def stored_json(self, text: str) -> str:
-        """Return a text in its stored form; JSON stays JSON."""
+        """Return a string in its recorded form; a string that holds JSON remains valid JSON."""
         try:
             value = json.loads(text)
         except ValueError:
@@ -61,7 +61,7 @@ class Wording:
         return json.dumps(self.stored(value), ensure_ascii=False)
 
     def canonical(self, request: ModelRequest) -> dict[str, Any]:
-        """Return the request in the form that is stored and compared."""
+        """Return the request in the form that the tape stores and compares."""
         numbered: dict[str, str] = {}
 
         def number(found: re.Match[str]) -> str:
@@ -83,7 +83,7 @@ class Wording:
 
 
 def played(value: Any, directory: Path) -> Any:  # noqa: ANN401 - JSON
-    """Return a stored value with this machine's folders."""
+    """Return a recorded value in which this machine's folders replace `<project>` and `<home>`."""
     places = _places(directory)
 
     def with_places(text: str) -> str:
@@ -100,22 +100,22 @@ def _places(directory: Path) -> list[tuple[str, str]]:
 
 
 def digest(canonical: Mapping[str, Any]) -> str:
-    """Return the digest that equal requests have in common."""
+    """Return the SHA-256 of a request in canonical form."""
     content = json.dumps(canonical, sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(content.encode()).hexdigest()
 
 
 def matched(canonical: Mapping[str, Any], match_on: Sequence[str] = ()) -> str:
-    """Return the digest by which a request is found: of these fields, or of all.
+    """Return the digest by which the tape finds a request: of the fields `match_on`, or of all.
 
-    Facts of the checkout do not count: the tape itself may be a new file in it.
+    The digest ignores the state of the Git checkout, since recording itself adds a file to it.
     """
     fields = {name: canonical.get(name) for name in match_on} if match_on else dict(canonical)
     return digest(_map_strings(fields, lambda text: _CHECKOUT.sub("<checkout>", text)))
 
 
 def lines_of(value: Any, at: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
-    """Yield the value line by line, each with its path, for people and for comparisons."""
+    """Yield the lines of a JSON value, each after its path, such as `tools.0.name: bash`."""
     if isinstance(value, dict):
         for name in sorted(value):
             yield from lines_of(value[name], f"{at}.{name}" if at else name)
@@ -150,7 +150,7 @@ def _plain(request: ModelRequest) -> dict[str, Any]:
 
 
 def _without_secrets(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return JSON without the strings whose name marks them as secret."""
+    """Return the JSON value with `[secret]` for each string whose name marks it as a secret."""
     if isinstance(value, dict):
         return {
             name: HIDDEN
@@ -164,7 +164,7 @@ def _without_secrets(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def _map_strings(value: Any, change: Callable[[str], str]) -> Any:  # noqa: ANN401 - JSON
-    """Return JSON with every string changed, the names in tables too."""
+    """Return the JSON value with `change` applied to every string, keys of objects included."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):

@@ -78,7 +78,7 @@ def _is_prompt(turn: Turn) -> bool:
 
 
 def _inputs(turn: Turn) -> Iterator[PartInput]:
-    """Yield the user's own words and files, without parts that the engine added."""
+    """Yield the texts and files that the user sent, without the parts that the engine added."""
     for part in turn.parts:
         if isinstance(part, TextPart) and not part.synthetic:
             yield TextInput(text=part.text)

@@ -1,4 +1,4 @@
-"""A provider with a tape: it answers a known request from the file."""
+"""Providers that record their answers in a file, and replay them from it."""
 
 import asyncio
 import errno
@@ -40,9 +40,9 @@ _LINE_LENGTH = 200
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the file: a request in its canonical form, and its outcome.
+    """One line of the file: a request in its canonical form, and the answer or error.
 
-    `model` has the facts of the model, in the first record of each.
+    `model` holds the facts of the model, but only in the first record of each model.
     """
 
     key: str
@@ -53,10 +53,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tape:
-    """The records of a file, in order; each is played once, the last one of a request again.
+    """The records of a file, each replayed once and in order.
 
-    In the mode `replay` nothing is written, in `record` nothing is played. `match_on` are the
-    fields of a request that have to be equal, all where it is empty.
+    The last record of a request is replayed again and again. The mode `replay` writes no record,
+    and `record` replays none. `match_on` names the fields that two requests must share to count
+    as equal; empty means all.
     """
 
     def __init__(
@@ -73,9 +74,9 @@ class Tape:
             self._waiting.setdefault(matched(record.request, match_on), []).append(record)
 
     def models(self, directory: Path) -> Mapping[tuple[str, str], Model]:
-        """Return the models that a replay plays without a provider, by provider and id.
+        """Return the recorded models by provider and id, or nothing unless the mode is `replay`.
 
-        Those of requests with tools come first.
+        Models of requests with tools come first.
         """
         if self.mode != "replay":
             return {}
@@ -85,7 +86,7 @@ class Tape:
         return {(each.provider_id, each.id): each for each in models}
 
     def find(self, canonical: Mapping[str, Any]) -> Record | None:
-        """Return the record to play for a request, None if the provider is to be asked."""
+        """Return the record to replay for a request, or None if the provider must answer."""
         if self.mode == "record":
             return None
         known = self._waiting.get(matched(canonical, self._match_on))
@@ -94,7 +95,7 @@ class Tape:
         return known.pop(0) if len(known) > 1 else known[0]
 
     def miss(self, canonical: Mapping[str, Any]) -> ProviderError:
-        """Return the error for a request that is not on the tape; log the nearest one's diff."""
+        """Return the error for a request without a record; log the diff to the nearest record."""
         wanted = list(lines_of(canonical))
         at, nearest = max(
             enumerate(self._records, 1),
@@ -114,9 +115,9 @@ class Tape:
         )
 
     async def add(self, record: Record) -> None:
-        """Append a record to the file: completely, or not at all.
+        """Append a record to the file; a failed write leaves the file unchanged.
 
-        :raises ProviderError: when it cannot be written.
+        :raises ProviderError: when the record cannot be written.
         """
         async with self._writing:
             try:
@@ -127,7 +128,7 @@ class Tape:
             self._records.append(record)
 
     def names(self, canonical: Mapping[str, Any]) -> bool:
-        """Return whether a record has the facts of a request's model; the next one will."""
+        """Return whether a record already holds this model's facts, and note that one will."""
         name = canonical["model"]
         is_known = name in self._named
         self._named.add(name)
@@ -148,9 +149,9 @@ class Tape:
 
 
 async def open_tape(file: Path, mode: str, match_on: Sequence[str] = ()) -> Tape:
-    """Open the tape of this file.
+    """Open the tape of a file; the mode `record` deletes the file first.
 
-    :raises InvalidInputError: when it cannot be read, or a line of it is not a whole record.
+    :raises InvalidInputError: when the file cannot be read, or a line is not a complete record.
     """
     return await asyncio.to_thread(_open, file, mode, match_on)
 
@@ -174,7 +175,7 @@ def _open(file: Path, mode: str, match_on: Sequence[str]) -> Tape:
 
 
 def _fault_of(line: bytes, records: list[Record]) -> str:
-    """Check a line; return its fault, or "" and append its record to the others."""
+    """Check one line: append its record to `records` and return "", or return what is wrong."""
     if not line.endswith(b"\n"):
         return "the record is cut off"
     try:
@@ -203,7 +204,7 @@ def _fields_of(event: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class Unasked:
-    """A provider that only a tape knows: all its answers are on it."""
+    """A provider that exists only in the recordings; it cannot answer a new request."""
 
     env: Sequence[str] = ()
 
@@ -212,15 +213,15 @@ class Unasked:
         self.name = provider_id
 
     def models(self) -> Sequence[Model]:
-        """Return no model: the tape has them."""
+        """Return no models; the wrapper gets them from the tape."""
         return ()
 
     def resolve(self, model_id: str) -> Model | None:  # noqa: ARG002 - the protocol's
-        """Return no model: the tape has them."""
+        """Return None; the wrapper gets models from the tape."""
         return None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Fail: nobody can be asked.
+        """Raise an error, because there is no provider to ask.
 
         :raises ProviderError: always.
         """
@@ -228,11 +229,11 @@ class Unasked:
         yield  # type: ignore[unreachable]  # what makes it a generator
 
     async def aclose(self) -> None:
-        """Close nothing."""
+        """Do nothing; there is no connection to close."""
 
 
 class Taped:
-    """A provider that answers from the tape where that has the request."""
+    """A provider that replays a recorded answer, or asks the wrapped provider and records it."""
 
     def __init__(self, provider: Provider, tape: Tape, wording: Wording, directory: Path) -> None:
         self._provider = provider
@@ -246,31 +247,32 @@ class Taped:
 
     @property
     def id(self) -> str:
-        """The provider's."""
+        """The id of the wrapped provider."""
         return self._provider.id
 
     @property
     def name(self) -> str:
-        """The provider's."""
+        """The name of the wrapped provider."""
         return self._provider.name
 
     @property
     def env(self) -> Sequence[str]:
-        """The provider's."""
+        """The environment variables of the wrapped provider."""
         return self._provider.env
 
     def models(self) -> Sequence[Model]:
-        """Return the provider's models."""
+        """Return the models of the wrapped provider."""
         return self._provider.models()
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model as it was recorded, or as the provider resolves it."""
+        """Return the recorded model, or else the model that the wrapped provider resolves."""
         return self._models.get((self.id, model_id)) or self._provider.resolve(model_id)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the answer on the tape, or the provider's if the tape has none.
+        """Yield the recorded answer, or the provider's answer if there is no record.
 
-        :raises ProviderError: when a tape that is only replayed does not have it.
+        :raises ProviderError: when the mode is `replay` and there is no record, or the recorded
+            answer ended with this error.
         """
         canonical = self._wording.canonical(request)
         if record := self._tape.find(canonical):
@@ -293,7 +295,7 @@ class Taped:
             await self._keep(request.model, canonical, answer, None)
 
     async def aclose(self) -> None:
-        """Close the provider."""
+        """Close the wrapped provider."""
         await self._provider.aclose()
 
     async def _keep(
@@ -320,7 +322,7 @@ class Taped:
 
 
 class _RecordedAnswer:
-    """Collects the events of an answer, with each block's text in one piece, so no key is split."""
+    """Collects the events of an answer; it joins the deltas of a block, so that no key is split."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []

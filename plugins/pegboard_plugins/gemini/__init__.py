@@ -1,4 +1,4 @@
-"""Gemini through Google's own API."""
+"""The plugin `gemini`: Gemini models through Google's own API."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ _FIRST_THINKING = (2, 5)
 
 
 def _assumed(model_id: str) -> ModelFacts:
-    """Return the facts of a model with an unknown name."""
+    """Return assumed facts for an unknown model: only a "gemini" name means that it reads media."""
     from pegboard_plugins.gemini.request import version_of  # a request follows
 
     media = "gemini" in model_id
@@ -47,7 +47,7 @@ KNOWN = {"gemini": _google("gemini"), "google": _google("google")}
 async def register_providers(
     config: Config, env: Mapping[str, str], keys: Keys
 ) -> tuple[Provider, ...]:
-    """Google's own, and each configured server with this API."""
+    """Return the provider for Google, and a provider per configured server with the same API."""
     found = endpoints(config, env, known=KNOWN, npm=(_NPM,))
     return tuple(HttpProvider(endpoint, _wire, environ=env, keys=keys) for endpoint in found)
 

@@ -1,4 +1,4 @@
-"""The chunks of `streamGenerateContent`, turned into Pegboard's stream of events."""
+"""A reader that turns the chunks of `streamGenerateContent` into Pegboard's stream events."""
 
 import json
 import secrets
@@ -24,7 +24,7 @@ _CUT = ("length", "content-filter", "error")
 
 
 class ContentReader:
-    """Events of one answer, in order; `finished` is whether the model said that it has ended."""
+    """Reads the chunks of one answer; `finished` is true once the model has ended the answer."""
 
     def __init__(self) -> None:
         self.finished = False
@@ -42,7 +42,7 @@ class ContentReader:
             yield from self._chunk(mapping_in(each))
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the calls, and the end of the answer."""
+        """Yield the tool calls if no limit or error cut the answer, then its final event."""
         yield from self._blocks.close()
         if self._reason not in _CUT:
             for call in self._calls:
@@ -76,7 +76,7 @@ class ContentReader:
             self._signature = str(part.get("thoughtSignature") or self._signature)
 
     def _call(self, call: Mapping[str, Any], signature: str) -> Iterator[StreamEvent]:
-        """Add a complete call; it gets an id if Google gives none."""
+        """Yield the events of a complete call, and store the call; invent an id if it has none."""
         yield from self._blocks.close()
         given, name = str(call.get("id") or ""), str(call.get("name") or "")
         own = {"id": given, "signature": signature}
@@ -89,13 +89,13 @@ class ContentReader:
         yield ToolInputDelta(call_id, arguments)
 
     def _metadata(self, kind: str) -> dict[str, Any] | None:
-        """Return the signature of a text that ends."""
+        """Return the metadata with the signature of the text block that ends here, or None."""
         signature, self._signature = self._signature, ""
         return {OWN: {"signature": signature}} if signature and kind == "text" else None
 
 
 def usage_of(counts: Mapping[str, Any]) -> Usage | None:
-    """Return the token counts, with the cached ones apart; None without any."""
+    """Return the token counts, with cached tokens counted apart, or None if a count is missing."""
     if "promptTokenCount" not in counts:
         return None
     read = count_in(counts, "promptTokenCount") + count_in(counts, "toolUsePromptTokenCount")

@@ -1,7 +1,8 @@
-"""A request to Gemini as the body of `streamGenerateContent` (ai.google.dev/api/generate-content).
+"""The encoder of requests for `streamGenerateContent` (ai.google.dev/api/generate-content).
 
-Each message of the history is encoded once and kept with it. What the model thought stays with
-Google: a signature stands for it, and goes back in the very part that it came in.
+Each message of the history is encoded once, and its bytes are cached on the message. The model's
+thoughts stay with Google. A signature represents them, and the next request sends it back in the
+same part.
 """
 
 import re
@@ -69,7 +70,7 @@ def _body(request: ModelRequest) -> bytes:
 
 
 def _form(request: ModelRequest) -> dict[str, Any]:
-    """Return the format of the answer, by its schema."""
+    """Return the generation settings that demand an answer by the output schema, or {}."""
     if request.output_schema is None:
         return {}
     schema = documented(request.output_schema)
@@ -77,7 +78,7 @@ def _form(request: ModelRequest) -> dict[str, Any]:
 
 
 def _thinking(request: ModelRequest) -> dict[str, Any] | None:
-    """Return how much to think: a level where the model takes one, else a budget."""
+    """Return the thinking settings, with an effort level if the model accepts it, else a budget."""
     options = request.options
     if not request.model.capabilities.reasoning:
         return None
@@ -94,19 +95,19 @@ def _thinking(request: ModelRequest) -> dict[str, Any] | None:
 
 
 def version_of(model_id: str) -> tuple[int, ...]:
-    """Return the version in a model's name: (2, 5) of `gemini-2.5-pro`, or ()."""
+    """Return the version in a model's name, such as (2, 5) for `gemini-2.5-pro`, or ()."""
     found = re.search(r"gemini-(\d+)(?:\.(\d+))?", model_id)
     return tuple(int(number) for number in found.groups(default="0")) if found else ()
 
 
 def _signs(request: ModelRequest) -> bool:
-    """Return whether the model wants a signature with each call, and a word for its effort."""
+    """Return whether the model needs signed calls and accepts an effort level, as Gemini 3 does."""
     by_level = request.model.reasoning_style == "level"
     return by_level or version_of(request.model.api.id) >= _FIRST_SIGNING
 
 
 def _history(request: ModelRequest) -> list[bytes]:
-    """Return the encoded messages; those encoded before are looked up."""
+    """Return the encoded messages of the request; reuse the bytes cached on each message."""
     kinds, signs = media_inputs(request.model), _signs(request)
     form = f"{OWN}:{':'.join((*sorted(kinds), str(signs)))}"
     found = []
@@ -124,7 +125,11 @@ def _history(request: ModelRequest) -> list[bytes]:
 def _parts(
     message: ModelMessage, kinds: frozenset[str], *, signs: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a message; the signature of a step's first call counts for all."""
+    """Yield the parts of a message, with their signatures.
+
+    If `signs`, the model needs a signature on the first call of a step; a placeholder stands in for
+    a missing one.
+    """
     unsigned = signs
     for part in message.content:
         signature = _own(part).get("signature")
@@ -146,7 +151,10 @@ def _parts(
 
 
 def _result(part: Result, kinds: frozenset[str], *, inside: bool) -> Iterator[dict[str, Any]]:
-    """Yield a result, with its pictures and files inside where the model reads them there."""
+    """Yield a tool result and its media.
+
+    If `inside`, the model reads inline media within the result; other media follow as own parts.
+    """
     media = [_media(each, kinds) for each in part.media]
     said = {"error" if part.is_error else "output": part.output}
     nested = {"parts": [each for each in media if "inlineData" in each]} if inside else {}

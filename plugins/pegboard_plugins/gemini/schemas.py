@@ -1,6 +1,7 @@
-"""JSON schemas of tools in the keywords that Gemini documents for `parametersJsonSchema`.
+"""Conversion of tools' JSON schemas to the keywords that `parametersJsonSchema` supports.
 
-The list is that of `responseJsonSchema` (ai.google.dev/api/generate-content#GenerationConfig).
+Google documents the list under `responseJsonSchema`
+(ai.google.dev/api/generate-content#GenerationConfig).
 """
 
 from collections.abc import Mapping
@@ -20,10 +21,11 @@ _INTEGER = "integer"
 
 
 def documented(schema: Any) -> Any:  # noqa: ANN401 - a schema, true or false
-    """Return a schema with the documented keywords; others are translated, or left out.
+    """Return the schema with documented keywords only; translate or drop the other keywords.
 
-    `const` becomes `enum`, an exclusive bound an inclusive one, `definitions` `$defs`, the parts
-    of `allOf` one schema, and the schemas of `patternProperties` that of further properties.
+    `const` becomes `enum`, an exclusive bound becomes inclusive, and `definitions` becomes `$defs`.
+    The members of `allOf` are merged. The schemas of `patternProperties` become that of
+    `additionalProperties`.
     """
     if not isinstance(schema, Mapping):
         return schema
@@ -68,7 +70,7 @@ def _translated(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a schema that asks for both; of a keyword that both have, the first counts."""
+    """Return both schemas merged into one; if both have a keyword, the value in `one` wins."""
     both = {**other, **one}
     if "properties" in one and "properties" in other:
         both["properties"] = {**other["properties"], **one["properties"]}

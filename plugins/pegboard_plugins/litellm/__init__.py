@@ -1,7 +1,7 @@
-"""Models of every provider that litellm knows: `litellm/<its name>`, or just its name.
+"""Models of all providers that litellm supports, as `litellm/NAME` or as litellm's NAME alone.
 
-litellm is heavy (3 s and 130 MB), so it is imported at the first request, beside the event loop;
-which models there are, and what they cost, is read from its price list without it.
+The import of litellm takes 3 s and 130 MB, so a thread imports it at the first request. Until
+then, the plugin reads the models and their prices from litellm's price list.
 """
 
 import asyncio
@@ -61,29 +61,29 @@ class LiteLLM:
 
     @property
     def id(self) -> str:
-        """The name in `provider/model`."""
+        """The provider's id, as in `litellm/MODEL`."""
         return ID
 
     @property
     def name(self) -> str:
-        """The name for people."""
+        """The display name."""
         return "litellm"
 
     @property
     def env(self) -> Sequence[str]:
-        """None of its own: each provider behind it has its variable, as litellm documents."""
+        """An empty sequence: each provider behind litellm has its own variables."""
         return ()
 
     def models(self) -> Sequence[Model]:
-        """None: thousands are known, and which can be used depends on keys."""
+        """Return no models: there are thousands, and the user's keys decide which of them work."""
         return ()
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return litellm's model with this name, None for an unknown provider."""
+        """Return litellm's model with this name, or None for an unknown provider."""
         return self._known().find(model_id)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Stream the answer; closing the iterator ends the request."""
+        """Yield the events of the answer; closing the iterator ends the request."""
         from pegboard.unstable import SentMedia
         from pegboard_plugins.litellm.events import ChunkReader
         from pegboard_plugins.litellm.medialimits import limits_for
@@ -155,7 +155,10 @@ class LiteLLM:
         return self._module
 
     async def _key(self, model_id: str) -> Key | None:
-        """Return the key of the provider behind litellm, None where litellm may find one itself."""
+        """Return the key for the provider behind a model, or None if litellm needs no key here.
+
+        :raises ProviderAuthError: when the provider needs a key and there is none.
+        """
         from pegboard_plugins.litellm.variables import KEY_VARIABLES, OTHER_VARIABLES
 
         behind = await asyncio.to_thread(self._known().provider_of, model_id)
@@ -204,7 +207,7 @@ class LiteLLM:
     def _failure(
         self, error: Exception, reason: str, request: ModelRequest, key: Key | None
     ) -> ProviderError:
-        """Translate an error, without the key, which servers repeat."""
+        """Translate litellm's error, without the key, which some servers repeat in messages."""
         # Where something has failed.
         from pegboard.http import asked_wait_s, is_overflow, refused_keyword, refused_tools
         from pegboard.unstable import key_advice, says, without_values
@@ -244,7 +247,7 @@ class LiteLLM:
 
 
 def _response_format(request: ModelRequest) -> dict[str, Any] | None:
-    """Return the format of the answer; few servers behind litellm take one together with tools."""
+    """Return the format of the answer, or None with tools: few servers accept both together."""
     if request.output_schema is None or request.tools:
         return None
     form = {"name": "answer", "schema": request.output_schema}
@@ -252,27 +255,27 @@ def _response_format(request: ModelRequest) -> dict[str, Any] | None:
 
 
 def _headers(error: Exception) -> dict[str, str]:
-    """Return the headers of a failed response, which may say how long to wait."""
+    """Return the headers of a failed response, such as `retry-after`, with lower-case names."""
     response = getattr(error, "response", None)
     found = getattr(error, "litellm_response_headers", None) or getattr(response, "headers", None)
     return {str(name).lower(): str(value) for name, value in dict(found or {}).items()}
 
 
 async def _next(chunks: Any, idle_s: float) -> Any:  # noqa: ANN401 - litellm's objects
-    """Return the next chunk, None at the end."""
+    """Return the next chunk, or None at the end."""
     async with asyncio.timeout(idle_s):
         return await anext(chunks, None)
 
 
 @hookimpl
 async def register_providers(config: Config, keys: Keys) -> tuple[Provider, ...]:
-    """Register the provider `litellm`."""
+    """Return the provider `litellm`."""
     return (LiteLLM(config.provider, keys),)
 
 
 @hookimpl(trylast=True, timeout_s=RESOLVE_TIMEOUT_S)
 async def model_resolve(name: str) -> Model | None:
-    """Return the model of a name that litellm knows without a prefix."""
+    """Return the model that litellm knows by this name without the prefix `litellm/`."""
     from pegboard_plugins.litellm.catalog import Catalog
 
     return await asyncio.to_thread(Catalog().find, name)

@@ -1,4 +1,4 @@
-"""The models of litellm, read from its price list without importing it (3 s)."""
+"""The catalog of litellm's models, read from its price list without the slow import of litellm."""
 
 import importlib.util
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _SAMPLE = "sample_spec"
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """A model in the list; prices are US dollars per token."""
+    """An entry of litellm's price list; prices are US dollars per token."""
 
     litellm_provider: str = ""
     mode: str = ""
@@ -46,12 +46,12 @@ class ListedModel(msgspec.Struct, frozen=True):
 
 
 class Catalog:
-    """The models and providers of the installed litellm; read at the first question."""
+    """The models and providers of the installed litellm; reads the price list at first use."""
 
     def find(self, name: str) -> Model | None:
-        """Return litellm's model with this name; None when name and provider are unknown.
+        """Return litellm's model with this name, or None if name and provider are unknown.
 
-        A model that is newer than the list is accepted without limits.
+        A model of a known provider that is not in the list gets no token limits and no prices.
         """
         provider, slash, rest = name.partition("/")
         entry = self._entries.get(name) or self._of_provider(provider, rest)
@@ -60,7 +60,7 @@ class Catalog:
         return _model(name, entry or ListedModel(supports_function_calling=True))
 
     def provider_of(self, name: str) -> str:
-        """Return the provider in a model's name, or the one in the list, "" if unknown."""
+        """Return the provider in a model's name or else in the list, or "" if it is unknown."""
         provider, slash, _ = name.partition("/")
         if slash:
             return provider
@@ -68,11 +68,11 @@ class Catalog:
         return entry.litellm_provider if entry else ""
 
     def nearest(self, name: str) -> list[str]:
-        """Names in the list that are spelt alike."""
+        """Return up to three names in the list that are spelt like `name`."""
         return get_close_matches(name, self._entries, n=3, cutoff=0.7)
 
     def _of_provider(self, provider: str, rest: str) -> ListedModel | None:
-        """Return a model listed without its provider, as `claude-…` of `anthropic/claude-…`."""
+        """Return the entry of a model that the list names without its provider, as `claude-…`."""
         entry = self._entries.get(rest)
         return entry if entry and entry.litellm_provider.startswith(provider) else None
 

@@ -1,4 +1,4 @@
-"""The reason of litellm's "Connection error.", and the settings that help."""
+"""The explanation of litellm's "Connection error.", with the settings that fix it."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ LOOKUP_S = 5.0
 
 
 async def reason_of(error: Exception, environ: Mapping[str, str]) -> str:
-    """Return the network's reason in parentheses, empty if no connection failed."""
+    """Return the cause of a failed connection in parentheses, or "" if no connection failed."""
     cause = next((each for each in _causes(error) if isinstance(each, OSError)), None)
     if cause is None:
         return ""
@@ -35,13 +35,13 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _short(error: BaseException) -> str:
-    """Return the text of the system's error, without the objects that aiohttp prints."""
+    """Return the operating system's message, without the objects that aiohttp prints around it."""
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
     return getattr(inner, "strerror", None) or str(inner)
 
 
 async def _advice(place: str, environ: Mapping[str, str]) -> str:
-    """Return the issuer, and the variable that is wrong or has to be set."""
+    """Return advice on an untrusted certificate: its issuer, and the variable to set or correct."""
     try:
         await asyncio.to_thread(tls_context, environ)
         async with asyncio.timeout(LOOKUP_S):

@@ -1,4 +1,4 @@
-"""litellm's chunks, turned into Pegboard's stream of events."""
+"""A reader that turns litellm's chunks into Pegboard's stream events."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,7 +17,7 @@ _MOST_TOKENS = 1 << 40
 
 
 class ChunkReader:
-    """Events of one answer from litellm's chunks, which it has made alike for all providers."""
+    """Reads the chunks of one answer, which litellm gives in one form for all providers."""
 
     def __init__(self) -> None:
         self._reason: str | None = None
@@ -36,11 +36,11 @@ class ChunkReader:
             self._reason = choice.finish_reason or self._reason
 
     def finish(self, reason: str) -> None:
-        """End the answer with this reason, whatever the last chunk would have given."""
+        """Set the reason for which the answer finished, in place of the last chunk's."""
         self._reason = reason
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the last events, after the stream has ended properly."""
+        """Yield the last events of an answer whose stream has ended properly."""
         yield from self._blocks.close()
         reason, note = finish_of(self._reason or "stop")
         if reason not in _CUT:
@@ -68,7 +68,7 @@ class ChunkReader:
         yield from events
 
     def _metadata(self, kind: str) -> dict[str, Any] | None:
-        """Return the metadata that a later request sends back with a thought."""
+        """Return the metadata of a reasoning block, which a later request sends back, or None."""
         if kind != "reasoning":
             return None
         blocks, self._thoughts = _joined(self._thoughts), []
@@ -76,7 +76,7 @@ class ChunkReader:
 
 
 def usage_of(counts: Any) -> Usage | None:  # noqa: ANN401 - litellm's object
-    """Return token counts, cached and reasoning ones apart; None if they are unreliable."""
+    """Return the token counts, cached and reasoning tokens apart; None if a count is absurd."""
     read, wrote = _count(counts, "prompt_tokens"), _count(counts, "completion_tokens")
     if read is None or wrote is None:
         return None
@@ -100,7 +100,10 @@ def _count(counts: Any, name: str) -> int | None:  # noqa: ANN401 - litellm's ob
 
 
 def _joined(pieces: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Whole thinking blocks from their fragments: the signature comes last, and ends a block."""
+    """Join the fragments of thinking blocks, as streamed, into whole blocks.
+
+    A fragment with a signature ends a block.
+    """
     blocks: list[dict[str, Any]] = []
     text = ""
     for piece in pieces:

@@ -1,4 +1,4 @@
-"""Limits of pictures for the providers behind litellm, as their pages have them."""
+"""The limits on images of the providers behind litellm, from their documentation."""
 
 from pegboard.http import MediaLimits
 from pegboard_plugins.shared import pictures
@@ -38,7 +38,7 @@ _BY_NAME = {"claude": _CLAUDE, "gpt-": _OPENAI, "gemini": _GOOGLE}
 
 
 def limits_for(model_id: str) -> MediaLimits:
-    """Return what the provider of a model takes, no limits for a provider that is not known."""
+    """Return the limits on images of a model's provider; an unknown provider has no limits."""
     prefix, slash, name = model_id.partition("/")
     if slash and not (prefix == "vertex_ai" and "claude" in name):
         return _BY_PREFIX.get(prefix, MediaLimits())

@@ -1,4 +1,4 @@
-"""Messages and tools in the form that litellm takes: OpenAI's, with Anthropic's signatures."""
+"""The encoder of messages and tools for litellm: OpenAI's format with Anthropic's signatures."""
 
 import json
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _IMAGES_AND_FILES = {"image": "image", "application/pdf": "pdf", "audio": "audio
 
 
 def messages_of(request: ModelRequest) -> list[dict[str, Any]]:
-    """Return the system prompt and the history, with marks for the prompt cache where needed."""
+    """Return the system prompt and the history, with prompt cache marks for Claude models."""
     # In one message, because the chat templates of many models take no second one.
     text = "\n\n".join(filter(None, request.system))
     system: list[dict[str, Any]] = [{"role": "system", "content": text}] if text else []
@@ -25,7 +25,7 @@ def messages_of(request: ModelRequest) -> list[dict[str, Any]]:
 
 
 def tools_of(request: ModelRequest) -> list[dict[str, Any]]:
-    """Return the offered tools."""
+    """Return the request's tools in OpenAI's format."""
     return [
         {
             "type": "function",

@@ -1,4 +1,4 @@
-"""litellm itself: imported off the event loop at the first request, with its log output off."""
+"""The import of litellm, in a thread and with its log output off."""
 
 import asyncio
 import gc
@@ -19,9 +19,9 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 async def load() -> Any:  # noqa: ANN401 - litellm's types cost more to check than to do without
-    """Import the module in a thread, and prepare it.
+    """Import litellm in a thread, and configure it.
 
-    :raises ImportError: when it is not installed, or is broken.
+    :raises ImportError: when litellm is not installed, or is broken.
     """
     return await asyncio.to_thread(_load)
 
@@ -50,7 +50,7 @@ def _load() -> Any:  # noqa: ANN401 - as above
 
 
 async def close(module: Any) -> None:  # noqa: ANN401 - as above
-    """Close the HTTP clients that litellm keeps."""
+    """Close the HTTP clients that litellm has cached."""
     cleanup = import_module("litellm.llms.custom_httpx.async_client_cleanup")
     await cleanup.close_litellm_async_clients()
     in_memory = getattr(module, "in_memory_llm_clients_cache", None)

@@ -1,7 +1,8 @@
-"""The variables that litellm reads the keys of providers from, for a word before it is imported.
+"""The environment variables from which litellm reads the keys of providers.
 
-Providers that are not here take no key, several secrets at once, or a sign-in of their own
-(Bedrock, Vertex, Azure, Ollama): litellm looks for those itself.
+Pegboard can thus report a missing key before it imports litellm. Providers that need no key,
+several secrets or their own sign-in (Bedrock, Vertex, Azure, Ollama) are not listed: litellm
+handles them itself.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A model that plays a transcript: for demonstrations, and for tests without a network.
+"""A model that plays a transcript, for demonstrations and for tests without a network.
 
 `scripted/demo` comes with Pegboard; `scripted/path/to/file.json` plays a file of your own::
 
@@ -6,10 +6,10 @@
         {"text": "I look.", "calls": [{"tool": "read", "input": {"filePath": "a.txt"}}]},
         {"text": "It says {{result.0 | name: (.*)}}."}]}]}
 
-The first script whose `when` fits is played. Which step comes follows from the history alone:
-it is the number of answers since the user spoke last. In texts and inputs `{{prompt}}` is what
-the user said, `{{result.0}}` the first tool's output since then, `{{result.-1}}` the newest one,
-and `| regex` takes the first group of the first match out of it.
+The model plays the first script whose `when` matches. The number of answers since the user's
+last prompt decides which step comes next. In texts and inputs `{{prompt}}` is the user's last
+prompt. `{{result.0}}` is the first tool's output since then, and `{{result.-1}}` the newest.
+`| REGEX` selects the first group of the first match.
 """
 
 import asyncio
@@ -64,17 +64,17 @@ class ScriptedProvider:
 
     @property
     def id(self) -> str:
-        """The name in `provider/model`."""
+        """The provider's id, as in `scripted/MODEL`."""
         return ID
 
     @property
     def name(self) -> str:
-        """The name for people."""
+        """The display name."""
         return "ScriptedProvider"
 
     @property
     def env(self) -> Sequence[str]:
-        """No key is needed."""
+        """An empty sequence: the provider needs no key."""
         return ()
 
     def models(self) -> Sequence[Model]:
@@ -82,14 +82,14 @@ class ScriptedProvider:
         return (_model(_DEMO),)
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return a transcript that comes with Pegboard, or a file that exists."""
+        """Return the model of the demo transcript or of an existing file, else None."""
         found = model_id == _DEMO or (model_id.endswith(".json") and Path(model_id).is_file())
         return _model(model_id) if found else None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the step that the history has come to.
+        """Yield the events of the step at which the conversation is.
 
-        :raises ProviderError: when the transcript cannot be read or has no such step.
+        :raises ProviderError: when the transcript is unreadable, lacks the step or has a fault.
         """
         # 3 ms of structs that a start with another model does not need.
         from pegboard_plugins.scripted.transcript import ScriptedTurn, play, read_transcript
@@ -110,12 +110,15 @@ class ScriptedProvider:
             raise ProviderError(f"{ID}/{request.model.id}: {error}", provider_id=ID) from error
 
     async def aclose(self) -> None:
-        """Close nothing: no connection is open."""
+        """Do nothing; there is no connection to close."""
 
     def _fault(
         self, step: "ScriptStep", request: ModelRequest, turn: "ScriptedTurn"
     ) -> "ScriptedFault | None":
-        """Return the fault that cuts this answer off; one with a status is raised at once."""
+        """Return the fault that must cut this answer, or None if the answer succeeds.
+
+        :raises ProviderError: when the fault has a `status`.
+        """
         if step.fault is None:
             return None
         place = (request.session_id, turn.prompt, turn.step)

@@ -1,4 +1,4 @@
-"""The form of a transcript's file, and the events of the step that a conversation has come to."""
+"""The format of a transcript file, and the stream events of a scripted answer."""
 
 import json
 import re
@@ -34,20 +34,20 @@ FinishReason = Literal[
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The settings that every table of a transcript shares."""
+    """The base of all tables of a transcript; it forbids unknown fields."""
 
 
 class ScriptedCall(Strict, frozen=True):
-    """A tool call; an `input` that is a text is sent as it is, valid or not."""
+    """A scripted tool call; an `input` that is a string is sent unchanged, valid JSON or not."""
 
     tool: str
     input: dict[str, Any] | str = {}
 
 
 class ScriptedFault(Strict, frozen=True):
-    """A failure instead of the rest of a step: an HTTP `status`, or a `cut` in mid-answer.
+    """A scripted failure: an error with an HTTP `status`, or else a connection lost in mid-answer.
 
-    It strikes the first `times` that the step is asked for, so that a retry can succeed.
+    Only the first `times` requests for the step fail, so a later retry succeeds.
     """
 
     status: int | None = None
@@ -58,7 +58,7 @@ class ScriptedFault(Strict, frozen=True):
 
 
 class ScriptStep(Strict, frozen=True):
-    """One answer. `delay_s` passes before it."""
+    """One scripted answer; the model waits `delay_s` seconds before it."""
 
     reasoning: str = ""
     text: str = ""
@@ -69,7 +69,11 @@ class ScriptStep(Strict, frozen=True):
 
 
 class When(Strict, frozen=True):
-    """The condition of a script: regexes that are searched for, and whether tools are offered."""
+    """The condition of a script.
+
+    The regular expressions must match somewhere in the user's prompt and the system prompt.
+    `tools` says whether the request must offer tools; None means either.
+    """
 
     prompt: str = ""
     system: str = ""
@@ -77,14 +81,17 @@ class When(Strict, frozen=True):
 
 
 class Script(Strict, frozen=True):
-    """The answers of one turn."""
+    """The scripted answers of one turn, if the condition `when` holds."""
 
     steps: tuple[ScriptStep, ...]
     when: When = When()
 
 
 class ScriptedTranscript(Strict, frozen=True):
-    """A file: scripts, and how fast they are spoken: `chunk_chars` every `chunk_delay_s`."""
+    """The content of a transcript file.
+
+    The model streams `chunk_chars` characters every `chunk_delay_s` seconds.
+    """
 
     scripts: tuple[Script, ...]
     chunk_chars: int = 12
@@ -92,10 +99,10 @@ class ScriptedTranscript(Strict, frozen=True):
 
 
 def read_transcript(model_id: str) -> ScriptedTranscript:
-    """Read the transcript of a model: one that comes with Pegboard, or a file.
+    """Read the transcript of a model, which comes with Pegboard or is a JSON file.
 
     :raises OSError: when there is no such file.
-    :raises ValueError: when it is not a transcript.
+    :raises ValueError: when the content is not a transcript.
     """
     is_file = model_id.endswith(".json")
     source = Path(model_id) if is_file else Path(__file__).with_name(f"{model_id}.json")
@@ -109,7 +116,7 @@ _TEMPLATE = r"\{\{\s*(prompt|result\.(-?\d+))\s*(?:\|\s*(.*?)\s*)?\}\}"
 
 
 class ScriptedTurn:
-    """The state of the conversation: the user's last prompt, and the messages since."""
+    """The state of the conversation: the user's last prompt, and the messages after it."""
 
     def __init__(self, request: ModelRequest) -> None:
         messages = request.messages
@@ -126,7 +133,7 @@ class ScriptedTurn:
         self._tools = bool(request.tools)
 
     def fits(self, when: When) -> bool:
-        """Return whether a script is for this turn."""
+        """Return whether the conversation meets a script's condition."""
         return (
             (when.tools is None or when.tools == self._tools)
             and re.search(when.prompt, self.prompt) is not None
@@ -134,7 +141,7 @@ class ScriptedTurn:
         )
 
     def filled(self, value: Any) -> Any:  # noqa: ANN401 - JSON of the transcript
-        """Return the value with its templates replaced, at any depth."""
+        """Return the JSON value with its `{{…}}` templates replaced, at any depth."""
         match value:
             case str():
                 return re.sub(_TEMPLATE, self._replacement, value)
@@ -162,7 +169,7 @@ class ScriptedTurn:
 def play(
     step: ScriptStep, transcript: ScriptedTranscript, turn: ScriptedTurn
 ) -> Iterator[StreamEvent]:
-    """Yield the events of a step, in the pieces that the transcript asks for.
+    """Yield the stream events of a step, in chunks of the transcript's size.
 
     :raises ValueError: when a template cannot be replaced.
     """
