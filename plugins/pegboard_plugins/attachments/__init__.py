@@ -1,4 +1,4 @@
-"""The plugin `attachments`: the files of a prompt become texts and media for the model."""
+"""The plugin `attachments`: it turns files in a prompt into text and media for the model."""
 
 from pegboard import SessionView, hookimpl
 from pegboard.files import FileAccess
@@ -12,7 +12,7 @@ READ_LIMIT_S = 60.0
 def expand_file(
     session: SessionView, file: FilePart, files: FileAccess
 ) -> tuple[FileInput | TextInput, ...] | None:
-    """Return the file in a form for the model; of a text, its content."""
+    """Return the file in a form for the model, with its content as text if it is a text file."""
     from pegboard_plugins.attachments.expansion import Expansion, expansion  # few prompts have any
 
     found = expansion(file, session.directory, worktree=session.worktree, on_read=files.note_read)

@@ -1,4 +1,4 @@
-"""The expansion of a prompt's file; reads the disk, so call it in a thread."""
+"""The expansion of one attached file; the code reads the disk, so call it in a thread."""
 
 import base64
 import binascii
@@ -44,7 +44,7 @@ _BOM = "\ufeff"
 
 
 class Expansion(msgspec.Struct, frozen=True, kw_only=True):
-    """An expanded file part: the added texts, and its new URL and MIME type."""
+    """An expanded file part: texts to add to the prompt, and the part's new URL and MIME type."""
 
     texts: tuple[str, ...] = ()
     url: str | None = None
@@ -64,10 +64,11 @@ def expansion(
     worktree: Path | None = None,
     on_read: Callable[[Path], None] = lambda _: None,
 ) -> Expansion:
-    """Expand one file; a failure becomes a text, and nothing is raised.
+    """Expand one attached file; report a failure as a text for the model, and raise nothing.
 
-    No link in the `worktree` (the directory unless it is given) leads out of it, and none leads
-    to a file of secrets. `on_read` is called with a text file before it is read.
+    A relative path starts at `directory`. A path in `worktree` (by default `directory`) must not
+    lead out of it, or to a file of secrets, through a link. The function calls `on_read` with the
+    path of a text file before it reads the file.
     """
     try:
         split = urlsplit(part.url)
@@ -92,7 +93,7 @@ def _local_path(url: SplitResult) -> str:
 
 
 def _data(part: FilePart) -> Expansion:
-    """Return text for the model; other content as base64, the form that all providers take."""
+    """Expand a `data:` URL: decode a text for the model, encode other content as base64."""
     found = _parse_data_url(part.url)
     if is_text(part.mime) or (not part.mime and is_text(found.mime)):
         text = found.content.decode(found.charset, errors="replace")
@@ -103,7 +104,7 @@ def _data(part: FilePart) -> Expansion:
 
 
 def _parse_data_url(url: str) -> _Data:
-    """Decode a `data:` URL (RFC 2397) of either encoding and any character set.
+    """Decode a `data:` URL (RFC 2397), base64 or percent-encoded, in any character set.
 
     :raises ValueError: when the URL is not valid.
     """
@@ -127,7 +128,10 @@ def _parse_data_url(url: str) -> _Data:
 
 
 def _base64(raw: bytes) -> bytes:
-    """Decode base64 of both alphabets, with or without padding and line breaks."""
+    """Decode base64 of the standard or the URL-safe alphabet, with or without padding.
+
+    :raises ValueError: when `raw` is not base64.
+    """
     plain = b"".join(raw.split()).translate(bytes.maketrans(b"-_", b"+/")).rstrip(b"=")
     try:
         return base64.b64decode(plain + b"=" * (-len(plain) % 4), validate=True)
@@ -136,9 +140,9 @@ def _base64(raw: bytes) -> bytes:
 
 
 def _follow_links(path: Path, worktree: Path) -> Path:
-    """Resolve the links of a path.
+    """Return the path with all links resolved.
 
-    :raises ValueError: when it leads where no prompt may, such as to our own keys.
+    :raises ValueError: when a link leaves the project or leads to secrets, or the path is in /proc.
     """
     given, real = Path(os.path.normpath(path)), Path(resolved_path(path))
     if given.is_relative_to(worktree) and not real.is_relative_to(worktree.resolve()):
@@ -153,9 +157,9 @@ def _follow_links(path: Path, worktree: Path) -> Path:
 def _from_disk(
     part: FilePart, path: Path, worktree: Path, query: str, on_read: Callable[[Path], None]
 ) -> Expansion:
-    """Return the expansion of a file or folder.
+    """Expand a file or folder on disk; `query` is the URL's query, which selects lines.
 
-    :raises ValueError: when it cannot be read, with a sentence that names its path.
+    :raises ValueError: when the file cannot be read; the message names its path.
     """
     try:
         return _file(part, path, _follow_links(path, worktree), query, on_read)
@@ -192,9 +196,11 @@ def _file(
 
 
 def _as_media(mime: str, content: bytes) -> Expansion:
-    """Return content as base64, which all providers accept, with the type of its bytes.
+    """Return an expansion with the content as a base64 `data:` URL, which all providers accept.
 
-    :raises ValueError: when it is too long, or cannot be decoded.
+    The MIME type comes from the bytes if their format is known, else from `mime`.
+
+    :raises ValueError: when the content is too long, is damaged, or does not have the type `mime`.
     """
     if len(content) > MEDIA_LIMIT_BYTES:
         raise ValueError(_too_long(len(content)))
@@ -212,27 +218,30 @@ def _too_long(size: int) -> str:
 
 
 class _LineWindow(NamedTuple):
-    """The lines of a file that a query selects, counted from 1; `limit` is None for all."""
+    """The lines to read: `start` counts from 1, and `limit` is None for all lines after it."""
 
     start: int
     limit: int | None
 
     @classmethod
     def of(cls, query: str) -> "_LineWindow":
-        """Return the lines that `start` and `end` select, the last one included."""
+        """Return the lines from `start` to `end`, both included, of a URL's query."""
         given = parse_qs(query)
         start = max(int(given.get("start", ["1"])[0]), 1)
         end = given.get("end", [""])[0]
         return cls(start, max(int(end) - start + 1, 0) if end else None)
 
     def arguments(self) -> dict[str, int]:
-        """Return the read tool's arguments for these lines."""
+        """Return the arguments with which the read tool would select these lines."""
         given = {} if self.start == 1 else {"offset": self.start}
         return given if self.limit is None else given | {"limit": self.limit}
 
 
 def _lines(content: BinaryIO, window: _LineWindow) -> str:
-    """Return the selected lines in the read tool's form; "" when the file has none of them."""
+    """Return the selected lines in the format of the read tool, or "" if there are none.
+
+    :raises ValueError: when the file is binary.
+    """
     encoding = file_encoding(content) or "utf-8"
     content.seek(0)
     if not encoding.startswith(_WITH_ZEROS) and b"\0" in content.read(_PROBE_BYTES):
@@ -253,7 +262,7 @@ def _lines(content: BinaryIO, window: _LineWindow) -> str:
 
 
 def _rows(file: io.TextIOWrapper) -> Iterator[str]:
-    """Yield line by line without line ends; of a long line only the start."""
+    """Yield each line without its line end, cut to 2,000 characters."""
     while row := file.readline(MAX_LETTERS + 2):
         piece = row
         while piece and not piece.endswith("\n"):
@@ -269,7 +278,7 @@ _CUT = "\n[The attachment goes on; it was cut here.]"
 
 
 def _bound(lines: list[str]) -> Iterator[str]:
-    """Yield the first lines of an attached text, since the model has no file with the rest."""
+    """Yield the lines of an attached text up to the limits, then a note if lines are missing."""
     room = MAX_BYTES
     for number, line in enumerate(lines):
         room -= len(line.encode(errors="replace"))

@@ -1,4 +1,4 @@
-"""Files that a tool has changed are formatted as the project's own formatters do it."""
+"""The plugin `format`: it formats files that a tool has changed with the project's formatters."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ HOOK_S = 90.0
 
 @hookimpl(timeout_s=HOOK_S)
 async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolResult | None:
-    """Add the formatters' changes to the answer, so that the model knows the files' state."""
+    """Format the files that the call changed, and add the changes to the result for the model."""
     if not context.changed or not context.trusted:
         return None
     from pegboard_plugins.format.formatting import formatted  # only who changes files needs it
@@ -22,7 +22,7 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
 
 @hookimpl(optionalhook=True)
 async def services(app: Host) -> tuple[Service, ...]:
-    """Return the formatters; none before the user trusts the project."""
+    """Return the formatters and their states; none unless the user trusts the project."""
     if not app.trust.trusted:
         return ()
     from pegboard_plugins.format import known  # likewise

@@ -1,4 +1,4 @@
-"""Files that a tool has changed are formatted as the project's own formatters do it."""
+"""The formatting of the files that a tool call has changed."""
 
 import asyncio
 import os
@@ -28,14 +28,14 @@ _TOLD = StashKey[set[str]]()
 
 
 class FormattedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a file, its owner and its mode."""
+    """The content of a file and its permission bits."""
 
     content: bytes
     mode: int
 
 
 def written(path: Path) -> FormattedFile | None:
-    """Read a regular file that is not too long; None for any other, and behind links."""
+    """Read a regular file of at most 5 MiB; return None for any other file and for a link."""
     try:
         number = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -49,7 +49,7 @@ def written(path: Path) -> FormattedFile | None:
 
 
 def lost(before: FormattedFile, after: FormattedFile) -> str:
-    """Describe damage that a formatter cannot have intended, "" if there is none."""
+    """Describe damage that a formatter cannot have intended, or return ""."""
     if before.content.strip() and not after.content.strip():
         return "it left nothing of the file"
     if _letters(after.content) < _letters(before.content) * LEFT_SHARE:
@@ -58,7 +58,7 @@ def lost(before: FormattedFile, after: FormattedFile) -> str:
 
 
 def set_mode(path: Path, mode: int) -> None:
-    """Give the file a mode, unless it is gone or a link by now."""
+    """Set the permission bits of a file, unless the file is gone or has become a link."""
     with suppress(OSError):
         number = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
@@ -72,7 +72,10 @@ def _letters(content: bytes) -> int:
 
 
 def _is_text(file: FormattedFile) -> bool:
-    """Return whether it is UTF-8: of an older encoding too few letters may stay to tell it by."""
+    """Return whether the content is UTF-8 without zero bytes.
+
+    In older encodings, the count of letters that `lost` compares would not detect damage.
+    """
     if b"\0" in file.content:
         return False
     try:
@@ -83,9 +86,9 @@ def _is_text(file: FormattedFile) -> bool:
 
 
 class _FormatOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a formatter; `failure` says why the file is as before.
+    """The outcome of a formatter; `failure` says why it did not format the file.
 
-    `spoilt` says why it could not be put back.
+    `spoilt` says why the file's old content could not be restored after a failure.
     """
 
     before: bytes
@@ -95,7 +98,7 @@ class _FormatOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def formatted(context: ToolContext, result: ToolResult) -> ToolResult | None:
-    """Format the files that the call has changed, and add notes to the answer."""
+    """Format the files that the call has changed; return the result with notes, or None."""
     notes: list[str] = []
     until = time.monotonic() + CALL_S
     for path in context.changed:
@@ -109,7 +112,7 @@ async def formatted(context: ToolContext, result: ToolResult) -> ToolResult | No
 
 
 async def _formatted(context: ToolContext, path: Path) -> list[str]:
-    """Return a note for the model for each formatter that changed or tried something."""
+    """Format one file; return a note for the model on each change and each failure."""
     session = context.session
     wanted = await asyncio.to_thread(fitting, path, session.worktree, session.config.formatter)
     if not wanted:  # the environment of programs costs one
@@ -145,7 +148,7 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
 
 
 async def _run(context: ToolContext, formatter: Formatter, path: Path) -> _FormatOutcome | None:
-    """Run the formatter; the file is unchanged if it failed or was stopped."""
+    """Run the formatter; restore the file if the formatter fails or the run is cancelled."""
     before = await asyncio.to_thread(written, path)
     if before is None:
         return None
@@ -183,7 +186,7 @@ async def _outcome(
 
 
 async def _put_back(context: ToolContext, path: Path, before: FormattedFile) -> str:
-    """Return why the file cannot be as it was; empty once it is."""
+    """Restore the file's content and mode; return "", or the reason why that failed."""
     try:
         if await asyncio.to_thread(path.is_symlink):
             await asyncio.to_thread(remove_resolved, path)

@@ -1,4 +1,4 @@
-"""The formatters that are known, and which of them a file of a project is formatted with."""
+"""The known formatters, and the choice of formatters for a file of a project."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -23,12 +23,13 @@ _PROBE_BYTES = 1 << 20
 class Formatter(msgspec.Struct, frozen=True, kw_only=True):
     """A program that rewrites a file.
 
-    `declared` are pairs of a file's name and a text in it: where there are some, one of them
-    must be there, in the folder of the file or above it up to the worktree's root.
-    `runs_project_code`: it loads code of the project, so it must be named in the configuration.
-    One that is `named` there may come from the project's own packages, too. Both want the user's
-    yes to the project. `refused` says why a program of the project does not run; `command` is
-    empty where there is no other.
+    `declared` holds pairs of a file name and a string. If there are any, one such file with the
+    string in it must exist, in the file's folder or above it up to the worktree's root.
+    `runs_project_code` marks a formatter that loads code of the project, so that it runs only if
+    the configuration names it. `named` says whether the configuration does. A named formatter may
+    be a program in the project's own packages. Both kinds need the user's trust in the project.
+    `refused` says why Pegboard does not run the project's program; `command` is then empty unless
+    there is another program.
     """
 
     name: str
@@ -108,9 +109,9 @@ KNOWN = (
 
 
 def fitting(path: Path, root: Path, said: Mapping[str, FormatterConfig]) -> tuple[Formatter, ...]:
-    """Return the enabled formatters for this file of the worktree `root`, installed or not.
+    """Return the enabled formatters for a file in the worktree `root`, installed or not.
 
-    `said` is the configuration's table. Reads a few files.
+    `said` is the table `formatter` of the configuration.
     """
     return tuple(
         each
@@ -122,9 +123,9 @@ def fitting(path: Path, root: Path, said: Mapping[str, FormatterConfig]) -> tupl
 def installed(
     wanted: Iterable[Formatter], path: Path, search: "ProgramSearch"
 ) -> tuple[Formatter, ...]:
-    """Those of the formatters for this file that are installed, their programs' paths found.
+    """Return the formatters whose programs are installed, with `command` ready to run for the file.
 
-    Those that are refused are among them.
+    Formatters whose program Pegboard refuses to run are included; `refused` gives the reason.
     """
     found = []
     for formatter in wanted:
@@ -137,7 +138,7 @@ def installed(
 
 
 def services(search: "ProgramSearch", said: Mapping[str, FormatterConfig]) -> tuple[Service, ...]:
-    """Return the enabled formatters, and whether each would format a file of the project."""
+    """Return the enabled formatters, each "ready" or "absent" for this project."""
     path = search.root / "_"
     return tuple(
         Service(
@@ -153,14 +154,14 @@ def services(search: "ProgramSearch", said: Mapping[str, FormatterConfig]) -> tu
 
 
 def _program(formatter: Formatter, path: Path, search: "ProgramSearch") -> "FoundProgram":
-    """Its program on the PATH; of one that is named, the nearest of the project's own first."""
+    """Find the program on the PATH; search the project's packages first for a `named` formatter."""
     if formatter.runs_project_code and not search.trusted_by_user:
         return pegboard.processes.FoundProgram()
     return search.find(formatter.command, near=path if formatter.named else None)
 
 
 def _configured(said: Mapping[str, FormatterConfig]) -> Iterator[Formatter]:
-    """Yield the known formatters with the configuration's changes, then its own."""
+    """Yield the known formatters as configured, then formatters that only the user configured."""
     for formatter in KNOWN:
         settings = said.get(formatter.name)
         if settings is None:

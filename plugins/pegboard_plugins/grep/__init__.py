@@ -1,4 +1,4 @@
-"""The grep tool: lines of files by a regular expression, the newest files first."""
+"""The grep tool: it searches files by a regular expression and lists the newest files first."""
 
 from pathlib import Path
 from typing import Literal
@@ -11,7 +11,7 @@ MOST_CONTEXT = 50
 
 
 async def _may_search(here: PermissionContext, pattern: str, path: str, include: str) -> Path:
-    """Return the place with links resolved, once it may be searched."""
+    """Return the real path to search, once the rules or the user permit the search."""
     target = await here.require_path(named_path(here, path))
     metadata = {"path": str(target), "include": include}
     await here.require("grep", [pattern], always=["*"], metadata=metadata)

@@ -1,7 +1,7 @@
-"""Regular expressions for the lines of files, as ripgrep writes them, where it is not there.
+"""Regular expressions in ripgrep's syntax, for searches without ripgrep.
 
-They are handed to the library `regex` nearly as they are: written anew is what means another
-letter there, or could leave the line.
+The library `regex` runs them. This module rewrites the constructs that `regex` reads differently,
+and those that could match across line ends.
 """
 
 import re
@@ -71,13 +71,13 @@ _NO_DIFFERENCE = re.compile("[msuUR]")
 
 
 class LineExpression:
-    """An expression, and the lines in which it fits."""
+    """A compiled regular expression that finds the matching lines of a file."""
 
     def __init__(self, expression: Any) -> None:  # noqa: ANN401 - of `regex`, which has no types
         self._expression = expression
 
     def lines(self, content: bytes) -> Iterator[tuple[int, int]]:
-        """Yield the matching lines: each one's number from 0, and its start in bytes."""
+        """Yield the number, from 0, and the byte offset of each matching line."""
         text = content.decode(errors="surrogateescape")
         width = len if content.isascii() else _bytes
         number = offset = start = 0
@@ -101,14 +101,14 @@ def _bytes(text: str) -> int:
 
 
 def line_expression(pattern: str) -> LineExpression:
-    r"""Compile an expression that matches within one line.
+    r"""Compile a regular expression that matches within one line.
 
-    It is read as ripgrep reads it with `--crlf`: letters and classes are Unicode's, `$` is before
-    the end of a line whether that is `\n` or `\r\n`, and a byte that is no UTF-8 is of no class.
-    What ripgrep refuses, such as look-around and back-references, is read as `regex` does.
-    Bytes, which `(?-u)` asks for, cannot be searched for.
+    The syntax is that of ripgrep with `--crlf`. Classes are Unicode's, `$` matches before `\n` and
+    `\r\n`, and no class contains a byte that is not UTF-8. Constructs that ripgrep rejects, such
+    as look-around and back-references, have their meaning in `regex`.
 
-    :raises InvalidInputError: for what is no regular expression, and for bytes.
+    :raises InvalidInputError: when the pattern is not a regular expression, or asks for bytes by
+        `(?-u)`.
     """
     import regex  # type: ignore[import-untyped]  # 20 ms that few programs pay; it has no types
 
@@ -129,7 +129,10 @@ def _wrong(pattern: str, reason: str) -> InvalidInputError:
 
 
 def _written_anew(pattern: str, *, nested: bool = True) -> str:
-    """Translate the expression for `regex`; unless `nested`, a `[` within a class is a letter."""
+    """Translate a ripgrep pattern for `regex`.
+
+    Unless `nested`, a `[` within a character class is a literal character.
+    """
     outside, inside = (re.compile(each, re.VERBOSE | re.DOTALL) for each in (_PIECE, _MEMBER))
     pieces: list[str] = []
     at = depth = 0

@@ -1,4 +1,4 @@
-"""The types of files that a search can be limited to, named as in ripgrep."""
+"""The file types to which a search can be limited, with the names that ripgrep uses."""
 
 _C = ("*.c", "*.h", "*.H", "*.cats")
 _CPP = ("*.cpp", "*.cc", "*.cxx", "*.hpp", "*.hh", "*.hxx", "*.h", "*.inl")

@@ -1,7 +1,7 @@
-"""The text of a line that a search has found, from the file itself, with the lines around it.
+"""The text of matching lines and of the lines around them, read from the file itself.
 
-A search walks by names, so a link that is put in its way could lead it out of the project. What
-is shown is therefore read here, from files that are opened without any link.
+A search follows file names, so a link created meanwhile could lead it out of the project. This
+module therefore opens files without following links, and shows only text that it reads itself.
 """
 
 import os
@@ -29,7 +29,10 @@ _MARK_BYTES = 4
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of a file: its number from 1, and where it starts, in bytes; or `count` lines."""
+    """A match: `line` counts from 1, and the line starts at byte `start`.
+
+    If the search only counts, there is one place per file, and `count` is its number of matches.
+    """
 
     path: str
     line: int = 0
@@ -38,14 +41,14 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Around(msgspec.Struct, frozen=True, kw_only=True):
-    """The numbers of lines to show before and after a found one."""
+    """The numbers of context lines to show before and after each match."""
 
     before: int
     after: int
 
 
 class MatchLine(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of the output; `found` says that it is a match, and not context."""
+    """A line to show; `found` is true for a match and false for a context line."""
 
     number: int
     text: str
@@ -53,7 +56,7 @@ class MatchLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines_of(path: str, places: Iterable[Place], around: Around) -> list[MatchLine]:
-    """Return the existing lines of one file in their order."""
+    """Return the matches in one file that still exist, with their context, in order of lines."""
     try:
         number = open_resolved(Path(path), os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -109,9 +112,9 @@ def _chosen(texts: list[str], places: Iterable[Place], around: Around) -> Iterat
 
 
 def _before(file: BinaryIO, start: int, count: int) -> list[bytes] | None:
-    """Return the lines before this one, with the file's position at its start.
+    """Return up to `count` lines before the byte offset `start`, and move the file to `start`.
 
-    None where no line starts; fewer lines where they are very long.
+    Return None if no line starts there. Return fewer lines if they are very long.
     """
     back = min(start, _BEFORE_BYTES if count else 1)
     file.seek(start - back)
@@ -126,7 +129,7 @@ def _before(file: BinaryIO, start: int, count: int) -> list[bytes] | None:
 
 
 def _following(file: BinaryIO) -> Iterator[bytes]:
-    """Line by line, of a long one the start."""
+    """Yield each line from the file's position on, without its line end; cut a long line."""
     while line := file.readline(_LONGEST_BYTES):
         yield line.removesuffix(b"\n")
         piece = line

@@ -1,4 +1,4 @@
-"""One call of grep, from the place that it names to the text for the model."""
+"""One call of the grep tool, from its arguments to its result."""
 
 import asyncio
 import os
@@ -28,11 +28,12 @@ async def found_lines(  # noqa: PLR0913 - what a model can say
     mode: Mode,
     around: tuple[int, int],
 ) -> ToolResult:
-    """Return the lines that match the pattern, in a file or in files below a folder.
+    """Return the lines that match the pattern in `target`, a file or a folder with all below it.
 
-    `around` is how many lines before and after each are shown.
+    `include` and `kind` limit the search to some files. `around` holds the numbers of context lines
+    before and after each match.
 
-    :raises ToolError: for an invalid search.
+    :raises ToolError: when the search is not valid, fails or takes too long.
     """
     folder = await asyncio.to_thread(_is_folder, target)
     include = include.removeprefix(f"{target}/")
@@ -64,7 +65,10 @@ async def found_lines(  # noqa: PLR0913 - what a model can say
 
 
 def _is_folder(target: Path) -> bool:
-    """Return whether it is a folder; else it is a file."""
+    """Return whether the target is a folder, not a file.
+
+    :raises ToolError: when the target is neither, does not exist or is not readable.
+    """
     if not target.exists():
         raise ToolError(f"{target} does not exist")
     folder = target.is_dir()
@@ -76,12 +80,12 @@ def _is_folder(target: Path) -> bool:
 
 
 def _sayable(places: Sequence[Place]) -> list[Place]:
-    """Leave out files whose names are not valid text: no tool can name them."""
+    """Return the places without files whose names are not UTF-8, since no tool can name those."""
     return [each for each in places if "\ufffd" not in each.path or Path(each.path).exists()]
 
 
 def _readable(here: ToolContext, places: Sequence[Place]) -> list[Place]:
-    """Leave out files that the rules let `read` open only after a question, as `.env`."""
+    """Return the places without files, such as `.env`, that the read tool may not open unasked."""
     home = here.session.home
     paths = {place.path for place in places}
     allowed = {path for path in paths if may_read(here.session.rulesets, path, home=home)}

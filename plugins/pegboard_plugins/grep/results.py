@@ -1,4 +1,4 @@
-"""The results of a search, as a text for a model: the newest files first."""
+"""The text that a search returns to the model: the newest files first."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,10 +24,11 @@ NOTHING = (
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True):
-    """The found places, the newest files first.
+    """The places that match, with the newest files first.
 
-    `cut` says that the search was ended before its end, `partly` that some files could not be
-    searched, and `hidden` that some are not shown for lack of a permission.
+    `cut` says that the search stopped early, since there were enough matches. `partly` says that
+    some files could not be searched. `hidden` says that matches are left out for lack of a
+    permission.
     """
 
     places: Sequence[Place]
@@ -37,7 +38,7 @@ class Findings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def newest_first(places: Iterable[Place]) -> list[Place]:
-    """Sort the places by the ages of their files, then by line. Looks up each file."""
+    """Sort the places by file, with the last modified first, then by line."""
     found = list(places)
     ages = {path: _changed_at(path) for path in {place.path for place in found}}
     return sorted(found, key=lambda place: (-ages[place.path], place.path, place.line))
@@ -51,7 +52,7 @@ def _changed_at(path: str) -> float:
 
 
 def shown(findings: Findings, pattern: str, mode: Mode, around: Around) -> ToolResult:
-    """Read the first 100 matches, or files, and return them with a note about the rest."""
+    """Return the first 100 matches or files as the tool's result, with notes on omissions."""
     counts: dict[str, int] = {}
     for place in findings.places:
         counts[place.path] = counts.get(place.path, 0) + place.count
@@ -75,7 +76,7 @@ def shown(findings: Findings, pattern: str, mode: Mode, around: Around) -> ToolR
 
 
 def _fitting(lines: Iterable[str]) -> tuple[list[str], bool]:
-    """Return the lines that fit into an answer; True if there are more."""
+    """Return the lines that fit into 50 KiB, and whether further lines do not fit."""
     fitting: list[str] = []
     room = LIMIT_BYTES
     for line in lines:
@@ -114,7 +115,7 @@ def _counted(counts: Mapping[str, int], shows: str) -> Iterator[str]:
 
 
 def _numbered(lines: Iterable[MatchLine]) -> Iterator[str]:
-    """Yield a match with a colon, context with a dash, and dots between pieces."""
+    """Yield each match as `Line N:`, each context line as `Line N-`, and `...` for a gap."""
     last = 0
     pieces = list(lines)
     beside = not all(line.found for line in pieces)

@@ -1,7 +1,7 @@
-"""The search where ripgrep is not installed: a program with its output and its exit codes.
+"""A program that searches files where ripgrep is not installed, with ripgrep's exit codes.
 
-It is run by its path, as `python search.py FACTS`, the facts being a query in JSON, because the
-package around it would take 0.1 s to import.
+It runs as `python search.py QUERY`, with the query as JSON. It runs by its path and not as a
+module, because the import of the package around it would take 0.1 s.
 """
 
 import codecs
@@ -36,9 +36,9 @@ _Place = tuple[int, int]
 
 
 def main(facts: dict[str, Any]) -> int:
-    """Print `path NUL number : start :` for each line that matches, or `path NUL count`.
+    """Print `path NUL number : start :` for each match, or `path NUL count` for each file.
 
-    Return the exit code.
+    Return the exit code. `facts` is the query.
     """
     try:
         expression = line_expression(facts["pattern"])
@@ -71,7 +71,7 @@ def _files(target: str, names: list[str], include: str, missed: list[str]) -> It
 
 
 class _Search:
-    """The lines of files that match, and whether there were any; `missed` could not be read."""
+    """Searches files; `found` says whether any line matched, `missed` lists unreadable paths."""
 
     def __init__(self, expression: LineExpression, *, counting: bool) -> None:
         self.found = False
@@ -80,7 +80,10 @@ class _Search:
         self._counting = counting
 
     def file(self, path: str) -> tuple[list[_Place], int]:
-        """Find the lines that match, and count them; none in special or binary files."""
+        """Return the places of up to 5,000 matching lines in a file, and the number of matches.
+
+        Special and binary files have none. The number is exact only if the search counts.
+        """
         try:
             with open(path, "rb", opener=_opener) as file:
                 regular = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
@@ -112,7 +115,7 @@ def _opener(path: str, flags: int) -> int:
 
 
 def _decoded(file: BinaryIO) -> BinaryIO:
-    """Return the file, or in UTF-8 the text of one with a byte order mark."""
+    """Return the file, or its content as UTF-8 if it begins with a byte order mark."""
     start = file.read(max(map(len, _MARKS)))
     file.seek(0)
     encoding = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "")
@@ -125,7 +128,7 @@ def _decoded(file: BinaryIO) -> BinaryIO:
 
 
 def _blocks(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the content in pieces that end with a line."""
+    """Yield the content in blocks of whole lines, about 16 MiB each."""
     while block := file.read(BLOCK_BYTES):
         yield block + file.readline() if len(block) == BLOCK_BYTES else block
 

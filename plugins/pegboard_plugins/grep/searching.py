@@ -1,4 +1,4 @@
-"""A search by ripgrep, or by Pegboard's own program without it, and its report."""
+"""The process that searches, ripgrep or Pegboard's own program, and the reader of its output."""
 
 import asyncio
 import re
@@ -35,9 +35,9 @@ _BINARY = re.compile(
 class Query(msgspec.Struct, frozen=True, kw_only=True):
     """The query of a search.
 
-    `folder` is the target, or that of a file. `names` are patterns for the names of files, of
-    which one has to fit, if there are any; so has `include`, for their paths below `target`. With
-    `counting` only the numbers of lines are asked for.
+    `folder` is the target, or the folder of a target that is a file. A file must match one of the
+    patterns `names`, if there are any, by its name. It must match `include`, if given, by its path
+    below `target`. If `counting`, the search reports the number of matches per file, not the lines.
     """
 
     pattern: str
@@ -49,7 +49,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Search:
-    """The places that a process reports, and its end once there are enough."""
+    """A running search; it collects matches from a process, and stops the process at 5,000."""
 
     def __init__(
         self, context: ToolContext, query: Query, *, wanted: re.Pattern[str] | None
@@ -67,15 +67,16 @@ class Search:
 
     @property
     def places(self) -> list[Place]:
-        """The places, without files that turned out to be binary."""
+        """The matches, without those in files that turned out to be binary."""
         return [place for place in self._found if place.path not in self._binary]
 
     async def run(self, rg: Sequence[str] | None) -> ProcessResult | None:
-        """Return how the search ended, None when we ended it.
+        """Run the search; return the result of the process, or None after enough matches.
 
-        An expression that ripgrep rejects is tried in Pegboard's own search, as without ripgrep.
+        `rg` is ripgrep's command, or None without ripgrep. If ripgrep rejects the expression,
+        Pegboard's own program tries it.
 
-        :raises ToolError: when it failed, or took too long.
+        :raises ToolError: when the search fails or takes too long.
         """
         known = not _OURS.search(self._query.pattern)
         ending = await self._heard(
@@ -117,7 +118,10 @@ class Search:
         return len(self._rest)
 
     def _report(self, head: str, facts: str) -> None:
-        """Take a place: the head ends with its path, which may have line ends in it."""
+        """Record one match; `head` is the output up to the zero byte, and ends with the path.
+
+        The path may contain line ends, and warnings may come before it.
+        """
         begin = head.rfind(f"\n{self._query.target}") + 1
         self._listen(head[:begin])
         if self._fits(head[begin:]):
@@ -126,7 +130,7 @@ class Search:
             self._enough.set()
 
     def _listen(self, said: str) -> None:
-        """Take the files that ripgrep reports as binary."""
+        """Record the files that ripgrep's output reports as binary."""
         self._binary |= {line[1] for line in map(_BINARY.match, said.split("\n")) if line}
 
     def _fits(self, path: str) -> bool:
@@ -163,7 +167,7 @@ def _python(query: Query) -> list[str]:
 
 
 def _refused(ending: ProcessResult) -> bool:
-    """Return whether there was no search, for what is wrong with the expression."""
+    """Return whether the program rejected the expression, so that it did not search at all."""
     said = ending.output.strip()
     return ending.exit_code == PARTLY and bool(said) and "\0" not in said
 

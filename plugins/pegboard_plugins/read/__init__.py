@@ -1,4 +1,4 @@
-"""The read tool: a part of a text file or notebook, a picture or PDF, or the names in a folder."""
+"""The read tool: it shows a text file, notebook, image or PDF, or the names in a folder."""
 
 import asyncio
 import base64
@@ -56,7 +56,7 @@ _MEDIA = {
 
 
 async def _may_read(context: PermissionContext, filePath: str) -> Path:
-    """Return the file with links resolved, once it may be read."""
+    """Return the file's real path, once the rules or the user permit reading it."""
     given = named_path(context, filePath)
     path = await context.require_path(given)
     # As it was named and as it is: a rule about `.env` holds for a link to it, too.
@@ -66,7 +66,7 @@ async def _may_read(context: PermissionContext, filePath: str) -> Path:
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return the lines of the file, folded, without the tags that a model reads around them."""
+    """Return the file's lines for the user interface, folded, or None before the call completes."""
     if not isinstance(part.state, Completed):
         return None
     import pegboard.display  # not before a call is drawn
@@ -141,7 +141,7 @@ def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int
 
 
 def _source(file: BinaryIO, path: Path, encoding: str) -> "tuple[LineSource, str]":
-    """Return the lines to show and their kind, in UTF-8 but for the file itself."""
+    """Return the source of the lines to show, and a note on it for the model, or ""."""
     if path.suffix == ".ipynb" and os.fstat(file.fileno()).st_size <= MEDIA_BYTES:
         from pegboard_plugins.read.notebook import cells_text  # only notebooks pay for it
 
@@ -161,9 +161,10 @@ def _source(file: BinaryIO, path: Path, encoding: str) -> "tuple[LineSource, str
 
 
 def _open_regular(path: Path) -> BinaryIO:
-    """Open the regular file.
+    """Open a regular file without following links.
 
-    :raises ToolError: when there is none, or anything else, which could block for ever.
+    :raises ToolError: when the file does not exist, cannot be read, or is not regular: reading a
+        pipe could block for ever.
     """
     try:
         number = pegboard.files.open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -181,7 +182,7 @@ def _open_regular(path: Path) -> BinaryIO:
 
 
 def _near_names(path: Path) -> list[str]:
-    """Return up to three files of the folder whose names are like the missing one."""
+    """Return up to three files of the folder whose names resemble the missing file's name."""
     try:
         names = _names(path.parent)
     except OSError:
@@ -265,7 +266,7 @@ def _is_binary(start: bytes) -> bool:
 
 
 def _way_out(start: bytes) -> str:
-    """Suggest a way to read a binary file; a text in UTF-16 needs its mark, as for ripgrep, git."""
+    """Suggest a way to read a binary file; UTF-16 without a byte order mark counts as binary."""
     for name, zeros, letters in (("LE", start[1::2], start[::2]), ("BE", start[::2], start[1::2])):
         if zeros.count(0) > len(zeros) * ZERO_SHARE and b"\0" not in letters:
             return f"if it is text, `iconv -f UTF-16{name} -t UTF-8` in bash converts it"
@@ -287,11 +288,11 @@ def _media(file: BinaryIO, mime: str, path: Path, title: str) -> ToolResult:
 
 
 class _TooFarError(ToolError):
-    """The error of lines that lie deeper in the file than `read` looks."""
+    """The error for a line that lies more than 512 MiB deep in a file."""
 
 
 class _Window:
-    """Some lines of a file, read without ever holding more than they are."""
+    """A range of lines of a file; the code holds no other lines in memory."""
 
     def __init__(self, file: "LineSource", path: Path, *, offset: int, limit: int) -> None:
         self._file = file
@@ -302,7 +303,7 @@ class _Window:
         self._rows = self._lines()
 
     def result(self, title: str, about: str, file: BinaryIO | None) -> ToolResult:
-        """Return the answer; `file` is the source of lines that are not in UTF-8 already."""
+        """Return the lines and the note `about`; detect the encoding of `file` if it is given."""
         from pegboard.files import file_encoding  # not before a file is read
         from pegboard_plugins.read.encodings import encoding_note
 
@@ -351,7 +352,7 @@ class _Window:
         )
 
     def _collect(self) -> tuple[list[bytes], str]:
-        """Return the lines that fit, and the reason why they are not all."""
+        """Return the lines that fit, and the reason why some do not fit, or ""."""
         lines: list[bytes] = []
         size = 0
         try:
@@ -369,7 +370,7 @@ class _Window:
         return lines, ""
 
     def _lines(self) -> Iterator[bytes]:
-        """Yield line by line, of a long one the start; its rest is skipped when more is wanted."""
+        """Yield each line, at most 8,004 bytes of it; skip the rest of a long line."""
         while line := self._file.readline(LONGEST_BYTES):
             self._count(line)
             yield line

@@ -1,4 +1,4 @@
-"""Text files as lines of UTF-8, and what the model must know of their encoding."""
+"""Sources of lines in UTF-8 from text files, and notes on encodings for the model."""
 
 from io import TextIOWrapper
 from typing import BinaryIO, Protocol
@@ -28,26 +28,26 @@ _NAMES = {
 
 
 class LineSource(Protocol):
-    """A source of lines."""
+    """An object from which the read tool reads lines."""
 
     def readline(self, limit: int, /) -> bytes:
-        """Return the next line with its end, or a piece of it; empty at the end."""
+        """Return at most `limit` bytes of the next line, with its line end, or b"" at the end."""
 
 
 class Transcoded:
-    """A file with a byte order mark, line by line in UTF-8. It takes over the file."""
+    """A file with a byte order mark, as a source of lines in UTF-8; it takes over the file."""
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         self._text = TextIOWrapper(file, encoding=encoding, errors="replace", newline="\n")
         self._text.read(1)
 
     def readline(self, limit: int, /) -> bytes:
-        """Return the next line, of a long one as many letters as `limit`."""
+        """Return at most `limit` characters of the next line, as UTF-8."""
         return self._text.readline(limit).encode(errors="replace")
 
 
 def encoding_note(encoding: str) -> str:
-    """Return the note about the encoding of a file without a mark, "" for UTF-8."""
+    """Return a note on the encoding of a file without a byte order mark, or "" for UTF-8."""
     if not encoding:
         return (
             "the file is in several encodings or an unknown one: lines that are not UTF-8 are shown"

@@ -1,4 +1,4 @@
-"""Jupyter notebooks as the texts of their cells (nbformat 4)."""
+"""The text of the cells of Jupyter notebooks (nbformat 4)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +27,10 @@ class _Notebook(msgspec.Struct, frozen=True):
 
 
 def cells_text(content: bytes) -> str | None:
-    """Return the cells with their outputs, pictures only named; None if it is no notebook."""
+    """Return the cells and their outputs as text, or None if the content is not a notebook.
+
+    The text names the MIME types of images, and leaves out their content.
+    """
     try:
         notebook = msgspec.json.decode(content, type=_Notebook)
     except (msgspec.DecodeError, UnicodeDecodeError):

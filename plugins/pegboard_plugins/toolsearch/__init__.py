@@ -1,7 +1,7 @@
-"""Tools whose schemas a request leaves out until they are found: which these are, and the search.
+"""The plugin `toolsearch`: requests omit the schemas of some tools until a search finds them.
 
-The tools of plugins and servers are deferred, the largest source first, while the schemas of all
-tools together are longer than a tenth of the model's window.
+If all schemas exceed a tenth of the model's context window or 8,000 tokens, the tools of plugins
+and servers are deferred, the largest source first, until the remaining schemas fit.
 """
 
 from collections import Counter
@@ -34,7 +34,7 @@ _FOUND = "found"
 
 
 class ToolSearchOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of the plugin: with `gateway` found tools are called through `tool_call`."""
+    """The options of the plugin; with `gateway`, the model calls found tools by `tool_call`."""
 
     gateway: bool = False
 
@@ -85,7 +85,7 @@ def _describe(definition: ToolDefinition) -> str:
 
 
 def _is_far(definition: ToolDefinition) -> bool:
-    """Return whether a request may leave the tool out: deferred, or a plugin's and undecided."""
+    """Return whether a request may omit the tool: it is deferred, or a plugin's tool by default."""
     return definition.exposure == "deferred" or (
         definition.exposure is None and bool(definition.source)
     )
@@ -93,13 +93,13 @@ def _is_far(definition: ToolDefinition) -> bool:
 
 @hookimpl
 async def register_tools(plugin: Plugin) -> Sequence[Tool]:
-    """Return the search tool; a request has it only where there is something to find."""
+    """Return `tool_search`, and `tool_call` if the option `gateway` is on."""
     return (tool_search, tool_call) if plugin.options.gateway else (tool_search,)
 
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """Leave the schemas of deferred tools out, but for those that were found."""
+    """Omit schemas of deferred tools that no search has found; list the tools in the prompt."""
     tools = {each.name: each for each in request.tools}
     search, gateway = tools.pop(tool_search.id, None), tools.pop(tool_call.id, None)
     if search is None:
@@ -120,7 +120,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
 
 
 def deferred(tools: Sequence[ToolDefinition], model: Model) -> Mapping[str, ToolDefinition]:
-    """Return the tools to leave out: those that say so, and sources until the rest fits."""
+    """Return the tools to omit: those marked as deferred, and sources until the other tools fit."""
     window = model.limit.context or WINDOW_TOKENS
     far = {each.name: each for each in tools if each.exposure == "deferred"}
     sizes = {each.name: _tokens(each) for each in tools if each.name not in far}
@@ -138,13 +138,13 @@ def deferred(tools: Sequence[ToolDefinition], model: Model) -> Mapping[str, Tool
 
 
 def _tokens(definition: ToolDefinition) -> int:
-    """Return about how many tokens a tool takes of a request."""
+    """Return a tool's approximate size in a request, in tokens."""
     sent = (definition.name, definition.description, definition.parameters)
     return len(msgspec.json.encode(sent)) // TOKEN_BYTES
 
 
 def _found_tools(turns: Iterable[Turn]) -> Sequence[str]:
-    """Return the tools that searches of the session found, each once, the newest last."""
+    """Return the names of the last 20 tools that searches found in the session, the newest last."""
     names = dict.fromkeys(reversed([*_search_results(turns)]))
     return [*names][:MOST_FOUND][::-1]
 
@@ -159,7 +159,10 @@ def _search_results(turns: Iterable[Turn]) -> Iterator[str]:
 
 
 def _note(tools: Iterable[ToolDefinition], way: str) -> str:
-    """Return the system prompt's piece about searchable tools; it stays as tools are found."""
+    """Return the section of the system prompt about tools that `tool_search` finds.
+
+    The section stays the same when a search finds tools, so that the prompt cache holds.
+    """
     return "\n".join(
         (f"More tools can be found with `{tool_search.id}` and {way}:", *_sources(tools))
     )

@@ -15,7 +15,10 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\dA-Za-z_]+")
 
 
 def ranked(query: str, tools: Sequence[ToolDefinition]) -> list[ToolDefinition]:
-    """Return the tools that fit, the best first; ids that the query names come before all."""
+    """Return the tools that match the query, the best match first.
+
+    Tools that the query names by id come before all others. `select:ID,ID` returns only those.
+    """
     named = [name.strip() for name in query.removeprefix(SELECT).split(",")]
     by_id = {each.name: each for each in tools}
     first = [by_id[name] for name in dict.fromkeys(named) if name in by_id]
@@ -37,7 +40,7 @@ def _searchable(definition: ToolDefinition) -> str:
 
 
 def _scores(query: Iterable[str], documents: Sequence[Sequence[str]]) -> list[float]:
-    """Return the BM25 score of each document."""
+    """Return the BM25 score of each document, a sequence of words."""
     counts = [Counter(each) for each in documents]
     mean = sum(map(len, documents)) / max(len(documents), 1)
     scores = [0.0] * len(documents)

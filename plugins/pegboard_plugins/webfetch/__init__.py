@@ -1,4 +1,4 @@
-"""The webfetch tool: a page of the web as Markdown, text or HTML."""
+"""The webfetch tool: it fetches a web page as Markdown, text or HTML."""
 
 import os
 from collections.abc import Callable
@@ -33,7 +33,7 @@ _ACCEPTED: dict[Format, str] = {
 
 
 async def _may_fetch(context: PermissionContext, url: str) -> None:
-    """Require permission for the URL in the form in which it is fetched."""
+    """Require permission for the URL in canonical form, in which it is also fetched."""
     from pegboard_plugins.webfetch.fetching import parsed_url  # not before a page is fetched
 
     url = str(parsed_url(url))
@@ -41,7 +41,7 @@ async def _may_fetch(context: PermissionContext, url: str) -> None:
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return the page, folded."""
+    """Return the page for the user interface, folded, or None before the call completes."""
     if not isinstance(part.state, Completed):
         return None
     import pegboard.unstable  # not before a call is drawn
@@ -52,7 +52,7 @@ def _drawn(part: ToolPart) -> "Block | None":
 
 
 def webfetch_tool(fetcher: "Callable[[], Fetcher]") -> Tool:
-    """Make the tool with a fetcher, which each call makes."""
+    """Make the webfetch tool; each call creates its own fetcher with `fetcher`."""
 
     @tool(requires=_may_fetch, effect="reads", draw=_drawn)
     async def webfetch(
@@ -94,9 +94,10 @@ def _site(url: str) -> str:
 
 
 class WebFetchOptions(msgspec.Struct, frozen=True):
-    """`allow_private`: pages of this machine and its network can be fetched, too.
+    """The options of the plugin.
 
-    `proxy` is the URL of an HTTP proxy for all pages; without it the environment names one.
+    `allow_private` permits pages of this machine and its network. `proxy` is the URL of an HTTP
+    proxy for all pages; by default the environment names the proxy.
     """
 
     allow_private: bool = False
@@ -109,7 +110,7 @@ options = WebFetchOptions
 
 @hookimpl
 async def register_tools(plugin: Plugin) -> list[Tool]:
-    """Register the webfetch tool with `plugins.webfetch.options`."""
+    """Return the webfetch tool with the options in `plugins.webfetch.options`."""
 
     def fetcher() -> "Fetcher":
         from pegboard.unstable import is_public_address

@@ -19,7 +19,7 @@ _OWN_DOMAINS = frozenset(
 async def system_addresses(host: str, port: int) -> tuple[str, ...]:
     """Return the host's addresses in the system's order of preference.
 
-    :raises OSError: when there are none.
+    :raises OSError: when the host has no address.
     """
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -29,9 +29,12 @@ async def system_addresses(host: str, port: int) -> tuple[str, ...]:
 async def checked_addresses(
     host: str, port: int, *, resolve: Resolve, allowed: Callable[[str], bool]
 ) -> tuple[str, ...]:
-    """Return the addresses to connect to; they must not be resolved again.
+    """Return the addresses to connect to, after checking each of them.
 
-    :raises ToolError: when the host has none, or one that is not allowed.
+    The caller must connect to these addresses and not resolve the name again: DNS may then give
+    addresses that nobody has checked.
+
+    :raises ToolError: when the host has no address, or an address that is not allowed.
     """
     try:
         found = tuple(await resolve(host, port))
@@ -48,10 +51,10 @@ async def checked_addresses(
 async def addresses_for_proxy(
     host: str, port: int, *, resolve: Resolve, allowed: Callable[[str], bool]
 ) -> tuple[str, ...]:
-    """Return the host itself after checking it, since a proxy resolves the name again.
+    """Return the host itself after a check, since the proxy resolves the name again.
 
-    A host that this machine can resolve is checked as without a proxy. One that it cannot must be
-    a name of the public internet, by its form.
+    If this machine can resolve the host, all its addresses must be allowed. Otherwise the name must
+    have the form of a public internet name.
 
     :raises ToolError: when the host is not allowed.
     """

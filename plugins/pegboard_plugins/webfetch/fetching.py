@@ -1,4 +1,4 @@
-"""One page over HTTP: each hop checked, the connection made to the checked address, all bounded."""
+"""A fetcher of pages, which checks each redirect and connects only to checked addresses."""
 
 import asyncio
 import ssl
@@ -39,9 +39,10 @@ _ANY_ZLIB = 47
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer from `url`, the last of the hops; `cut` means that there was more.
+    """A fetched page; `url` is its URL after all redirects.
 
-    `mime` is in lower case, `charset` what the header says, "" if nothing.
+    `mime` is in lower case. `charset` is that of the header, or "". `cut` says that the content is
+    longer than the limit.
     """
 
     url: str
@@ -52,7 +53,10 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """The request; `agree` is awaited with each hop's URL and raises to refuse it."""
+    """A request for a page.
+
+    `agree` gets the URL, and that of each redirect, before the fetch; it raises to refuse the URL.
+    """
 
     url: str
     accept: str
@@ -63,9 +67,9 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 class Fetcher:
     """Fetches pages.
 
-    `resolve` gives a host's addresses, the one time that they are asked for; `allowed` says to
-    which of them a connection may be made. `environ` gives proxies and certificates, `proxy` is
-    one that the configuration names.
+    `resolve` returns a host's addresses, and is called once per host and hop. `allowed` decides
+    whether a connection to an address is allowed. `environ` names proxies and certificates, and
+    `proxy` is the URL of a configured proxy.
     """
 
     def __init__(
@@ -83,10 +87,10 @@ class Fetcher:
         self._tls: ssl.SSLContext | None = None
 
     async def fetch(self, wish: Wish) -> Page:
-        """Fetch a page, after at most ten redirects; waits of `agree` do not count as time.
+        """Fetch a page, after at most nine redirects; waits for `agree` do not count as time.
 
-        :raises ToolError: for any other scheme than http and https, an address that is not
-            allowed, an error status, too much time, and a failing connection.
+        :raises ToolError: when the scheme is not http or https, an address is not allowed, the
+            status is an error, the time limit passes, or the connection fails.
         """
         left_s = wish.timeout_s
         url = parsed_url(wish.url)
@@ -119,7 +123,7 @@ class Fetcher:
     async def _hop(
         self, url: "httpx.URL", proxy: "Proxy | None", accept: str
     ) -> "Page | httpx.URL":
-        """Return the page, or the URL of a redirect."""
+        """Send one request; return the page, or the URL to which the server redirects."""
         port = url.port or (443 if url.scheme == "https" else 80)
         check = checked_addresses if proxy is None else addresses_for_proxy
         addresses = await check(url.host, port, resolve=self._resolve, allowed=self._allowed)
@@ -155,7 +159,7 @@ def _transport(
 
 
 def _reason(error: Exception, url: "httpx.URL", proxy: "Proxy | None") -> str:
-    """Return why a connection failed, and what can be set."""
+    """Return the reason why a connection failed, and the setting that can fix it."""
     text = str(error) or type(error).__name__
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return f": {text}; {CERTIFICATES_HINT}"
@@ -166,9 +170,9 @@ def _reason(error: Exception, url: "httpx.URL", proxy: "Proxy | None") -> str:
 
 
 def parsed_url(url: str) -> "httpx.URL":
-    """Return the URL in its canonical form, as rules name it.
+    """Return the URL in canonical form, in which rules match it.
 
-    :raises ToolError: for any that is not fetched.
+    :raises ToolError: when the URL is not valid, not http(s), or contains a name or password.
     """
     import httpx
 
@@ -192,7 +196,7 @@ async def _answer(
     addresses: tuple[str, ...],
     accept: str,
 ) -> "httpx.Response":
-    """Return the answer's head, from the first address that accepts the connection."""
+    """Return the response, with its body unread, of the first address that accepts a connection."""
     import httpx
 
     *others, last = addresses
@@ -205,7 +209,7 @@ async def _answer(
 
 
 def _request(url: "httpx.URL", address: str, accept: str) -> "httpx.Request":
-    """Make a request to this very address, with the host's name in header and TLS."""
+    """Make a request to one address, with the host's name in the `Host` header and in TLS."""
     import httpx
 
     headers = {
@@ -249,7 +253,7 @@ def _charset(parameters: str) -> str:
 
 
 async def _content(url: "httpx.URL", response: "httpx.Response") -> tuple[bytes, bool]:
-    """Return the decoded content up to the limit, and whether there is more."""
+    """Return the decompressed content, up to 5 MiB, and whether there is more."""
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
         raise ToolError(f"{url} answered in the encoding {coding}, which was not asked for")
@@ -269,10 +273,10 @@ async def _content(url: "httpx.URL", response: "httpx.Response") -> tuple[bytes,
 
 
 class _Packed:
-    """The content of gzip or deflate (RFC 9110 8.4.1), no more at once than is needed.
+    """A decoder for gzip or deflate content (RFC 9110 8.4.1) that limits the memory it needs.
 
-    There may be several gzip members; what follows the last one and is none is left out. Some
-    servers send deflate without its header.
+    It accepts several gzip members, ignores other bytes after the last member, and accepts deflate
+    without a zlib header, as some servers send it.
     """
 
     def __init__(self) -> None:
@@ -281,13 +285,13 @@ class _Packed:
 
     @property
     def whole(self) -> bool:
-        """Whether it has come to its end."""
+        """Whether the compressed content is complete."""
         return self._ended or not self._begun
 
     def unpacked(self, piece: bytes) -> Iterator[bytes]:
-        """Decompress a piece.
+        """Decompress the next piece, and yield its content in parts of at most 5 MiB.
 
-        :raises zlib.error: when it is not compressed so.
+        :raises zlib.error: when the content is neither gzip nor deflate.
         """
         while piece.strip(b"\0") if self._ended else piece:
             try:

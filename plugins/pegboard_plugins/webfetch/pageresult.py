@@ -1,4 +1,4 @@
-"""A fetched page as the result of the tool: its text in the wanted format, or an attachment."""
+"""The conversion of a fetched page to the tool's result: text in a format, or an attachment."""
 
 import asyncio
 import base64
@@ -42,7 +42,7 @@ _TEXTUAL = (
 
 
 async def page_result(context: ToolContext, page: Page, format: str) -> ToolResult:  # noqa: A002 - the protocol's name
-    """Return the page in a format, or attached if it is an image or a PDF."""
+    """Return the page in the format, or as an attachment if it is an image or a PDF."""
     title = f"{page.url} ({page.mime or 'unknown type'})"
     if page.mime in _SHOWN:
         return _attached(page, title)
@@ -75,12 +75,15 @@ def _attached(page: Page, title: str) -> ToolResult:
 
 
 def _is_html(page: Page) -> bool:
-    """Return whether it is, by its type, or by its beginning where it has none."""
+    """Return whether the page is HTML by its MIME type, or without one, by its first bytes."""
     return page.mime in _HTML or (not page.mime and re.match(_LIKE_HTML, page.content) is not None)
 
 
 def _charset(page: Page) -> str:
-    """Return the encoding by byte order mark, header, the page itself, and content (WHATWG)."""
+    """Return the encoding of a page, by WHATWG's order.
+
+    The order is the byte order mark, the header, the page's `meta` element, and the content.
+    """
     for bom, charset in _BOMS.items():
         if page.content.startswith(bom):
             return charset
@@ -97,7 +100,7 @@ def _charset(page: Page) -> str:
 
 
 def _known(name: str) -> str:
-    """Python's name of a text encoding, "" for one that it does not have."""
+    """Return Python's name of a text encoding, or "" if Python does not have the encoding."""
     try:
         found = codecs.lookup(name).name
         "".encode(found)  # refuses `hex`, `zip` and others that make no text
@@ -110,7 +113,7 @@ def _known(name: str) -> str:
 
 
 async def _converted(context: ToolContext, page: Page, format: str, charset: str) -> str:  # noqa: A002 - as above
-    """Convert the page in a process of its own, with limits of time and memory."""
+    """Convert the page in another process, which has limits of time and memory."""
     program = str(Path(__file__).with_name("reading.py"))
     folder = await asyncio.to_thread(TemporaryDirectory, prefix="pegboard-page-")
     try:

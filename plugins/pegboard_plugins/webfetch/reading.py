@@ -1,7 +1,7 @@
-"""The text of a page in HTML: a separate program, because pages are foreign and can be hostile.
+"""A program that prints the text of an HTML page; a page may be hostile to its parser.
 
-It is run by its path, as `python reading.py FILE FORMAT CHARSET URL`, and prints UTF-8. What a
-page can do to a parser (endless nesting, endless time, endless memory) ends with this process.
+The tool runs it by its path, as `python reading.py FILE FORMAT CHARSET URL`; it prints UTF-8.
+Endless nesting, time or memory in the parser ends only this process.
 """
 
 import re
@@ -34,7 +34,7 @@ _BLOCKS = frozenset(
 
 
 def main(path: str, wanted: str, charset: str, url: str) -> None:
-    """Print the page as `markdown` or as `text`."""
+    """Print the page as `markdown` or as `text`; the arguments are those of the program."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(NESTING)
     html = Path(path).read_bytes().decode(charset, "replace")
@@ -43,7 +43,7 @@ def main(path: str, wanted: str, charset: str, url: str) -> None:
 
 
 def converted(html: str, wanted: str, url: str) -> str:
-    """Convert the page; Markdown becomes plain text for a page that is nested too deeply."""
+    """Convert the page to the format; if it is nested too deeply for Markdown, to plain text."""
     if wanted == "markdown":
         try:
             return _tidy(_markdown(html, url), fenced=True)
@@ -79,7 +79,7 @@ def _markdown(html: str, url: str) -> str:
 
 
 def _code_language(pre: "Tag") -> str:
-    """Return a code block's language as HTML marks it (WHATWG HTML 4.5.15), empty if not."""
+    """Return the language in a code block's class (WHATWG HTML 4.5.15), or ""."""
     elements = (pre, *pre.find_all("code"))
     names = [name for element in elements for name in element.get_attribute_list("class")]
     return next((name[9:] for name in names if name and name.startswith("language-")), "")
@@ -93,7 +93,7 @@ def _absolute(url: str, link: str) -> str:
 
 
 class _Words(HTMLParser):
-    """Collects what a reader sees, a line for each block."""
+    """A parser that collects the visible text of a page, with each block on its own line."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -103,7 +103,7 @@ class _Words(HTMLParser):
         self._laid_out = 0
 
     def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - html.parser's
-        """Handle `<tag>`; the parser calls it."""
+        """Process a start tag; the parser calls this method."""
         if self._hidden:
             self._depth += tag == self._hidden
         elif tag in _HIDDEN - _VOID:
@@ -115,7 +115,7 @@ class _Words(HTMLParser):
             self.handle_data(" ")
 
     def handle_endtag(self, tag: str) -> None:
-        """Handle `</tag>`; the parser calls it."""
+        """Process an end tag; the parser calls this method."""
         if self._hidden:
             self._depth -= tag == self._hidden
             self._hidden = self._hidden if self._depth else ""
@@ -124,7 +124,7 @@ class _Words(HTMLParser):
             self._laid_out -= tag == "pre" and self._laid_out > 0
 
     def handle_data(self, data: str) -> None:
-        """Handle text between tags; the parser calls it."""
+        """Process the text between tags; the parser calls this method."""
         if self._hidden:
             return
         if not self._laid_out:
@@ -142,7 +142,7 @@ def _plain(html: str) -> str:
 
 
 def _tidy(text: str, *, fenced: bool = False) -> str:
-    """Without spaces at the ends of lines and more than one empty line, but in `fenced` code."""
+    """Remove spaces at line ends and repeated empty lines, except in `fenced` code blocks."""
     lines: list[str] = []
     in_code = False
     for line in text.split("\n"):

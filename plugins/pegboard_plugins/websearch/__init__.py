@@ -1,6 +1,6 @@
 """The websearch and codesearch tools, which need a search backend.
 
-That is one of a plugin's (`register_search_backends`), or a SearXNG server:
+A plugin can provide one (`register_search_backends`), or the user can configure a SearXNG server:
 
 [plugins.websearch.options]
 url = "https://searx.example.org"
@@ -60,7 +60,7 @@ _FORBIDDEN = (401, 403)
 
 
 class WebHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A page that was found; `text` is what it says around the words of the query."""
+    """A search result; `text` is an excerpt of the page around the words of the query."""
 
     url: str
     title: str = ""
@@ -68,15 +68,18 @@ class WebHit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchBackend(Protocol):
-    """A way to search the web; the newest that plugins register acts, unless the user names one."""
+    """A service that searches the web.
+
+    The tools use the backend that was registered last, unless the user names another.
+    """
 
     name: str
     """What the user's configuration and errors call it."""
 
     async def search(self, query: str, *, kind: SearchKind, limit: int) -> Sequence[WebHit]:
-        """Return the pages, best first; the tool ignores all after `limit`.
+        """Return the results, the best first; the tool ignores results after `limit`.
 
-        The tool waits 30 seconds at most. A `ToolError` is shown to the model, any other error
+        The tool waits at most 30 seconds. The model gets the text of a `ToolError`; any other error
         counts as a failure of the tool.
         """
         ...
@@ -125,7 +128,7 @@ async def _may_search_code(context: PermissionContext, query: str) -> None:
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return how much was found, and the hits, folded."""
+    """Return the number of results, and the results, folded, for the user interface."""
     if not isinstance(part.state, Completed):
         return None
     import pegboard.unstable  # not before a call is drawn
@@ -142,7 +145,7 @@ def _drawn(part: ToolPart) -> "Block | None":
 
 
 def search_tools(backend: SearchBackend) -> list[Tool]:
-    """Both tools over a backend."""
+    """Return the tools `websearch` and `codesearch`, which use the backend."""
 
     @tool(requires=_may_search, effect="reads", draw=_drawn)
     async def websearch(query: str, numResults: int = DEFAULT_RESULTS) -> ToolResult:
@@ -167,9 +170,9 @@ def search_tools(backend: SearchBackend) -> list[Tool]:
 async def _search(
     backend: SearchBackend, query: str, kind: SearchKind, limit: int
 ) -> Sequence[WebHit]:
-    """Ask a backend, which may be foreign code.
+    """Ask a backend, which may be a third party's code, for at most `limit` results.
 
-    :raises ToolError: when it takes too long, or answers with an invalid value.
+    :raises ToolError: when the backend takes longer than 30 seconds or returns an invalid value.
     """
     allowed = asyncio.timeout(TIME_LIMIT_S)
     try:
@@ -190,7 +193,7 @@ def _entry(hit: WebHit) -> str:
 
 
 def _within(limit_chars: int, entries: Iterable[str]) -> list[str]:
-    """Return as many entries as fit, at least a piece of the first."""
+    """Return the entries that fit into `limit_chars` characters; cut the last of them."""
     chosen: list[str] = []
     for entry in entries:
         if limit_chars <= 0:
@@ -206,7 +209,10 @@ def _result(query: str, entries: list[str]) -> ToolResult:
 
 
 class WebSearchOptions(msgspec.Struct, frozen=True):
-    """`url` and `key` are of a SearXNG server, `backend` names the one that searches."""
+    """The options of the plugin.
+
+    `url` and `key` belong to a SearXNG server. `backend` is the name of the backend to use.
+    """
 
     url: str = ""
     key: str = ""
@@ -219,16 +225,18 @@ options = WebSearchOptions
 
 @hookimpl
 def register_hooks() -> tuple[Callable[..., object], ...]:
-    """Backends of other plugins."""
+    """Return the hook by which other plugins register search backends."""
     return (register_search_backends,)
 
 
 @hookimpl(timeout_s=ASKED_WITHIN_S)
 async def register_tools(config: Config, hooks: HookCalls, plugin: Plugin) -> list[Tool]:
-    """Register the tools with the newest backend, or the configured one; none without any.
+    """Return the tools with the configured backend, or with the one that was registered last.
 
-    :raises InvalidInputError: when the configuration enables them without a backend, or names an
-        unknown one.
+    Return no tools if there is no backend and the configuration does not mention `websearch`.
+
+    :raises InvalidInputError: when the configuration enables the tools without a backend, or names
+        an unknown backend.
     """
     found = await hooks.collect(register_search_backends, config=config)
     search_backends = [*_own_server(plugin.options), *(answer.value for answer in found)]
@@ -247,9 +255,9 @@ async def register_tools(config: Config, hooks: HookCalls, plugin: Plugin) -> li
 
 
 def _own_server(options: WebSearchOptions) -> list[SearchBackend]:
-    """Return the user's SearXNG server; the backends of plugins are newer.
+    """Return the backend for the user's SearXNG server, or nothing without one.
 
-    :raises InvalidInputError: when its address is invalid.
+    :raises InvalidInputError: when the server's address is not valid.
     """
     if not options.url:
         return []
@@ -272,9 +280,9 @@ class _SearchAnswer(msgspec.Struct, frozen=True):
 
 
 class SearXNG:
-    """The server at `url`; `key` is sent as a bearer token, where there is one.
+    """The backend for a SearXNG server at `url`; `key`, if any, is sent as a bearer token.
 
-    The address is the user's, so it may be on this machine or network.
+    The user chose the address, so it may be on this machine or its network.
     """
 
     name = "searxng"
@@ -286,10 +294,10 @@ class SearXNG:
             self._headers["Authorization"] = f"Bearer {key}"
 
     async def search(self, query: str, *, kind: SearchKind, limit: int) -> tuple[WebHit, ...]:
-        """Return the results, best first.
+        """Return the server's results, the best first.
 
-        :raises ToolError: when the server cannot be reached in 25 seconds, refuses, or answers
-            with an invalid value.
+        :raises ToolError: when the server cannot be reached, takes longer than 25 seconds,
+            refuses, or answers with an invalid value.
         """
         import httpx  # 0.1 s that only a search pays
 
