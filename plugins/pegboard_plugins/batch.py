@@ -1,7 +1,7 @@
-"""The batch tool: several calls in one, for models that make one call at a time.
+"""The batch tool: it runs several tool calls at once, for models that make one call at a time.
 
-It is off until the configuration has a table `plugins.batch`: most models make several calls
-in one answer, which comes to the same and costs nothing.
+The tool is off unless the configuration has a table `plugins.batch`. Most models make several
+calls in one answer, which has the same effect and costs nothing.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ async def _batch(context: ToolContext, args: Mapping[str, Any]) -> ToolResult:
 
 
 async def _reason(context: ToolContext, name: str, parameters: Mapping[str, Any]) -> str | None:
-    """Return why the call failed, None when it did not."""
+    """Make one call of the batch; return why it failed, or None after success."""
     if name.lower() == "batch":
         return "a batch cannot be part of another"
     try:
@@ -86,5 +86,5 @@ switch = {batch.id: "plugins.batch"}
 
 @hookimpl
 async def register_tools(config: Config) -> list[Tool]:
-    """Register the batch tool if the configuration enables it."""
+    """Return the batch tool if the configuration enables it."""
     return [batch] if "batch" in config.plugins else []

@@ -1,7 +1,7 @@
 """The limits on money, tokens, minutes, steps and tool calls.
 
-Before a request the most that it can cost is held, and afterwards what it did cost is counted,
-so that subagents which work at the same time cannot spend more together than there is.
+Before a request, the budget reserves the most that the request can cost. Afterwards it counts the
+real cost. Subagents that work at the same time thus cannot together exceed a limit.
 """
 
 import asyncio
@@ -51,11 +51,11 @@ _LIMITS = {
 
 
 class Account(msgspec.Struct, kw_only=True):
-    """The limits for one purpose, the amounts spent, and those held for running requests.
+    """The limits for one purpose, the amounts spent, and the amounts reserved for running requests.
 
-    `clock` times the run, which began at its instant `began_at`; `seconds` are those of earlier
-    runs. No time passes while a user is asked. `refused` is the reason why a tool call was not
-    made.
+    `clock` times the run, and stands still while Pegboard waits for the user. The run began when
+    `clock` showed `began_at`. `seconds` is the time of earlier runs. `refused` is the reason for
+    which a tool call was refused, or "".
     """
 
     purpose: str
@@ -73,11 +73,14 @@ class Account(msgspec.Struct, kw_only=True):
     refused: str = ""
 
     def weighs(self) -> bool:
-        """Return whether it matters how long requests and answers are."""
+        """Return whether there is a limit on money or tokens, so that text length matters."""
         return self.limits.usd is not None or self.limits.tokens is not None
 
     def rooms(self, need: Need, *, with_held: bool) -> Iterator[tuple[float, str]]:
-        """Return how many tokens the answer may have, by each limit, and which that is."""
+        """Yield for each limit how many tokens the answer may have, and the limit in words.
+
+        `with_held` subtracts the amounts reserved for other requests.
+        """
         limits = self.limits
         if limits.usd is not None:
             left = limits.usd - self.usd - need.read_usd - self.held_usd * with_held
@@ -89,14 +92,17 @@ class Account(msgspec.Struct, kw_only=True):
             yield left, f"{limits.tokens:,} tokens for {self.purpose}: {self.tokens:,} are used"
 
     def change_held(self, hold: "Hold", sign: Literal[1, -1]) -> None:
-        """Hold room for a request (1), or give it back (-1)."""
+        """Add a reserved amount to the account (`sign` 1), or remove it (-1)."""
         self.holds += sign
         self.held_tokens += sign * hold.tokens
         # What floats leave over must not look like somebody's hold.
         self.held_usd = self.held_usd + sign * hold.usd if self.holds else 0.0
 
     def check_step(self) -> None:
-        """Check that another step may be taken, else raise a `BudgetError`."""
+        """Check that another step is within the limits.
+
+        :raises BudgetError: when it is not.
+        """
         if self.refused:
             raise BudgetError(self.refused)
         left_s = self.left_s()
@@ -106,39 +112,44 @@ class Account(msgspec.Struct, kw_only=True):
             raise _over(f"steps than {self.limits.steps:,} for {self.purpose}; {self._way_on()}")
 
     def nears_its_end(self) -> str:
-        """Return a warning at the step that reaches `WARNED_SHARE` of the steps, else ""."""
+        """Return a warning if 80 percent of the allowed steps have just been taken, else ""."""
         most = self.limits.steps
         if most is None or self.steps != math.ceil(most * WARNED_SHARE):
             return ""
         return f"{self.steps:,} of {most:,} steps for {self.purpose} are taken; {self._way_on()}"
 
     def _way_on(self) -> str:
-        """Return how a user gets more steps."""
+        """Return the setting that limits the steps, as advice to the user."""
         return f"{_LIMITS[self.purpose]} is the limit"
 
     def check_call(self) -> None:
-        """Check that another tool may be called; a refusal ends the turn before its next step."""
+        """Check that another tool call is within the limit.
+
+        A refusal also ends the turn before its next step.
+
+        :raises BudgetError: when the limit is reached.
+        """
         if self.limits.tool_calls is not None and self.tool_calls >= self.limits.tool_calls:
             error = _over(f"tool calls than {self.limits.tool_calls} for {self.purpose}")
             self.refused = str(error)
             raise error
 
     def too_late(self) -> BudgetError:
-        """Return the error when the minutes are over."""
+        """Return the error for a run that exceeds its limit of minutes."""
         return _over(f"minutes than {self.limits.minutes or 0:g} for {self.purpose}")
 
     def spent_s(self) -> float:
-        """Return how long it has run, earlier runs included."""
+        """Return the time in seconds that the run has taken, with earlier runs of the session."""
         return self.seconds + self.clock.now() - self.began_at
 
     def left_s(self) -> float | None:
-        """Return how long it may run on."""
+        """Return the seconds until the time limit, or None without a limit."""
         minutes = self.limits.minutes
         return None if minutes is None else minutes * 60 - self.spent_s()
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
-    """The amount held for a request, which may have been shortened to fit."""
+    """An amount reserved for a request, the output limit of which may be reduced to fit."""
 
     request: ModelRequest
     need: Need
@@ -148,10 +159,10 @@ class Hold(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class Shared:
-    """The values that a top-level run shares with all subagents below it.
+    """The values that a top-level run shares with all its subagents.
 
-    With `unpriced` a model whose price is not known is asked although there is a limit in US
-    dollars. `subagents` is how many may be begun, `begun` how many have been.
+    `unpriced` permits models without a known price in spite of a limit in US dollars. `subagents`
+    limits how many subagents may start, and `begun` counts those that did.
     """
 
     unpriced: bool = False
@@ -162,9 +173,9 @@ class Shared:
 
 @dataclass(slots=True)
 class Accounts(Budget):
-    """The accounts that a session's run spends from: its own and its callers'.
+    """The accounts that a session's run spends from: its own and its callers' accounts.
 
-    `whole` is the one among them that is of the session's whole life.
+    `whole` is the account of the session's whole life, or None in a subagent.
     """
 
     accounts: tuple[Account, ...] = ()
@@ -172,7 +183,10 @@ class Accounts(Budget):
     whole: Account | None = None
 
     def take_step(self) -> list[str]:
-        """Count a step; return warnings, each only once, about limits on steps that come near."""
+        """Count a step; return warnings about limits on steps that are near.
+
+        :raises BudgetError: when a limit does not allow the step.
+        """
         for account in self.accounts:
             account.check_step()
         for account in self.accounts:
@@ -180,14 +194,20 @@ class Accounts(Budget):
         return [warning for account in self.accounts if (warning := account.nears_its_end())]
 
     def take_call(self) -> None:
-        """Count a tool call."""
+        """Count a tool call.
+
+        :raises BudgetError: when a limit does not allow the call.
+        """
         for account in self.accounts:
             account.check_call()
         for account in self.accounts:
             account.tool_calls += 1
 
     def take_subagent(self) -> None:
-        """Count a subagent of the run, at any depth."""
+        """Count a subagent, however deep below the top-level run.
+
+        :raises ToolError: when the run has started the allowed number of subagents.
+        """
         if self.shared.begun >= self.shared.subagents:
             raise ToolError(
                 f"no more subagents can be begun: there were {self.shared.begun} for this prompt,"
@@ -197,7 +217,7 @@ class Accounts(Budget):
         self.shared.begun += 1
 
     def counts(self) -> Mapping[str, Any] | None:
-        """Return the counts of the session's whole life that its record lacks, if they matter."""
+        """Return the counts to store for the session, or None if no limit needs them."""
         if self.whole is None or not _counts_matter(self.whole.limits):
             return None
         whole = self.whole
@@ -205,7 +225,10 @@ class Accounts(Budget):
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """End the block when the minutes are over."""
+        """Limit the time of the block.
+
+        :raises BudgetError: when a limit of minutes ends the block.
+        """
         limits: list[tuple[asyncio.Timeout, Account]] = []
         try:
             async with AsyncExitStack() as stack:
@@ -222,19 +245,20 @@ class Accounts(Budget):
             raise late[0].too_late() from error
 
     async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Return the provider's stream when there is room for the request, and count its cost."""
+        """Return the provider's stream once the budget allows it; count the cost at its end."""
         if not any(account.weighs() for account in self.accounts):
             return provider.stream(request)
         hold = await self.hold(request)
         return self.metered(provider.stream(hold.request), hold)
 
     async def hold(self, request: ModelRequest) -> Hold:
-        """Room for a request; it waits while others hold what would be enough.
+        """Reserve the cost of a request, and wait for other requests if they hold too much.
 
-        The last request before a limit gets a shorter answer. What others hold is free again
-        when their answers end, which the limit on silence sees to.
+        If no other request is running and the budget is nearly used up, the answer gets a smaller
+        limit. Other requests free their amounts when their answers end, at the latest by the idle
+        timeout.
 
-        :raises BudgetError: when there is not enough, whatever the others leave.
+        :raises BudgetError: when the budget is too small even after all other requests.
         """
         self._check_price(request.model)
         need = Need.of(request)
@@ -266,9 +290,9 @@ class Accounts(Budget):
     async def metered(
         self, answer: AsyncIterator[StreamEvent], hold: Hold
     ) -> AsyncIterator[StreamEvent]:
-        """Pass the answer through; count its cost at the end, and free the rest of the hold.
+        """Yield the events of an answer, then count its cost and free its reserved amount.
 
-        An answer without reported usage is counted by its length, as `spent_on` does.
+        If the provider reports no usage, the length of the answer's text determines the cost.
         """
         written, ended = 0, False
         try:
@@ -329,7 +353,7 @@ async def open_budget(
 ) -> Budget:
     """Open the budget of a session's run; see `OpenBudget`.
 
-    Steps, calls and minutes of a session count from the time when a limit on them was set.
+    A limit on a session's steps, tool calls or minutes does not count what came before the limit.
     """
     if isinstance(parent, Accounts):
         own = _limited(_begun("this subagent", limits.subagent))
@@ -353,7 +377,7 @@ def _begun(purpose: str, limits: Limits) -> Account:
 
 
 def _limited(account: Account) -> tuple[Account, ...]:
-    """Return the account if it has a limit."""
+    """Return the account if it has any limit, else an empty tuple."""
     values = (getattr(account.limits, name) for name in Limits.__struct_fields__)
     return (account,) if any(value is not None for value in values) else ()
 
@@ -364,5 +388,5 @@ def _counts_matter(limits: Limits) -> bool:
 
 @hookimpl
 async def register_budget() -> OpenBudget:
-    """Limits by accounts: of the run, of the session, and of each subagent."""
+    """Return the function that opens a budget for a session's run."""
     return open_budget

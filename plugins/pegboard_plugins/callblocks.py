@@ -1,4 +1,4 @@
-"""The drawing of a call whose tool draws its calls itself."""
+"""The display of tool calls by their tools' own `draw` functions."""
 
 from pegboard import Tool, hookimpl
 from pegboard.display import Block
@@ -7,5 +7,5 @@ from pegboard.schema.part import ToolPart
 
 @hookimpl(trylast=True)
 def render_tool(part: ToolPart, tool: Tool | None) -> Block | None:
-    """Return the block of the call's own tool."""
+    """Return the block that the call's tool draws, or None if the tool does not draw calls."""
     return tool.draw(part) if tool is not None and tool.draw is not None else None

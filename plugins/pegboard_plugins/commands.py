@@ -51,7 +51,7 @@ when, and what would mend it. When you found none, say so, and say what you coul
 
 @hookimpl
 async def register_commands() -> tuple[Command, ...]:
-    """`/init` writes the project's instructions, `/review` has a subagent judge a change."""
+    """Return `/init` for AGENTS.md, and `/review`, with which a subagent reviews a change."""
     return (
         Command(
             name="init",

@@ -1,4 +1,4 @@
-"""The built-in compactor: the model writes a summary, and what must not be lost stays as it is."""
+"""The built-in compactor: a model summarises old messages, and essential texts stay unchanged."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,12 +41,12 @@ _CLOSED = ("completed", "cancelled")
 
 
 class Summary:
-    """Summarises the view piece by piece, and keeps the newest prompt with its last calls."""
+    """The compactor, which asks a model for a summary and preserves the newest messages."""
 
     async def compact(self, request: CompactionRequest) -> Compaction:
-        """Return the summary with the first prompt, instruction files and open todos.
+        """Return the summary, the texts to pin, and the ids of the turns that stay.
 
-        :raises ContextOverflowError: when not even a small piece fits the model's window.
+        :raises ContextOverflowError: when even a small chunk exceeds the model's context window.
         """
         kept = last_turns(request)
         return Compaction(
@@ -65,7 +65,10 @@ async def _summary(request: CompactionRequest) -> str:
 
 
 async def _within(request: CompactionRequest, room: int) -> str:
-    """Summarise pieces that fit; each but the first begins with the summary before it."""
+    """Summarise the session in chunks that fit; each later chunk includes the summary so far.
+
+    `room` is the size of a request in characters.
+    """
     piece = max(room - len(request.prompt), SMALLEST_CHUNK_CHARS)
     texts = next(
         (
@@ -86,7 +89,7 @@ async def _within(request: CompactionRequest, room: int) -> str:
 
 
 def chunks(texts: Iterable[str], size: int) -> Iterator[str]:
-    """Join the texts to pieces of at most `size` characters; a longer text is shortened."""
+    """Yield chunks of at most `size` characters, made of whole texts; shorten a longer text."""
     piece: list[str] = []
     length = 0
     for text in (shortened(text, size) for text in texts):
@@ -100,7 +103,7 @@ def chunks(texts: Iterable[str], size: int) -> Iterator[str]:
 
 
 def transcript(turns: Sequence[Turn], output_chars: int) -> list[str]:
-    """Return the turns as text, one entry for each text and call."""
+    """Return the turns as a list of texts; shorten arguments and results to `output_chars`."""
     return [
         text for turn in turns for part in turn.parts for text in _shorten(turn, part, output_chars)
     ]
@@ -143,7 +146,7 @@ def _is_request(turn: Turn) -> bool:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Shorten a text with more than `limit` characters in its middle."""
+    """Return the text without its middle if it has more than `limit` characters."""
     if len(text) <= limit:
         return text
     note = f"\n[... {len(text):,} characters in all, the middle is left out ...]\n"
@@ -153,10 +156,10 @@ def shortened(text: str, limit: int) -> str:
 
 
 def last_turns(request: CompactionRequest) -> tuple[str, ...]:
-    """Return the ids of the newest prompt and of as many last answers after it as fit.
+    """Return the ids of the newest prompt and of as many of its last answers as fit.
 
-    If the newest prompt has no answer yet, the prompt before it and its last answers stay too, if
-    they are small enough.
+    If the newest prompt has no answer yet, the previous prompt and its last answers are added, if
+    they fit.
     """
     turns = [turn for turn in request.session.turns if not _of_compaction(turn)]
     room = request.keep_tokens * KEPT_CHARS_PER_TOKEN
@@ -169,7 +172,10 @@ def last_turns(request: CompactionRequest) -> tuple[str, ...]:
 
 
 def _group(turns: Sequence[Turn], fixed: Sequence[str], room: int) -> list[str]:
-    """Return the last prompt of these turns, and as many of its last answers as fit."""
+    """Return the ids of the last prompt in `turns` and of as many of its last answers as fit.
+
+    `room` is in characters. A prompt in `fixed` takes none of it.
+    """
     start = len(turns)
     while start and not isinstance(turns[start - 1].info, UserMessage):
         start -= 1
@@ -192,7 +198,7 @@ def _of_compaction(turn: Turn) -> bool:
 
 
 def _size(turn: Turn) -> int:
-    """About how many characters the model reads of it."""
+    """Return the approximate number of characters of a turn that the model reads."""
     return sum(len(text) for text in transcript([turn], PINNED_CHARS * 100))
 
 
@@ -220,7 +226,7 @@ def _todo(todo: Todo) -> str:
 
 
 def _instructions(turns: Sequence[Turn], kept: Sequence[str]) -> Iterator[str]:
-    """Instruction files of folders that came with a read, and those pinned before."""
+    """Yield the instruction files that the model read, or that an earlier compaction pinned."""
     for turn in turns:
         for part in turn.parts:
             if isinstance(part, TextPart) and part.synthetic and _is_request(turn):
@@ -231,7 +237,7 @@ def _instructions(turns: Sequence[Turn], kept: Sequence[str]) -> Iterator[str]:
 
 
 def _loaded(part: ToolPart) -> Iterator[str]:
-    """Yield the files in the `loaded` metadata of a read, cut out of its output."""
+    """Yield the instruction files that a read call has appended to its output."""
     state = part.state
     if not isinstance(state, Completed) or state.time.compacted is not None:
         return
@@ -246,13 +252,13 @@ def _loaded(part: ToolPart) -> Iterator[str]:
 
 @hookimpl
 async def register_compactors() -> list[Compactor]:
-    """Register the compactor that summarises."""
+    """Return the compactor that summarises."""
     return [Summary()]
 
 
 @hookimpl
 async def register_agents() -> tuple[Agent, ...]:
-    """Register the agent that writes summaries; `agent.compaction` may set its model."""
+    """Return the agent that writes summaries; `agent.compaction` can set its model."""
     return (
         Agent(
             name="compaction",

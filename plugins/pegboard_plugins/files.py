@@ -1,4 +1,4 @@
-"""The ledger of the files that sessions have read on this machine, and of their writers' locks."""
+"""The ledger of files: what each session has read, and the locks of files that are written."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @hookimpl
 async def register_files() -> "Callable[[], FileLedger]":
-    """Register the ledger of this machine's files."""
+    """Return the function that opens a ledger for the files of this machine."""
     return open_ledger
 
 
@@ -27,7 +27,7 @@ def open_ledger() -> "FileLedger":
 
 @hookimpl(trylast=True)
 async def tool_execute_after(context: ToolContext) -> None:
-    """Note the instruction documents that the call changed; the user has not seen them yet."""
+    """Record instruction documents that the call changed, as the user has not yet seen them."""
     session = context.session
     entries = session.config.instructions
     documents = [

@@ -1,4 +1,4 @@
-"""The glob tool: files by name, the newest first."""
+"""The glob tool: it finds files by name and lists the newest first."""
 
 import asyncio
 import heapq
@@ -46,7 +46,7 @@ _Aged = tuple[float, str]
 
 
 async def _may_search(context: PermissionContext, pattern: str, path: str) -> Path:
-    """Return the folder with links resolved, once it may be searched."""
+    """Return the folder's real path, once the rules or the user permit the search."""
     folder = await context.require_path(named_path(context, path))
     await context.require("glob", [pattern], always=["*"], metadata={"path": str(folder)})
     return folder
@@ -97,7 +97,7 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
 
 
 def _notes(newest: "_Newest", secrets: int, *, whole: bool) -> str:
-    """Return notes on what the list leaves out, and how to see it."""
+    """Return notes for the model on what the list leaves out."""
     more = newest.count - len(newest.names)
     notes = []
     if more and whole:
@@ -120,9 +120,9 @@ def _notes(newest: "_Newest", secrets: int, *, whole: bool) -> str:
 
 
 def _visible(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[list[str], int]:
-    """Return the files that may be named, and the number of secret ones.
+    """Return the files that the model may see, and the number of secret files left out.
 
-    A file that is gone, or behind a link that was created during the search, is left out.
+    A file that has vanished, or lies behind a link created during the search, is left out too.
     """
     start = f"{str(folder).rstrip('/')}/"
     rulesets, home = context.session.rulesets, context.session.home
@@ -134,10 +134,10 @@ def _visible(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[
 
 
 class _Newest:
-    """The newest of the matching files, at most as many as are displayed.
+    """The 100 newest of the matching files.
 
-    Used by one thread at a time. Ages are looked up relative to the open folder, which takes
-    half the time; of equally old files the one with the greater name counts as newer.
+    Only one thread at a time may use the object. Of files with equal ages, the greater name
+    counts as newer.
     """
 
     def __init__(self, folder: Path, expression: re.Pattern[str]) -> None:
@@ -149,16 +149,16 @@ class _Newest:
 
     @property
     def full(self) -> bool:
-        """No more need be looked at."""
+        """Whether 2,000 files have matched, so that the search can end."""
         return self.count >= MOST_MATCHES
 
     @property
     def names(self) -> list[str]:
-        """The paths below the folder, the newest first."""
+        """The paths of the newest files, relative to the folder, the newest first."""
         return [name for _, name in sorted(self._aged, reverse=True)]
 
     def add(self, names: Iterable[str]) -> None:
-        """Look at these files if they still exist."""
+        """Add those of the named files that match the pattern and still exist."""
         base = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for name in filter(self._fits, names):
@@ -185,7 +185,7 @@ class _Newest:
 
 
 async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Sequence[str]) -> bool:
-    """Return whether ripgrep has listed all; it is ended when that is enough."""
+    """Run ripgrep and collect its files; return whether ripgrep listed every file."""
     sorting = _Sorting(context, newest)
     try:
         ending = await pegboard.unstable.run_until(
@@ -203,10 +203,9 @@ async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Seq
 
 
 class _Sorting:
-    """Hands on what ripgrep lists to a thread, which looks up the ages while ripgrep walks.
+    """Passes ripgrep's output to a thread, which looks up the files' ages while ripgrep runs.
 
-    In one thread only, and all of the work in it: several would wait for each other at every
-    file.
+    There is a single thread, because several threads would wait for each other at every file.
     """
 
     def __init__(self, context: ToolContext, newest: _Newest) -> None:
@@ -220,9 +219,9 @@ class _Sorting:
         self._told_at = 0.0
 
     def hear(self, text: str) -> int:
-        """Queue a piece of the file list for the thread; return the length of an incomplete name.
+        """Queue output for the thread; return the length of the incomplete name at its end.
 
-        When more than `MOST_WAITING` letters wait, `enough` is set, which ends ripgrep.
+        If more than `MOST_WAITING` characters wait, set `enough`, which ends ripgrep.
         """
         if self.enough.is_set():
             return 0
@@ -235,12 +234,12 @@ class _Sorting:
         return len(self._rest)
 
     async def end(self) -> None:
-        """Wait until all files are looked at."""
+        """Wait until the thread has looked at all files."""
         if self.looking:
             await self.looking
 
     async def close(self) -> None:
-        """Stop looking at files."""
+        """Cancel the work on the remaining files."""
         if self.looking:
             self.looking.cancel()
             await asyncio.wait({self.looking})
@@ -254,7 +253,7 @@ class _Sorting:
                 self.enough.set()
 
     def _tell(self) -> None:
-        """Show the number of files: at the first, and every second."""
+        """Report the number of matches as progress: the first at once, then once per second."""
         if self._newest.count and time.monotonic() - self._told_at > TELL_S:
             self._told_at = time.monotonic()
             self._context.progress(metadata={"count": self._newest.count})
@@ -265,7 +264,7 @@ class _Sorting:
 
 
 def _walk(context: ToolContext, folder: Path, newest: _Newest) -> bool:
-    """Return whether all was walked."""
+    """Collect the files of a folder without ripgrep; return whether every file was seen."""
     start = len(str(folder).rstrip("/")) + 1
     paths = takewhile(
         lambda _: not (context.cancelled or newest.full), pegboard.files.walk_files(folder)
@@ -275,11 +274,11 @@ def _walk(context: ToolContext, folder: Path, newest: _Newest) -> bool:
 
 
 def _is_text(name: str) -> bool:
-    """Return whether other tools can be given the name."""
+    """Return whether the name is valid UTF-8, so that the model can pass it to other tools."""
     return name.isascii() or not re.search(_FOREIGN, name)
 
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """Register the glob tool."""
+    """Return the glob tool."""
     return [glob]

@@ -1,12 +1,17 @@
-"""A guard of vital folders, of files that run by themselves, and of Pegboard itself.
+"""A guard for vital folders, for files that run by themselves, and for Pegboard itself.
 
-Both hold where everything else is allowed. A tool says what it would do in the metadata of its
-request: `destroys` are absolute globs of what would be gone with all that is in it, in which the
-signs of a plain name are escaped, empty for a target that is unknown before; `overlays` are folders
-whose whole content would be written over, `renames` are globs of moved paths; `hazards` are
-commands that destroy what they do not name, each with the reason; `writes` are absolute paths, and
-at those of `lands` a whole folder or a link may come to be. An `edit` names its paths in its
-patterns.
+The guard acts even if all rules allow a request. A tool describes the effects of a call in the
+metadata of its permission request:
+
+- `destroys`: absolute globs of paths that would be deleted with all their content. Wildcards in
+  plain names are escaped. An empty string is a target that is unknown before the call.
+- `overlays`: folders in which all content could be overwritten.
+- `renames`: globs of paths that would be moved.
+- `hazards`: commands that destroy files without naming them, each with the reason.
+- `writes`: absolute paths that would be written.
+- `lands`: absolute paths at which a whole folder or a link may appear.
+
+An `edit` request names its paths in its patterns.
 """
 
 import asyncio
@@ -61,9 +66,10 @@ _DISK = re.compile(r"/dev/(sd|hd|vd|xvd|nvme|mmcblk|md|dm-|mapper/|r?disk|loop|z
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
-    """Deny the destruction of a vital folder; ask before a write of code that runs by itself.
+    """Deny the destruction of a vital folder; ask before other risky effects.
 
-    Ask, too, before an agent calls Pegboard, which could trust and allow by itself.
+    These are writes to files that run by themselves, unknown destruction, and calls of Pegboard,
+    which could change trust and permissions.
     """
     destroys = request.list_strings("destroys")
     said = None
@@ -81,7 +87,7 @@ async def permission_ask(session: SessionView, request: PermissionRequest) -> Ve
 
 
 def _question(session: SessionView, request: PermissionRequest) -> Verdict | None:
-    """Ask before a command that calls Pegboard, or destroys paths that it does not name."""
+    """Ask before a command that calls Pegboard, or that destroys files without naming them."""
     for text in request.patterns if request.permission == "bash" else ():
         if _OWN.match(text) and not _is_allowed(session, request, PROTECTED, text):
             return Verdict(action="ask", reason=_DECIDES, source="guard", firm=True)
@@ -115,7 +121,7 @@ def _opinion(
 def _protected_paths(
     session: SessionView, request: PermissionRequest
 ) -> Iterator[tuple[Path, str]]:
-    """Yield the protected paths that would change, with links resolved, and the reasons."""
+    """Yield each protected path that would change, with links resolved, and the reason."""
     written, landing = [*_written_paths(session, request)], [*request.list_strings("lands")]
     written += _files_within(
         session, [*request.list_strings("destroys"), *request.list_strings("renames")]
@@ -142,7 +148,7 @@ def _protected_paths(
 
 
 def _files_within(session: SessionView, destroys: Sequence[str]) -> Iterator[str]:
-    """Yield the files in folders of the project that would be destroyed, without ignored ones."""
+    """Yield the project's files below the globs in `destroys`, without ignored files."""
     for target in destroys:
         for folder in islice(pegboard.unstable.shell_paths(target.rstrip("/")), _MOST_FOLDERS):
             real = Path(resolved_path(folder))
@@ -164,7 +170,10 @@ def _refusal(target: str, reason: str) -> str:
 
 
 def _written_paths(session: SessionView, request: PermissionRequest) -> list[str]:
-    """Return the absolute paths that would change; a shell line's in the project are an edit."""
+    """Return the absolute paths that the request would write.
+
+    For a shell command, paths in the project are left out: another request, an `edit`, covers them.
+    """
     if request.permission == "edit":
         return [os.path.join(session.worktree, text) for text in request.patterns]  # noqa: PTH118
     inside = f"{session.worktree}/"
@@ -172,7 +181,7 @@ def _written_paths(session: SessionView, request: PermissionRequest) -> list[str
 
 
 def _hazards(request: PermissionRequest) -> list[tuple[str, str]]:
-    """Return commands that destroy files without naming them, each with the reason to ask."""
+    """Return the commands that destroy files without naming them, each with the reason to ask."""
     value = request.metadata.get("hazards")
     found = value.items() if isinstance(value, dict) else ()
     return [(str(text), str(reason)) for text, reason in found]
@@ -185,7 +194,7 @@ def _home(session: SessionView) -> Path:
 def _is_allowed(
     session: SessionView, request: PermissionRequest, permission: str, text: str
 ) -> bool:
-    """Return whether a rule of the user allows exactly this target."""
+    """Return whether a rule of the user allows `text` under `permission`, or this exact request."""
     said = [
         rule for ruleset in session.rulesets if ruleset.source == "config" for rule in ruleset.rules
     ]
@@ -213,7 +222,7 @@ def _is_exact(rule: Rule, request: PermissionRequest) -> bool:
 
 
 def _vital(target: str, session: SessionView) -> str:
-    """Return why no command may destroy the target; empty for one that may be destroyed."""
+    """Return why the path or glob must not be destroyed, or ""."""
     if not target:
         return "what would be deleted is only known when it runs"
     for path in _targets_of(target):
@@ -230,7 +239,7 @@ def _vital(target: str, session: SessionView) -> str:
 
 
 def _written_over(target: str, session: SessionView) -> str:
-    """Name the root or home that the folder is: no command may overwrite one as a whole."""
+    """Return "the root" or "a home folder" if the target is one of these, else ""."""
     folder, _, name = target.rstrip("/").rpartition("/")
     path = Path(resolved_path(folder or "/" if name in _EVERYTHING else target))
     if path == session.directory:
@@ -244,7 +253,7 @@ def _written_over(target: str, session: SessionView) -> str:
 def _swept_wildcard(
     targets: Sequence[str], session: SessionView, request: PermissionRequest
 ) -> tuple[str, str] | None:
-    """Return the wildcard that would empty a vital folder, and the reason."""
+    """Return a glob that would empty a vital folder, and the reason, or None."""
     folders: dict[str, list[str]] = {}
     for target in targets:
         if not _is_allowed(session, request, DESTROY, target):
@@ -260,7 +269,7 @@ def _swept_wildcard(
 
 
 def _vital_content(folder: str, session: SessionView) -> str:
-    """Name the folder if its content as a whole is vital; empty for another one."""
+    """Return the name of a folder with vital content, such as "the project itself", or ""."""
     for vital, name in _vitals(session):
         if str(vital) == folder and vital not in _SYSTEM:
             return name
@@ -269,7 +278,10 @@ def _vital_content(folder: str, session: SessionView) -> str:
 
 
 def _is_emptied(folder: str, names: Sequence[str]) -> bool:
-    """Return whether all that a listing shows would be gone, or nine of ten of very many."""
+    """Return whether the globs `names` match nearly all visible entries of a folder.
+
+    Of up to five matches, all visible entries must match; of more, nine in ten.
+    """
     try:
         with os.scandir(folder) as entries:
             there = [entry.name for entry in islice(entries, _MOST_NAMES)]
@@ -299,7 +311,7 @@ def _vitals(session: SessionView) -> Iterator[tuple[Path, str]]:
 
 
 def _targets_of(target: str) -> Iterable[str]:
-    """Return the target as written and with links resolved; for `folder/*` also the folder."""
+    """Return the target as written and with links resolved; for `folder/*`, also the folder."""
     folder, _, name = target.rstrip("/").rpartition("/")
     real = _resolve(folder or "/")
     found = dict.fromkeys((os.path.normpath(target), os.path.normpath(f"{real}/{name}")))
@@ -311,9 +323,9 @@ def _targets_of(target: str) -> Iterable[str]:
 
 
 def _resolve(pattern: str) -> str:
-    """Resolve the links of a path, and escape the wildcard signs in its own names.
+    """Resolve the links of a plain path, and escape wildcards in the result.
 
-    A wildcard stays as it is.
+    A pattern with real wildcards is returned unchanged.
     """
     plain = _ESCAPED.sub(r"\1", pattern)
     return (
@@ -324,7 +336,7 @@ def _resolve(pattern: str) -> str:
 
 
 def _covers(pattern: str, vital: Path) -> bool:
-    """Return whether the pattern fits the vital folder or one above it."""
+    """Return whether the pattern matches the vital folder or a folder above it."""
     wanted = Path(pattern).parts
     actual = vital.parts[: len(wanted)]
     return len(actual) == len(wanted) and all(

@@ -1,4 +1,4 @@
-"""The tool that replaces a call that cannot be understood; no model is offered it."""
+"""The tool that answers a call that Pegboard cannot run; models are not offered it."""
 
 from pegboard import Tool, ToolContext, ToolResult, hookimpl
 from pegboard import tool as as_tool
@@ -29,5 +29,5 @@ async def invalid(
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """Return the invalid tool."""
+    """Return the tool `invalid`."""
     return [invalid]

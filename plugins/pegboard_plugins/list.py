@@ -1,7 +1,7 @@
-"""The list tool: the tree of a folder.
+"""The list tool: it shows a folder as a tree.
 
-It is off until the configuration has a table `plugins.list`: read shows a folder, and glob
-finds files.
+The tool is off unless the configuration has a table `plugins.list`: the read tool shows a folder,
+and the glob tool finds files.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ LEFT_OUT = frozenset(
 
 
 async def _may_list(context: PermissionContext, path: str) -> Path:
-    """Return the folder with links resolved, once it may be listed."""
+    """Return the folder's real path, once the rules or the user permit listing it."""
     folder = await context.require_path(named_path(context, path))
     await context.require("list", [str(folder)], always=["*"], metadata={"path": str(folder)})
     return folder
@@ -75,7 +75,10 @@ async def list_files(
 async def _find_files(
     context: ToolContext, folder: Path, ignore: Sequence[str]
 ) -> tuple[list[tuple[str, ...]], bool]:
-    """Return the outermost files by the names on their way; True if there are more."""
+    """Return the paths of up to 100 files, and whether there are more.
+
+    Each path is a tuple of names relative to the folder. Files at a lesser depth come first.
+    """
     wanted = _filter(ignore)
     rg = await asyncio.to_thread(pegboard.unstable.ripgrep, folder, root=context.worktree)
     found, whole = await _list_files(context, folder, rg, wanted) if rg else ([], False)
@@ -102,10 +105,10 @@ def _filter(ignore: Sequence[str]) -> Callable[[str], bool]:
 async def _list_files(
     context: ToolContext, folder: Path, rg: Sequence[str], wanted: Callable[[str], bool]
 ) -> tuple[list[str], bool]:
-    """Return the outermost files, one more than the limit at most; True if all were looked at.
+    """Return up to 101 files at the least depth, and whether ripgrep listed all files.
 
-    ripgrep names files in no order, so it has to name all of a depth; most often a few folders
-    deep there are enough, and those below need not be walked.
+    ripgrep lists files in no order. The first run is limited to three levels, which most often give
+    enough files. The second run has no limit.
     """
     left_out = (f"--glob=!{name}/" for name in sorted(LEFT_OUT))
     argv = [*rg, "--files", "--null", *left_out]
@@ -119,7 +122,7 @@ async def _list_files(
 
 
 class _Listing:
-    """The outermost of the wanted files that ripgrep names, one more than the limit at most."""
+    """The up to 101 wanted files of least depth in the output of ripgrep."""
 
     def __init__(self, wanted: Callable[[str], bool]) -> None:
         self.names: list[str] = []
@@ -130,7 +133,7 @@ class _Listing:
         self._rest = ""
 
     async def hear(self, context: ToolContext, folder: Path, argv: Sequence[str]) -> bool:
-        """Run ripgrep; return whether it has listed all files, or was stopped after very many."""
+        """Run ripgrep and collect its files; return whether ripgrep listed every file."""
         ending = await pegboard.unstable.run_until(
             context,
             argv,
@@ -156,7 +159,7 @@ class _Listing:
 
 
 def _walk_files(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str], bool]:
-    """Return the same as `_list_files`, without ripgrep."""
+    """Return the same as `_list_files`, but without ripgrep."""
     start = len(f"{str(folder).rstrip('/')}/")
     found: list[str] = []
     for seen, path in enumerate(pegboard.files.walk_files(folder, skip=LEFT_OUT)):
@@ -168,14 +171,14 @@ def _walk_files(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str],
 
 
 def _outer(name: str) -> tuple[int, str]:
-    """Return the sort key of a file: outer folders first, each by names, as `walk_files` does."""
+    """Return the sort key of a file: lesser depth first, then the order of `walk_files`."""
     return name.count("/"), name.replace("/", "\0")
 
 
 def _nameable(
     context: ToolContext, folder: Path, files: Sequence[tuple[str, ...]]
 ) -> list[tuple[str, ...]]:
-    """Return the files that may be named, without those behind a link that was put in the way."""
+    """Return the files that the model may see, without files behind a link."""
     rulesets, home = context.session.rulesets, context.session.home
     return [
         names
@@ -186,7 +189,7 @@ def _nameable(
 
 
 def _order(names: Sequence[str]) -> list[tuple[bool, str]]:
-    """Return the sort key that puts folders before files, each by name."""
+    """Return the sort key of a path that puts folders before files, each in order of names."""
     return [(place == len(names) - 1, name) for place, name in enumerate(names)]
 
 
@@ -207,5 +210,5 @@ switch = {list_files.id: "plugins.list"}
 
 @hookimpl
 async def register_tools(config: Config) -> list[Tool]:
-    """Return the list tool, where it is enabled."""
+    """Return the list tool if the configuration enables it."""
     return [list_files] if "list" in config.plugins else []

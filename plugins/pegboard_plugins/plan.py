@@ -1,7 +1,7 @@
-"""The tools between planning and doing: the user decides, then the other agent goes on.
+"""The tools that switch between the agents `plan` and `build`, if the user agrees.
 
-plan_exit is there for the agent `plan`, where a user is there to decide. plan_enter is off
-until the configuration has a table `plugins.plan`.
+`plan_exit` exists for the agent `plan` if a user is there. `plan_enter` is off unless the
+configuration has a table `plugins.plan`.
 """
 
 from pegboard import SessionView, Tool, ToolContext, ToolResult, hookimpl, tool
@@ -39,7 +39,7 @@ async def plan_enter(context: ToolContext) -> ToolResult:
 async def _ask_to_switch(
     context: ToolContext, *, question: str, agent: str, prompt: str
 ) -> ToolResult:
-    """Ask the user; on yes the other agent continues after this step.
+    """Ask the user; on yes, the other agent continues after this step with `prompt`.
 
     :raises QuestionRejectedError: on no, which ends the turn.
     """
@@ -69,13 +69,13 @@ switch = {plan_enter.id: "plugins.plan"}
 
 @hookimpl
 async def register_tools(config: Config) -> list[Tool]:
-    """Return the way out of planning and, where it is enabled, the way in."""
+    """Return `plan_exit`, and `plan_enter` if the configuration enables it."""
     return [plan_exit, plan_enter] if "plan" in config.plugins else [plan_exit]
 
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """Leave the one useful switch in the request, and none where no user can decide."""
+    """Remove the switch to the current agent from the request, or both without a user."""
     if not session.interactive:
         return request.without(plan_enter.id, plan_exit.id)
     return request.without(plan_enter.id if session.agent.name == PLAN else plan_exit.id)

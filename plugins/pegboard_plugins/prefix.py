@@ -1,4 +1,4 @@
-"""The plugin that changed the beginning of a request, so that the provider's cache missed it."""
+"""The search for the plugin that changed the start of a request and spoilt the prompt cache."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -15,14 +15,14 @@ _ORDER = ("tool_definition", "chat_system_transform", "chat_messages_transform",
 
 
 class PrefixPlugin:
-    """Names the plugin, the hook and the line, and warns once per session of each plugin."""
+    """The plugin that reports which plugin spoils the prompt cache, once per session and hook."""
 
     def __init__(self) -> None:
         self._warned: set[tuple[str, str, str]] = set()
 
     @hookimpl
     async def prefix_changed(self, session: SessionView, change: PrefixChange) -> PrefixLoss | None:
-        """Return the loss where a plugin is to blame, and not the user or the engine."""
+        """Return the loss that a plugin caused, or None if no plugin caused the change."""
         found = blamed(change)
         if found is None:
             return None
@@ -43,9 +43,9 @@ prefix_plugin = PrefixPlugin()
 
 
 def blamed(change: PrefixChange) -> tuple[str, str, str] | None:
-    """Return the plugin, the hook and the first changed line, None where no plugin changed it.
+    """Return the plugin, the hook and the first changed line, or None if no plugin is responsible.
 
-    The first plugin is to blame that got the same input as before and gave another output.
+    The responsible plugin is the first that got the same input as before but gave another output.
     """
     for hook in _ORDER:
         before = _by_key(step for step in change.steps_before if step.hook == hook)
@@ -57,7 +57,7 @@ def blamed(change: PrefixChange) -> tuple[str, str, str] | None:
 
 
 def _by_key(steps: Iterator[FoldStep]) -> dict[tuple[str, str], FoldStep]:
-    """Return the steps by plugin, and by tool where they are about one."""
+    """Return the steps by plugin and, for steps about one tool, by tool name."""
     return {
         (step.plugin, step.before.name if isinstance(step.before, ToolDefinition) else ""): step
         for step in steps
@@ -65,7 +65,7 @@ def _by_key(steps: Iterator[FoldStep]) -> dict[tuple[str, str], FoldStep]:
 
 
 def _changed_line(before: FoldStep | None, after: FoldStep | None) -> str:
-    """Return the first line that a plugin changed by itself, or ""."""
+    """Return the first line that the plugin changed although its input is the same, or ""."""
     match before, after:
         case FoldStep(), FoldStep():
             given = _first_change(before.before, after.before)
@@ -78,7 +78,10 @@ def _changed_line(before: FoldStep | None, after: FoldStep | None) -> str:
 
 
 def _first_change(before: object, after: object) -> str:
-    """Return the first changed line of the first changed piece that a cache keeps, or ""."""
+    """Return the first line that differs between two values of a hook, or "".
+
+    Messages that were only appended are no difference, since the cache stays valid.
+    """
     if before is after:
         return ""
     for old, new in zip_longest(_pieces(before), _pieces(after)):
@@ -89,7 +92,7 @@ def _first_change(before: object, after: object) -> str:
 
 
 def _grows(before: object, after: object) -> bool:
-    """Return whether only messages were added at the end."""
+    """Return whether `after` differs from `before` only by messages added at the end."""
     if isinstance(before, ModelRequest) and isinstance(after, ModelRequest):
         return (before.tools, before.system) == (after.tools, after.system)
     return isinstance(after, tuple) and all(isinstance(each, Turn) for each in after)
@@ -103,7 +106,7 @@ def _line(old: str, new: str) -> str:
 
 
 def _pieces(value: object) -> Iterator[str]:
-    """Yield the pieces of a hook's subject that a cache keeps, in order."""
+    """Yield the texts of a value that a prompt cache covers: tools, system prompt, messages."""
     match value:
         case ToolDefinition():
             yield f"{value.name}\n{value.description}\n{_json(value.parameters)}"
@@ -122,7 +125,10 @@ def _json(value: object) -> str:
 def _of_sources(
     before: Sequence[ToolDefinition], after: Sequence[ToolDefinition]
 ) -> tuple[str, str, str] | None:
-    """Return the source whose tools have changed, such as a server's."""
+    """Return the source whose tools changed, such as an MCP server, with the hook and the line.
+
+    Return None if no source changed its tools.
+    """
     old, new = ({tool.name: tool for tool in tools} for tools in (before, after))
     if not old or not new:
         return None  # the agent's last step has no tools
@@ -135,7 +141,7 @@ def _of_sources(
 
 
 def lost_tokens(change: PrefixChange) -> int:
-    """Return about how many tokens after the first change a cache had of the last request."""
+    """Return about how many cached tokens of the last request lie after the first change."""
     before, after = [*_pieces(change.before)], [*_pieces(change.after)]
     pairs = enumerate(zip(before, after, strict=False))
     first = next((place for place, (old, new) in pairs if old != new), 0)

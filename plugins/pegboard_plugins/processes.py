@@ -1,4 +1,4 @@
-"""The processes of tools: within the user's limits, each ended with all that it has started."""
+"""The processes of tools, which have limits and end together with their child processes."""
 
 from typing import TYPE_CHECKING
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 @hookimpl
 async def register_processes() -> "OpenProcesses":
-    """Return the processes of this machine, which Linux helps to find and to bound."""
+    """Return the function that opens the tool processes of an App."""
     return open_processes
 
 
 def open_processes(limits: "ProcessLimits") -> "Processes":
-    """Return the runner of one App's tool processes."""
+    """Return the runner of the tool processes of one App."""
     from pegboard.unstable import ToolProcesses  # a run that starts no process does without it
 
     return ToolProcesses(limits)

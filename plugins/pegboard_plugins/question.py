@@ -1,4 +1,4 @@
-"""The question tool: what only the user can decide."""
+"""The question tool: it asks the user for decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -68,7 +68,7 @@ async def _question(context: ToolContext, args: Mapping[str, Any]) -> ToolResult
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return each question with its answers."""
+    """Return each question with the user's answers, for the user interface."""
     if not isinstance(part.state, Completed):
         return None
     from pegboard.display import Block, Span
@@ -107,5 +107,5 @@ async def register_tools() -> list[Tool]:
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """Leave the tool out where no user can answer."""
+    """Remove the tool from the request if no user can answer."""
     return None if session.interactive else request.without(question.id)

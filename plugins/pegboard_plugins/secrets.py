@@ -1,9 +1,9 @@
-"""A policy for files that are read: no tool reads one of secrets unasked, or one that is denied.
+"""A permission policy for reading: it asks before a tool reads a file of secrets.
 
-A tool says which files it would read in the metadata of its request: `filepath` or `paths`,
-absolute; what `writes` has as well is not read, unless it gets another name (`destroys`,
-`linked`). Its `globs` are absolute wildcards of files that it would read. A rule about `read` that
-is narrower than `*` decides for all tools alike.
+The policy also applies the user's `read` rules for certain files to all tools. A tool names the
+files that it would read in the metadata of its permission request: the absolute `filepath` or
+`paths`, and the wildcards `globs`. A path that is in `writes` as well is not read, unless
+`destroys` or `linked` has it, so that the content may get another name.
 """
 
 import asyncio
@@ -26,9 +26,10 @@ _CHANGING = frozenset({"edit", "external_directory"})
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
-    """Ask before a secret is read, unless the user has a rule about that file.
+    """Ask before a secret file is read, unless a rule of the user covers the file.
 
-    A rule that denies, or asks for, reading some files holds whatever they are called.
+    A rule that denies reading certain files, or asks, applies even if they do not look like
+    secrets.
     """
     if request.permission in _CHANGING:
         return None
@@ -63,7 +64,10 @@ def _read(request: PermissionRequest) -> Iterator[str]:
 
 
 def _users(session: SessionView) -> tuple[Ruleset, ...]:
-    """Return the rules about reading some files, without defaults, where one does not allow."""
+    """Return the rulesets reduced to `read` rules for certain files, without the default rules.
+
+    A ruleset without a "deny" or "ask" is left out.
+    """
     found = (
         (
             each.source,
@@ -85,7 +89,10 @@ def _users(session: SessionView) -> tuple[Ruleset, ...]:
 def _forbidden(
     session: SessionView, request: PermissionRequest, rulesets: tuple[Ruleset, ...]
 ) -> Verdict | None:
-    """Return what the rules say against reading one of the files; of a folder all are read."""
+    """Return the "deny" or "ask" of the rules for a file to read, or None.
+
+    Reading a folder counts as reading all that is in it.
+    """
     home = session.home or Path.home()
     fitting = islice(map(pegboard.unstable.shell_paths, request.list_strings("globs")), _MOST_GLOBS)
     for text in (*_read(request), *islice(chain.from_iterable(fitting), _MOST_MATCHES)):
@@ -98,7 +105,7 @@ def _forbidden(
 
 
 def _judge_by_rules(session: SessionView, names: tuple[str, ...]) -> Verdict | None:
-    """Return the verdict of the user's rules about reading just such files."""
+    """Return the verdict of the user's `read` rules for certain files, or None if none applies."""
     narrow = tuple(
         rule
         for ruleset in session.rulesets

@@ -1,4 +1,4 @@
-"""The task tool: work for a subagent, which answers once."""
+"""The task tool: it delegates work to a subagent, which answers once."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -33,7 +33,7 @@ SHOWN_LINES = 12
 async def _may_delegate(
     context: PermissionContext, subagent_type: str, description: str, prompt: str, timeout_s: int
 ) -> None:
-    """Require the subagent; wrong arguments fail before the user is asked."""
+    """Check the arguments, then require permission to call the subagent."""
     if not prompt.strip():
         raise ToolError("the prompt is empty: it is all that the subagent knows")
     if not 0 < timeout_s <= TIME_LIMIT_S:
@@ -43,7 +43,7 @@ async def _may_delegate(
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return the subagent's answer, which is Markdown, without the lines that models read."""
+    """Return the subagent's answer as Markdown for the user, without the lines for the model."""
     if not isinstance(part.state, Completed):
         return None
     from pegboard.display import Block
@@ -112,19 +112,19 @@ async def task(  # noqa: PLR0913 - the model's arguments
 
 
 def _note(session_id: str) -> str:
-    """Return what names the subagent's session, with which the model can go on."""
+    """Return the lines that tell the model the subagent's session id, by which it can continue."""
     return f"<task_metadata>\nsession_id: {session_id}\n</task_metadata>"
 
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """Register the task tool."""
+    """Return the task tool."""
     return [task]
 
 
 @hookimpl
 async def tool_definition(session: SessionView, tool: ToolDefinition) -> ToolDefinition | None:
-    """Add the subagents that the session may use to the task tool's description."""
+    """Add the list of available subagents to the description of the task tool."""
     if tool.name != "task":
         return None
     lines = [

@@ -1,6 +1,6 @@
-"""Titles that a model writes in the background.
+"""Session titles that a model writes in the background.
 
-Without this plugin sessions keep the first line of their prompt.
+Without this plugin, the title of a session is the first line of its prompt.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ _WORK: AgentWork = "titles"
 
 @hookimpl
 async def register_agents() -> tuple[Agent, ...]:
-    """Register the agent `title`; the setting `title` says which model it may ask."""
+    """Return the agent `title`; the setting `title` decides which model it uses."""
     return (
         Agent(
             name="title",
@@ -56,7 +56,7 @@ async def register_agents() -> tuple[Agent, ...]:
 
 @hookimpl
 async def startup(app: Host) -> None:
-    """Listen for answers, if the configuration names a model for titles."""
+    """Start to listen for finished answers, unless the configuration turns titles off."""
     agents = [agent for agent in app.agents.values() if agent.serves == _WORK]
     if agents and (agent := _allowed(app.config, agents[-1])) is not None:
         app.stash.setdefault(_TITLES, lambda: _Titles(app, agent))
@@ -64,13 +64,13 @@ async def startup(app: Host) -> None:
 
 @hookimpl
 async def shutdown(app: Host) -> None:
-    """Stop the titles that are being written; the end does not wait for them."""
+    """Cancel the titles in progress, so that Pegboard ends at once."""
     if (titles := app.stash.get(_TITLES)) is not None:
         await titles.aclose()
 
 
 def _allowed(config: Config, agent: Agent) -> Agent | None:
-    """Return the agent with its own or the small model, if that is known yet."""
+    """Return the agent with its own model or the configured small model; None if titles are off."""
     provider_id, _, model_id = (config.small_model or "").partition("/")
     if agent.model is None and config.small_model:
         agent = replace(agent, model=ModelChoice(provider_id=provider_id, model_id=model_id))
@@ -78,9 +78,9 @@ def _allowed(config: Config, agent: Agent) -> Agent | None:
 
 
 class _Titles:
-    """The titles that are being written for the sessions of one App; it owns their tasks.
+    """The background work that writes titles for the sessions of one App.
 
-    A session is tried once, when its first prompt has an answer.
+    Each session gets one attempt, after the answer to its first prompt.
     """
 
     def __init__(self, app: Host, agent: Agent) -> None:
@@ -125,7 +125,7 @@ class _Titles:
                         await self._write(session, agent, text)
 
     async def _asking(self, answer: AssistantMessage) -> Agent | None:
-        """Return the agent; without a model of its own it gets the small one of the provider."""
+        """Return the agent, with the provider's small model by default, or None without a model."""
         if self._agent.model is not None or self._app.config.title == "model":
             return self._agent
         model = await self._app.resolve_model(f"{answer.provider_id}/{answer.model_id}")
@@ -149,14 +149,17 @@ _TITLES = StashKey[_Titles]()
 
 
 def _beginning(text: str) -> str:
-    """Shorten a text between words, because a filter knows no half of a secret."""
+    """Shorten a text at white space.
+
+    A cut within a word could halve a secret, which the filter of secrets then would not recognise.
+    """
     if len(text) <= PROMPT_CHARS:
         return text
     return "".join(re.split(r"(?=\s)", text[: PROMPT_CHARS + 1])[:-1])
 
 
 def _prompt(session: Session, turns: tuple[Turn, ...], answered: str) -> str:
-    """Return the session's first prompt, if it was answered and the session has no title."""
+    """Return the first prompt if `answered` is its id and the session has no title, else ""."""
     first = next((turn for turn in turns if _is_prompt(turn)), None)
     if first is None or first.info.id != answered:
         return ""
@@ -171,7 +174,7 @@ def _is_prompt(turn: Turn) -> bool:
 
 
 def cleaned(said: str) -> str:
-    """Return the first line of an answer that has text, without thoughts, quotes and full stop."""
+    """Return the first line of the answer without thoughts, quotes and full stop, as a title."""
     lines = (line.strip(" \t#*\"'`") for line in re.sub(_THOUGHT, "", said).splitlines())
     line = next((line for line in lines if line), "").removesuffix(".")
     return line if len(line) <= LENGTH else line[: LENGTH - 3] + "..."

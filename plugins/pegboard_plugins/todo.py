@@ -1,4 +1,4 @@
-"""The session's todo list."""
+"""The tools that read and write the session's todo list."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -65,6 +65,6 @@ def _result(todos: Sequence[Todo]) -> ToolResult:
 
 @hookimpl
 async def register_tools() -> list[Tool]:
-    """Register the tools todowrite and todoread."""
+    """Return the tools `todowrite` and `todoread`."""
     todowrite = Tool.raw("todowrite", _DESCRIPTION, _PARAMETERS, _todowrite, effect="reads")
     return [todowrite, todoread]

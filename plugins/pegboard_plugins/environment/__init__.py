@@ -1,6 +1,6 @@
-"""A piece of the system prompt about the agent's machine, folder and user.
+"""The section of the system prompt that describes the agent's machine, folder and user.
 
-The first prompt of a session says what the checkout looked like when it began.
+The plugin also adds a note on the state of the Git checkout to the first prompt of a session.
 """
 
 import asyncio
@@ -34,15 +34,15 @@ _PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 @hookimpl
 async def chat_system_transform(session: SessionView, system: tuple[str, ...]) -> tuple[str, ...]:
-    """Append the session's surroundings to the system prompt of a turn."""
+    """Append the section about the environment to the system prompt of a turn."""
     return (*system, surroundings(session)) if session.purpose == "turn" else system
 
 
 def surroundings(session: SessionView) -> str:
-    """Describe the session, its folders, git, platform, date, model, and whether a user is there.
+    """Return the section about the environment: folders, git, platform, date, model and user.
 
-    The text is the same throughout a session, so that providers find their cached prefix: the date
-    is that of the session's start, in local time. Git is searched once per prompt.
+    The section stays the same throughout a session, so that the provider's prompt cache holds. The
+    date is the local date on which the session began. The check for Git runs once per prompt.
     """
     began = datetime.fromtimestamp(session.info.time.created / _MILLISECONDS, UTC).astimezone()
     prompt_id = session.turns[-1].prompt_id if session.turns else session.id
@@ -72,7 +72,7 @@ def _is_repository(worktree: Path, prompt_id: str) -> bool:  # noqa: ARG001 - th
 
 
 def _sandbox(session: SessionView) -> str:
-    """Describe the sandbox, which a model would else discover by failing commands."""
+    """Return a line on the sandbox, so that the model knows its limits before a command fails."""
     config = session.config
     if config.sandbox == "off":
         return "Sandbox: none"
@@ -91,7 +91,7 @@ def _sandbox(session: SessionView) -> str:
 
 @hookimpl
 async def chat_message(session: SessionView, message: Turn) -> Turn | None:
-    """Add the state of the checkout to the first prompt, which is stored."""
+    """Add the state of the Git checkout to the first prompt of a session, and store it there."""
     if session.info.model is not None or session.info.parent_id is not None or not message.parts:
         return None
     state = await tree_state(session.directory)
@@ -109,9 +109,9 @@ async def chat_message(session: SessionView, message: Turn) -> Turn | None:
 
 
 async def tree_state(directory: Path) -> str | None:
-    """Return the branch, and the number of files that differ from its last commit.
+    """Return the branch and the number of uncommitted files, or None outside a Git repository.
 
-    Git is not run where the repository's own settings would make it run programs.
+    The count is left out if the repository's own settings would make git run programs.
     """
     found = await asyncio.to_thread(_checkout, directory)
     if found is None:
@@ -124,12 +124,12 @@ async def tree_state(directory: Path) -> str | None:
 
 @lru_cache(maxsize=128)
 def plain(name: str) -> str:
-    """Return the name with `?` for each sign that could end a tag or a line."""
+    """Return the name with `?` in place of `<`, `>` and characters that are not printable."""
     return "".join(sign if sign.isprintable() and sign not in "<>" else "?" for sign in name)
 
 
 class _Checkout(NamedTuple):
-    """A worktree; `git` is the program that may inspect its files, None if none may."""
+    """A Git worktree; `git` is the path of a git program that is safe to run here, or None."""
 
     root: Path
     branch: str | None

@@ -1,6 +1,6 @@
-"""The rules of the configuration as a policy, and the rules that hold when it is silent.
+"""The permission policy: the configured rules, and built-in default rules before them.
 
-What only those allow is asked for where a permission mode says so.
+A permission mode can make Pegboard ask about requests that only the default rules allow.
 """
 
 import re
@@ -34,7 +34,7 @@ DEFAULTS = tuple(
 
 @hookimpl(tryfirst=True)
 async def config_load(config: Config) -> Config:
-    """Put the default rules in front of the user's."""
+    """Put the default rules before the user's rules."""
     if config.permission_mode is not None:
         from pegboard_plugins.rules.modes import with_plan  # most runs have no mode
 
@@ -44,9 +44,9 @@ async def config_load(config: Config) -> Config:
 
 @hookimpl
 async def startup(app: Host) -> None:
-    """Remember where the policy looks up sessions and tools.
+    """Store the App, in which the policy looks up sessions and tools.
 
-    :raises ConfigError: for a permission mode that does not exist.
+    :raises ConfigError: when the configured permission mode does not exist.
     """
     app.stash.setdefault(_APP, lambda: app)
     if app.config.permission_mode is not None:
@@ -57,7 +57,7 @@ async def startup(app: Host) -> None:
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest, stash: Stash) -> Verdict:
-    """Return the verdict of the session's rules; the session's mode may ask for what they allow."""
+    """Return the verdict of the session's rules; a permission mode can turn "allow" into "ask"."""
     verdict = _judge(session, request)
     if verdict.source == "agent":
         reason = verdict.reason.replace("(agent)", f"(agent {session.agent.name})")
@@ -73,12 +73,13 @@ async def permission_ask(session: SessionView, request: PermissionRequest, stash
 
 
 def _judge(session: SessionView, request: PermissionRequest) -> Verdict:
-    """Return what the session's rules say of the request.
+    """Return the verdict of the session's rules on a request.
 
-    A line whose commands are unknown is asked for with the reason and the way out, which a request
-    has in its metadata as `advice`. `commands` are those of it that are known: one
-    that is denied is not run with the rest. `told` are texts that are code for other programs: one
-    that has the first word of a denied pattern in it is asked for.
+    The metadata of a request to run a command line can refine the verdict. `commands` are the
+    line's commands that Pegboard could read: if a rule denies one, the verdict is "deny". `told`
+    holds code for other programs, as in `python -c`: if it contains the name of a denied command,
+    "allow" becomes "ask". `advice` says why a line is unclear, and what the model should do: it
+    becomes the reason of an "ask".
     """
     home = session.home or Path.home()
     verdict = judge_rules(session.rulesets, request.permission, request.patterns, home=home)
@@ -97,7 +98,7 @@ def _judge(session: SessionView, request: PermissionRequest) -> Verdict:
 
 
 def _ask_about_code(rulesets: Sequence[Ruleset], request: PermissionRequest) -> Verdict | None:
-    """Ask about code that names a command which a rule denies."""
+    """Return an "ask" if code in the request contains the name of a denied command, else None."""
     words = {word for text in _texts(request, "told") for word in _WORD.findall(text)}
     for ruleset in rulesets if words else ():
         for rule in ruleset.rules:

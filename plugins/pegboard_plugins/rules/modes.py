@@ -1,7 +1,7 @@
-"""Questions for what a permission mode does not cover and only a default rule allows.
+"""The permission modes: they make Pegboard ask about requests that only a default rule allows.
 
-The mode is that of the session, or the `permission_mode` of the configuration. A rule of the user's
-own counts before it, and no mode allows what anything else asks for or denies.
+The mode is the session's, or the configured `permission_mode`. The user's own rules take
+precedence over it. A mode never allows a request that another rule asks about or denies.
 """
 
 from contextlib import suppress
@@ -21,16 +21,18 @@ _LONGEST_FAMILY = 16
 
 
 def with_plan(config: Config) -> Config:
-    """Return the configuration, in which the mode `plan` is its agent."""
+    """Return the configuration, in which the mode `plan` has become the agent `plan`."""
     if config.permission_mode != PLAN:
         return config
     return replace(config, permission_mode=ASK, default_agent=PLAN)
 
 
 def check_mode(name: str) -> None:
-    """Check that there is such a mode; the policy takes any other for the strictest.
+    """Check that a permission mode exists.
 
-    :raises ConfigError: when there is none.
+    The policy itself would treat an unknown mode as the strictest mode.
+
+    :raises ConfigError: when the mode does not exist.
     """
     if name not in MODES:
         message = f'no mode is called "{name}"; the modes are {", ".join(MODES)}'
@@ -40,7 +42,7 @@ def check_mode(name: str) -> None:
 async def asked(
     session: SessionView, request: PermissionRequest, app: Host | None
 ) -> Verdict | None:
-    """Return a question about a request that the mode does not cover, nor a rule of the user's."""
+    """Return an "ask" if neither the mode nor a rule of the user covers the request, else None."""
     mode = await _mode(session, app)
     if mode is None or _effects(request, app) <= mode.effects:
         return None
@@ -52,9 +54,9 @@ async def asked(
 
 
 async def _mode(session: SessionView, app: Host | None) -> PermissionMode | None:
-    """Return the strictest mode of the session and those that it works for, None without one.
+    """Return the strictest mode of the session and its parent sessions, or None without a mode.
 
-    An unknown name is the strictest mode.
+    An unknown mode counts as the strictest mode.
     """
     infos = [session.info] if app is None else await _family(session, app)
     names = [name for name in map(mode_of, infos) if name] or [session.config.permission_mode or ""]
@@ -63,7 +65,7 @@ async def _mode(session: SessionView, app: Host | None) -> PermissionMode | None
 
 
 async def _family(session: SessionView, app: Host) -> list[Session]:
-    """Return the session as it is stored by now, and those above it."""
+    """Return the stored state of the session, then of its parent sessions."""
     infos = [session.info]
     with suppress(NotFoundError):  # that of `explain` is stored nowhere
         infos[0] = await app.session(session.id)
@@ -73,7 +75,7 @@ async def _family(session: SessionView, app: Host) -> list[Session]:
 
 
 def _effects(request: PermissionRequest, app: Host | None) -> frozenset[Effect]:
-    """Return the effects of the request: its own, if it only reads, else its tool's."""
+    """Return {"reads"} if the request says that it only reads, else the effects of its tools."""
     if request.metadata.get("effect") == "reads":
         return frozenset({"reads"})
     tools = app.tools.values() if app is not None else ()
@@ -82,7 +84,7 @@ def _effects(request: PermissionRequest, app: Host | None) -> frozenset[Effect]:
 
 
 def _is_undecided(session: SessionView, request: PermissionRequest, pattern: str) -> bool:
-    """Return whether only a default, or a rule for everything, allows it."""
+    """Return whether no rule of the user, or only a rule for everything, allows the pattern."""
     users = next((each for each in session.rulesets if each.source == _USERS), None)
     home = session.home
     rule = users and deciding_rule(users, request.permission, pattern, home=home)
