@@ -149,7 +149,7 @@ class LiteLLM:
                 self._module = await load()
             except ImportError as error:
                 raise ProviderError(
-                    f"{ID} cannot be imported: {error}; `pip install litellm` mends it",
+                    f"{ID} cannot be imported: {error}; install it with `pip install litellm`",
                     provider_id=ID,
                 ) from error
         return self._module
