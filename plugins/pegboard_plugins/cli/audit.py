@@ -42,9 +42,9 @@ def verify() -> None:
 @audit.command()
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def acknowledge(*, yes: bool) -> None:
-    """Acknowledge the fault that `verify` reports.
+    """Acknowledge the damage of the log that `verify` reports.
 
-    The log is set aside and continues in new files.
+    The present log is set aside, and new lines go to new files.
     """
     from pegboard_plugins.audit.acknowledgement import (
         acknowledge_audit as acknowledged,  # `pegboard --help` goes without it

@@ -53,8 +53,9 @@ def bisect(directory: Path, session_id: str, command: tuple[str, ...], *, limit_
     """Find the step of a session that broke COMMAND.
 
     COMMAND runs in copies of the worktree, with the files of the session as they were after a
-    step, and without keys in its environment. Exit code 0 is a pass, 125 skips the step, and any
-    other one is a failure. Write `--` before COMMAND. The exit code is 1 if no step is found.
+    step, and without API keys in its environment. Exit code 0 means that the step is good, 125
+    skips the step, and any other exit code means that it is bad. Write `--` before COMMAND. The
+    exit code is 1 if no step is found.
     """
     return run_async(_bisected(directory, session_id, command, limit_s))
 
@@ -156,7 +157,7 @@ def _lines(
 
 
 def _ended(text: str, run: "TrialRun") -> int:
-    """Print why no search is possible, with the command's output; return exit code 1."""
+    """Print that no step can be found, with the reason and COMMAND's output; return exit code 1."""
     printed = escape_controls(run.printed).rstrip("\n").split("\n")[-_PRINTED_LINES:]
     click.echo("\n".join(each for each in printed if each), err=True)
     click.echo(

@@ -36,11 +36,11 @@ class ChangingStep(msgspec.Struct, frozen=True):
 
 
 class BreakingRange(msgspec.Struct, frozen=True):
-    """The states between which the command broke: it passes in `passing` and fails in `failing`.
+    """The result of the search: the command passes in state `passing` and fails in state `failing`.
 
-    State 0 is before the first step, and state N is after step N. The two states are adjacent
-    unless no state between them can be tested. `passing` is -1 if no state passes. `failing` is the
-    number of steps plus 1 if no state fails.
+    State 0 is before the first step, and state N is after step N. The two states are neighbours,
+    except where the states between them cannot be tested. `passing` is -1 if the command passes in
+    no state. `failing` is the number of steps plus 1 if the command fails in no state.
     """
 
     passing: int
@@ -75,7 +75,10 @@ def changing_steps(turns: Sequence[Turn]) -> tuple[ChangingStep, ...]:
 
 
 def states_after(steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
-    """Return a tree with the state of each changed file after the first `count` steps."""
+    """Return the states after the first `count` steps of all files that any step changed.
+
+    Each path maps to the id of a snapshot that contains the file in that state.
+    """
     behind = total(patch for step in steps[count:] for patch in step.patches)
     before = total(patch for step in steps[:count] for patch in step.patches)
     states = {path: way.before for path, way in behind.items()}
@@ -83,7 +86,10 @@ def states_after(steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
 
 
 async def changed_between(app: App, steps: Sequence[ChangingStep], count: int) -> dict[Path, str]:
-    """Return the states before step `count` of files that changed since the previous step."""
+    """Return the files of step `count` that were changed between the previous step and this step.
+
+    Each path maps to the id of the snapshot before step `count`.
+    """
     assert app.snapshots is not None
     earlier = states_after(steps, count - 1)
     between = {
@@ -105,7 +111,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialRun(msgspec.Struct, frozen=True):
-    """The result of one run, with its reason and the end of its output."""
+    """The result of one run: its outcome, the reason, and the end of the command's output."""
 
     outcome: Outcome
     reason: str
@@ -162,7 +168,7 @@ def _end_of(log: Path) -> str:
 
 
 async def _copy(worktree: Path, root: Path) -> None:
-    """Copy a worktree without repositories and special files; a cancelled copy ends early.
+    """Copy a worktree, except `.git` and special files; stop early when cancelled.
 
     :raises InvalidInputError: when a file cannot be read, or the disk is full.
     """

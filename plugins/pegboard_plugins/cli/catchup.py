@@ -1,4 +1,4 @@
-"""The recovery of a turn's events that were lost with a connection, from the stored session."""
+"""The recovery of events that a client missed while it was disconnected from the server."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -21,7 +21,10 @@ READ_AGAIN = 20
 
 
 class CatchUp:
-    """The events of a turn without gaps and repetitions; `before` is the id of an older message."""
+    """A filter for the events of a turn: it adds missed events and removes repeated ones.
+
+    `before` is the id of the last message before the turn.
+    """
 
     def __init__(self, feed: Feed, session_id: str, before: str) -> None:
         self._feed = feed
@@ -31,7 +34,7 @@ class CatchUp:
         self._asked: set[str] = set()
 
     async def complete(self, events: Sequence[Event]) -> AsyncIterator[Event]:
-        """Yield the events, and those lost at each gap."""
+        """Yield the events, and after a lost connection those that were missed."""
         for event in events:
             match event.properties:
                 case Custom(name=name, data=data) if name == RESYNC:
@@ -55,7 +58,10 @@ class CatchUp:
                 return True
 
     async def _missed(self) -> Sequence[Event]:
-        """Return events that describe the stored state, after the server is reachable again."""
+        """Return the turn's messages and waiting requests as events, read from the stored session.
+
+        The read is repeated until the server is reachable; after `READ_AGAIN` attempts return ().
+        """
         for _ in range(READ_AGAIN):
             try:
                 return [event async for event in self._read()]

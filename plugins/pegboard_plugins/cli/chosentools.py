@@ -9,14 +9,14 @@ from pegboard.plugins import nearest_names
 
 
 def switches(chosen: Sequence[str], known: Mapping[str, str]) -> dict[str, bool]:
-    """Return a prompt's tool switches that leave only the chosen tools on.
+    """Return the tool switches of a prompt (name to on or off) that leave only chosen tools on.
 
-    `known` maps tools to permissions, or to "" if unknown. A switch of a permission's name switches
-    all of its tools. Other tools of a chosen permission, such as `edit`, are therefore switched off
-    by name.
+    `chosen` are names or wildcards. `known` maps each tool to its permission, or to "" if unknown.
+    A switch named like a permission, such as `edit`, applies to all tools with this permission.
+    The tools among them that were not chosen are therefore switched off by name.
 
     :raises NotFoundError: for an unknown name, with the nearest names.
-    :raises InvalidInputError: for an unknown name without similar ones.
+    :raises InvalidInputError: for an unknown name without similar names.
     """
     if not chosen:
         return {}

@@ -31,7 +31,7 @@ _MODEL_KEYS = frozenset({"model", "small_model"})
 
 
 def live(kind: Kind) -> Completer:
-    """Return a completer of values of this kind."""
+    """Return a function that completes values of this kind, such as sessions or models."""
 
     def complete(
         ctx: click.Context,
@@ -138,7 +138,7 @@ async def _commands(app: "App") -> Mapping[str, str]:
 
 
 async def _settings(app: "App") -> Mapping[str, str]:
-    """Return the keys of all settings, including the set keys of tables with free names."""
+    """Return the keys of all settings, including keys that the user named, such as an agent's."""
     import msgspec  # `--help` does without it
 
     from pegboard_plugins.cli.settingvalues import leaves

@@ -127,8 +127,8 @@ def value_of(text: str) -> object:
 def changed(text: str, path: tuple[str, ...], value: object) -> str:
     """Return the TOML text with the value set at `path`, or removed for None; comments stay.
 
-    A table without remaining values and comments is removed. If a permission on the path has an
-    action instead of a table, the action becomes that of the pattern `*`.
+    A table without remaining values and comments is removed. A permission that is a plain action,
+    such as `bash = "ask"`, first becomes the table `{"*" = "ask"}` if the path continues below it.
 
     :raises InvalidInputError: when a name on the path is no table, or the key to remove is not set.
     """
@@ -211,7 +211,9 @@ def _read(file: Path) -> str:
 
 
 def write_settings(directory: Path, file: Path, text: str) -> None:
-    """Write the text to the file, unless a setting, option or name would become invalid.
+    """Write the configuration text to the file, unless a value in it is invalid.
+
+    Invalid are settings, options of plugins, and the names of unknown modes or themes.
 
     :raises InvalidInputError: with the invalid settings; nothing is changed.
     """
@@ -230,7 +232,10 @@ def write_settings(directory: Path, file: Path, text: str) -> None:
 
 
 async def _flaws(directory: Path) -> frozenset[str]:
-    """Return the invalid plugin options and unknown names; empty if no App can be opened."""
+    """Return messages about invalid plugin options and unknown modes and themes.
+
+    The result is empty if the project cannot be opened.
+    """
     from pegboard import App
 
     try:
@@ -262,7 +267,12 @@ async def _unknown_names(app: "App") -> tuple[str, ...]:
 
 
 def source(directory: Path, key: str, changed_file: Path) -> str:
-    """Return the file that sets the key in the current configuration, or ""."""
+    """Return the file that sets the key in the current configuration, or "".
+
+    `changed_file` is the file that was just changed.
+
+    :raises ConfigError: when `changed_file` is invalid.
+    """
     return run_async(_source(directory, key, changed_file))
 
 

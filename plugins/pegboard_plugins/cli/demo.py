@@ -99,7 +99,10 @@ def make_project(folder: Path) -> Path:
 
 
 def _options(folder: Path, model: str | None) -> "AppOptions":
-    """Return options that store everything in the folder; a real model uses the user's settings."""
+    """Return options that store all data of the demo in the folder.
+
+    For a real `model`, the user's configuration and environment apply, too.
+    """
     said = tomllib.loads(CONFIG.read_text(encoding="utf-8"))
     own = {name: value for name, value in os.environ.items() if not name.startswith("PEGBOARD_")}
     return AppOptions(

@@ -36,7 +36,10 @@ _SCOPES: dict[str, Scope] = {"s": "session", "a": "project", "u": "user"}
 
 
 class Typed(msgspec.Struct, frozen=True, kw_only=True):
-    """The reply to a permission request as typed; a `message` rejects and instructs the model."""
+    """The user's typed reply to a permission request.
+
+    A `message` rejects the request and tells the model what to do instead.
+    """
 
     reply: Reply
     message: str | None = None
@@ -127,7 +130,10 @@ class Asker:
         return typed
 
     async def _read_choice(self, terminal: int, *, once: bool) -> str | None:
-        """Read a single key, and Enter if its approval lasts; return None for other input."""
+        """Read a single key and return it; return None for input that is no valid reply.
+
+        For a lasting approval, the user also has to confirm with Enter.
+        """
         key, rest = await _read_key(terminal)
         typed = read_key(key, once=once)
         if rest.strip() or (typed is None and key != WHY):
@@ -175,7 +181,7 @@ def _key_by_key(terminal: int) -> Iterator[None]:
 
 
 async def _pause(terminal: int) -> None:
-    """Wait until the user has typed nothing for `QUIET_S`; drop these keys, meant for the shell."""
+    """Discard input for the shell, until the user has typed nothing for `QUIET_S` seconds."""
     typed = b"?"
     with suppress(TimeoutError):
         while typed:  # nothing is the end of input
@@ -184,7 +190,10 @@ async def _pause(terminal: int) -> None:
 
 
 async def _read_key(terminal: int) -> tuple[str, bytes]:
-    """Read the next key, and the input that follows at once, which shows that a text was typed."""
+    """Read the next key, and any further bytes that arrive with it.
+
+    Further bytes show that the user pasted or typed a text instead of a single key.
+    """
     typed = await _read(terminal, _KEY_BYTES)
     key, rest = typed[:1].decode(errors="replace") or END_OF_INPUT, typed[1:]
     if not rest:
@@ -228,7 +237,7 @@ def request_lines(request: PermissionRequest) -> tuple[Line, ...]:
 
 
 def always_lines(request: PermissionRequest) -> tuple[Line, ...]:
-    """Return the lines about the effect of a lasting approval, and about each answer."""
+    """Return the lines about the answers to a request, and about what a lasting approval allows."""
     refusals = (_choice("n", "no"), _choice("w", "no, and what to do instead"))
     if request.metadata.get("once"):
         asked = Line(text="asked every time", style="dim", indent=1)

@@ -41,7 +41,10 @@ def brought_commands() -> tuple[DistributionEntry, ...]:
 
 
 def brings(name: str) -> str:
-    """Return the distribution that has a plugin or command, or that has this name; "" for none."""
+    """Return the distribution with a plugin or command of this name, or with this name itself.
+
+    Return "" if there is no such distribution. Pegboard's own plugins are ignored.
+    """
     for each in (*entries(), *entries(COMMANDS)):
         if each.name == name and each.distribution != OWN:
             return each.distribution

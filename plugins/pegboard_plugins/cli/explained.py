@@ -15,7 +15,7 @@ BUILT_IN = "built-in"
 
 
 class DecidingRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The rule of one source of rules that decides about a pattern."""
+    """The rule that decides about a pattern, in one set of permission rules (`source`)."""
 
     permission: str
     pattern: str
@@ -24,7 +24,7 @@ class DecidingRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def spoken_rules(view: SessionView, request: PermissionRequest) -> list[DecidingRule]:
-    """Return the deciding rule of each source for each pattern of a request."""
+    """Return the deciding permission rule for each pattern of a request, in each set of rules."""
     found = []
     for pattern in request.patterns:
         for ruleset in view.rulesets:
@@ -66,7 +66,7 @@ def listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
 
 
 def place(requests: Sequence[PermissionRequest]) -> str:
-    """Return the shell line with its unclear part underlined, or ""."""
+    """Return the shell line with the part underlined that the parser did not understand, or ""."""
     places = (request.metadata.get("place") for request in requests)
     return next((str(each.get("marked", "")) for each in places if isinstance(each, dict)), "")
 

@@ -34,7 +34,7 @@ def foreign_health(app: App, *, all_libraries: bool) -> tuple[ProbeFinding, ...]
 
 
 def _list_losses(app: App, product: str) -> Iterator[ProbeFinding]:
-    """Yield findings about a product's files that have no effect here, or a different one."""
+    """Yield findings about another agent's settings that are ignored or read differently."""
     found = survey(product, app.workspace)
     names = [each.found for each in found if not isinstance(each, BrokenFile) and each.is_lost]
     if names:

@@ -57,7 +57,10 @@ def import_costs(modules: Sequence[str]) -> tuple[ImportCost, ...]:
 
 
 def _costs(plugin: str, lines: str) -> Iterator[ImportCost]:
-    """Yield the outermost foreign modules; a module's line follows the lines of its imports."""
+    """Yield the import time of the plugin, and of each foreign module that it imports directly.
+
+    `lines` is the output of `python -X importtime`, which lists a module after its own imports.
+    """
     own, foreign_depth = plugin.partition(".")[0], None
     for line in reversed(lines.splitlines()):
         if (found := _LINE.match(line)) is None:

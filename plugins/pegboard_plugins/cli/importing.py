@@ -219,7 +219,7 @@ def _show(
 
 
 async def _with_known_models(directory: Path, rows: list[ForeignFinding]) -> list[ForeignFinding]:
-    """Return the findings; a setting with a model that no provider has becomes impossible."""
+    """Return the findings; mark a setting as impossible to import if no provider has its model."""
     models = {
         str(value)
         for each in rows

@@ -34,14 +34,14 @@ def format_option(plain: str, *, default: str = "") -> Callable[[_Command], _Com
 def as_json(value: Any, *, indent: int | None = None) -> str:  # noqa: ANN401 - JSON
     r"""Return the value as JSON, with all control and invisible characters escaped.
 
-    JSON parsers restore them: the mark that reverses the direction of text becomes `\u202e`. A
-    date or time of TOML becomes a string.
+    For example, the right-to-left override becomes `\u202e`, which JSON parsers decode. A date or
+    time of TOML becomes a string.
     """
     return _escape(json.dumps(value, indent=indent, ensure_ascii=False, default=str))
 
 
 def schema_json(value: object) -> str:
-    """Return a value of the schema as indented JSON with the protocol's names, escaped likewise."""
+    """Return a struct of the protocol as indented JSON, with the escapes of `as_json`."""
     import msgspec  # `--help` does without it
 
     return _escape(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())

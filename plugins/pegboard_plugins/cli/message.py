@@ -104,9 +104,10 @@ class Message(msgspec.Struct, frozen=True, kw_only=True):
 class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A prompt to send, with its time limit in seconds.
 
-    `command` is a slash command with the prompt's text as arguments, and `is_typed` means that a
-    user typed them. `mentions` is the text that the user typed, in any other prompt. `resumes`
-    means that an interrupted answer is resumed instead.
+    If `command` is set, the prompt runs this slash command, with its text as the arguments;
+    `is_typed` means that a user typed the arguments. Without a command, `mentions` is the text in
+    which the user may have typed `@file`. If `resumes`, no prompt is sent: the interrupted answer
+    of the session is continued.
     """
 
     prompt: Prompt
@@ -117,7 +118,7 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
     resumes: bool = False
 
     def sent(self, feed: "Feed", session_id: str) -> Coroutine[Any, Any, Turn]:
-        """Return the coroutine that sends the prompt and returns the last answer."""
+        """Return the coroutine that sends the prompt through `feed` and returns the last answer."""
         if self.resumes:
             return feed.resume(session_id)
         if self.command is None:
@@ -132,7 +133,7 @@ class MessageCommand(click.Command):
     """The key of the words after `--` in `Context.meta`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments before `--`; ignore options in `PRINT`, rename those in `ALIASES`.
+        """Parse the arguments before `--`, including other agents' options with an equivalent.
 
         :raises click.UsageError: for another agent's option, with its replacement.
         """

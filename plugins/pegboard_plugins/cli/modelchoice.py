@@ -24,8 +24,8 @@ async def with_model(
 ) -> Prompt:
     """Return the prompt with the model that the user picks.
 
-    If a model is already set, or none can be picked, the prompt stays unchanged. If only the
-    demonstration's model exists, `note` gets the lines of the first run.
+    If a model is already set, or the user cannot pick one, the prompt stays unchanged. If no
+    provider offers a model, `note` is called with lines on how to set up a provider.
 
     :raises click.Abort: when the user cancels.
     """

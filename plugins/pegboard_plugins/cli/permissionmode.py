@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 async def take_mode(feed: "Feed", session: Session, *, chosen: str | None) -> None:
-    """Set the session's permission mode: the chosen one, its own, or the feed's default.
+    """Set the session's permission mode to `chosen`; without it, keep the mode of the session.
 
-    The default is that of a user who is there to be asked.
+    A session without a mode gets the default mode of the feed, which assumes a user to ask.
     """
     if chosen or not mode_of(session):
         await feed.change_mode(session.id, chosen or feed.mode)

@@ -78,7 +78,9 @@ def list_plugins(directory: Path, style: Literal["table", "json"], hook: str | N
 async def _plugins(
     directory: Path, hook: str | None
 ) -> "tuple[tuple[PluginInfo, ...], tuple[PluginProblem | PluginFault, ...], tuple[str, ...]]":
-    """Return the plugins, their faults, and the names of those with the hook, in its order.
+    """Return the plugins, their problems, and the names of the plugins that implement `hook`.
+
+    These names are in the order in which the hook calls the plugins; without `hook` there are none.
 
     :raises click.UsageError: when no plugin has the hook.
     """

@@ -64,7 +64,10 @@ def list_secrets(plugin: str) -> None:
 
 
 def _stored_secrets(places: "UserFolders", plugin: str) -> tuple[str, tuple[str, ...]]:
-    """Return a plugin's name, without a distribution before it, and the names of its secrets."""
+    """Return a plugin's name and the names of its saved secrets.
+
+    For `DISTRIBUTION/PLUGIN` without secrets, use the secrets of `PLUGIN` instead.
+    """
     if names := kept_names(places, plugin):
         return plugin, names
     own = plugin.rpartition("/")[2]

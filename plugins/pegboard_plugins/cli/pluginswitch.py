@@ -87,7 +87,10 @@ def _switch(directory: Path, name: str, style: Literal["text", "json"], *, enabl
 
 
 def _write(directory: Path, table: str, *, enabled: bool) -> Path:
-    """Write the switch to the user's file that already has it, or to `pegboard.toml`."""
+    """Enable or disable the plugin in the user's configuration, and return the changed file.
+
+    This is the file that already sets the plugin's `enabled`, or else `pegboard.toml`.
+    """
     path = ("plugins", table, "enabled")
     folder = UserFolders.of(os.environ).config
     file = config_file(directory, project=False)
@@ -130,7 +133,7 @@ def state_of(plugin: "PluginInfo") -> str:
 
 
 async def _about(directory: Path, name: str) -> list[dict[str, Any]]:
-    """Return the facts about each plugin of this name."""
+    """Return the origin, state, hooks, tools and settings of each plugin with this name."""
     async with open_app(directory) as app:
         found = named(app.plugins.infos, name)
         return [_facts(app, each) for each in found]

@@ -110,7 +110,10 @@ def _changes(steps: "Sequence[Any]") -> "Iterator[dict[str, Any]]":
 
 
 def _timings(app: "App") -> list[dict[str, Any]]:
-    """Return the times of each plugin's hooks, without the script's, the longest first."""
+    """Return the times of each plugin's hooks, the longest first.
+
+    The plugin that answers instead of a model is left out.
+    """
     timed = (each for each in app.hooks.timings() if not each.plugin.startswith(_OWN))
     found = sorted(timed, key=lambda each: each.total_ms, reverse=True)
     return [

@@ -1,4 +1,4 @@
-"""The bundles of a project in the commands `info`, `trust` and `remove` about bundles."""
+"""Bundles inside a project, for `pegboard plugins bundle info`, `trust` and `remove`."""
 
 import os
 import shlex

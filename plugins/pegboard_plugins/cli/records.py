@@ -95,7 +95,7 @@ class JsonView:
 
     @property
     def width(self) -> int:
-        """The width 0, because programs do not read blocks of calls."""
+        """The width 0, so that no tool call is formatted for display."""
         return 0
 
     @property
@@ -104,7 +104,7 @@ class JsonView:
         return False
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Ignore the block, because programs do not read blocks."""
+        """Ignore the formatted tool call, because programs read the raw result."""
 
     def show(self, event: Event) -> None:
         """Write the event's records."""
@@ -131,7 +131,7 @@ class JsonView:
 
 
 class ValueView(TextView):
-    """The view for an answer by a schema: the value on `out`, everything else on stderr."""
+    """The view of a run with `--schema`: the JSON value on `out`, everything else on stderr."""
 
     def __init__(self, out: TextIO) -> None:
         super().__init__(open_screen(io.StringIO(), sys.stderr, os.environ))

@@ -46,7 +46,7 @@ FAILURE_WIDTH = 500
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A line of output: `head` is emphasised before `text`, or `spans` is the whole line."""
+    """A line of output: an emphasised `head`, then either `text` or the coloured `spans`."""
 
     text: str = ""
     head: str = ""
@@ -73,7 +73,7 @@ def tool_head(part: ToolPart, directory: Path, *, indent: int = 0) -> Line:
 
 
 def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) -> tuple[Line, ...]:
-    """Return the lines of an ended call's block, without what the heading already says."""
+    """Return the lines of an ended call's display, without what its heading already says."""
     if not isinstance(part.state, Completed | Failed):
         return ()
     drawn = block or pegboard.display.default_block(part)
@@ -84,7 +84,7 @@ def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) 
 
 
 def _addition(title: str, subject: str, indent: int) -> tuple[Line, ...]:
-    """Return the part of a block's title that the heading does not have, as a line."""
+    """Return the part of a display's title that the heading does not contain, as a line."""
     more = title.removeprefix(subject).lstrip(" ·") if title.startswith(subject) else ""
     return (Line(text=escape_controls(more), style="dim", indent=indent),) if more else ()
 
@@ -205,9 +205,9 @@ def wants_colours(env: Mapping[str, str]) -> bool:
 
 
 class PlainScreen:
-    """A screen for files and pipes, which prints whole blocks without colours.
+    """A screen for files and pipes, which prints whole blocks of the answer without colours.
 
-    A block is printed when it is complete, so that it is the text after all filters.
+    A block is printed when it is complete, because plugins may change its text until then.
     """
 
     is_terminal = False

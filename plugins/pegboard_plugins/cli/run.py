@@ -240,7 +240,7 @@ async def _answered(  # noqa: PLR0913, PLR0917 - what a prompt needs
 
 @asynccontextmanager
 async def _opened(options: Options, *, asks: bool) -> AsyncIterator["Feed"]:
-    """Open the feed of a server or of an App in this process; `asks` means a user can answer."""
+    """Open the project, on a server or in this process; `asks` means that a user can answer."""
     if options.attach is not None:
         try:
             from pegboard_plugins.shared.frontend import attach
@@ -297,7 +297,7 @@ def _plugins(options: Options) -> Iterator[object]:
 
 
 def _check(app: "pegboard.App", options: Options) -> None:
-    """Check that the recording plugin is on, and that a tool requests each rule's permission."""
+    """Check that `--record` has its plugin, and that tools use the permissions of `--allow`."""
     on = {info.name for info in app.plugins.infos if not info.blocked}
     if options.tape and "cassette" not in on:
         raise InvalidInputError("--record and --replay need the plugin cassette, which is off")
@@ -308,9 +308,9 @@ def _check(app: "pegboard.App", options: Options) -> None:
 
 
 async def _warnings(facts: "Facts", options: Options) -> Sequence[str]:
-    """Return the warnings to print: all for programs, and only those new today for users.
+    """Return the warnings to print: for programs all, for users those that are new today.
 
-    Warnings about untrusted code and unaccepted documents are printed at every run.
+    Warnings about untrusted code and not yet accepted instructions are printed at every run.
     """
     others = [each for each in facts.warnings if each not in facts.left_out]
     if options.style == "json" or not facts.warnings:

@@ -85,7 +85,7 @@ ATTACHED_ONLY = frozenset({"password_file", "wait_s"})
 
 
 def _live(kind: "Kind") -> "Completer":
-    """Return a completer of values, which a run itself does not load."""
+    """Return a function that completes values; the module for it is imported at the first use."""
 
     def complete(
         ctx: click.Context, parameter: click.Parameter, incomplete: str

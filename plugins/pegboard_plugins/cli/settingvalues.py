@@ -35,7 +35,10 @@ async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
 def _defaults(
     values: dict[str, Any], loaded: Mapping[str, Any]
 ) -> dict[tuple[str, str], list[Any]]:
-    """Remove the rules that no file sets from `values`, and return them by key and source."""
+    """Remove the built-in permission rules from `values`, and return them by key and source.
+
+    These are the rules that no configuration file (`loaded`) contains.
+    """
     found: dict[tuple[str, str], list[Any]] = {}
     for key in sorted(RULES & values.keys()):
         written = loaded.get(key) or []

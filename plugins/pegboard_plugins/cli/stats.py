@@ -29,7 +29,10 @@ _DAY_MS = 24 * 3600 * _MS
 
 
 class CacheLoss(msgspec.Struct, frozen=True, kw_only=True):
-    """The tokens that a plugin cost in providers' caches, by changing the beginning of requests."""
+    """The cached tokens that were lost because a plugin changed the beginning of requests.
+
+    `line` is the first changed line.
+    """
 
     plugin: str
     hook: str
@@ -123,7 +126,7 @@ def usage_of(turns: "list[Turn]", sessions: int) -> UsageCount:
 
 
 def _cache_losses(answers: "list[AssistantMessage]") -> tuple[CacheLoss, ...]:
-    """Sum the cache losses by plugin and hook, the largest first, each with its first line."""
+    """Sum the cache losses by plugin and hook, the largest first."""
     found: dict[tuple[str, str], CacheLoss] = {}
     for loss in ((each.metadata or {}).get("prefixLoss") for each in answers):
         if loss is None:

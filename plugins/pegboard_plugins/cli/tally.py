@@ -20,10 +20,10 @@ from pegboard_plugins.shared.terminal import denial_of, sum_costs
 
 
 class Tally:
-    """The tally of a session and its subagents, from their events.
+    """The answers, tokens, costs and failures of a session and its subagents, from their events.
 
     Failures of plugins are appended to `plugins_failed`. `is_saved` means that the session is
-    stored after the run.
+    still stored after the run.
     """
 
     def __init__(

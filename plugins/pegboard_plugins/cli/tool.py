@@ -175,7 +175,7 @@ def _find_tool(app: "App", name: str) -> "Tool":
 
 
 class _Call:
-    """A tool call that the user makes; a script acts as the model."""
+    """A tool call that the user makes; a scripted model requests it."""
 
     def __init__(
         self, directory: Path, name: str, args: dict[str, Any], agent: str | None, *, keep: bool
@@ -208,7 +208,7 @@ class _Call:
         return _call_result(part, session.id if self._keep else None)
 
     def _own_arguments(self, app: "App") -> dict[str, Any]:
-        """Return the arguments with the tool's own names, after validation.
+        """Return the validated arguments, with names of other agents' tools replaced by the tool's.
 
         :raises click.UsageError: when the tool rejects the arguments.
         """

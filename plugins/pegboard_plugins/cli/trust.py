@@ -65,7 +65,10 @@ def allow(directory: Path, *, yes: bool, waiting: bool) -> None:
 
 
 def _allow_code(directory: Path, *, yes: bool, waiting: bool) -> bool:
-    """Ask for trust in the project's code; return False if `waiting` and there is none."""
+    """Ask the user to trust the project's code, and record the decision; return True.
+
+    With `waiting`, return False without a question if the project has no code.
+    """
     places = _places()
     store = TrustStore(places.trust)
     decision = run_async(project_decision(directory, places))
@@ -258,7 +261,10 @@ def _show(decision: "Decision", difference: str) -> None:
 
 
 def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
-    """Return a warning for each redirection in a configuration file; none for an invalid file."""
+    """Return a warning for each setting that sends requests or commands elsewhere.
+
+    An invalid configuration file gives no warnings.
+    """
     if path.suffix == ".md":
         return redirections({"its text": content.decode(errors="replace")})
     if path.suffix not in (".toml", ".json", ".jsonc"):

@@ -1,4 +1,4 @@
-"""The run of one prompt from the command line: its events, its requests, and its stop."""
+"""The run of one prompt from the command line: events, questions to the user, and early stops."""
 
 import asyncio
 import os
@@ -115,7 +115,7 @@ def _interrupt(*_: object) -> None:
 
 
 def _overdue(stop: Stop) -> None:
-    """End the process at the time limit if the event loop hangs, so that no stop has begun."""
+    """End the process if a hanging event loop has prevented the stop at the time limit."""
     if stop.reason is None:
         complain("the time limit is over, and a plugin holds up everything")
         _leave_at_once(Exit.TIME_LIMIT)
@@ -169,7 +169,7 @@ async def take_turn(
 
 
 async def _catching(feed: "Feed", session_id: str) -> "CatchUp | None":
-    """Return the recovery of events lost with a connection; None without a server."""
+    """Return the filter that adds missed events after a lost connection; None without a server."""
     if not feed.facts.server:
         return None
     from pegboard_plugins.cli.catchup import CatchUp
@@ -249,7 +249,7 @@ def _waiting(request: PermissionRequest | QuestionRequest, wait_s: float) -> str
 
 
 class _Asking:
-    """The question to a user about a request, asked while the turn waits."""
+    """A dialog that asks the user about a request while the turn waits."""
 
     def __init__(self, ask: Ask, prompting: asyncio.Task[Turn], replies: Replies) -> None:
         self._ask = ask
@@ -270,14 +270,14 @@ class _Asking:
 
 
 class _Drawing:
-    """The display of events, with the block of each ended call."""
+    """An adapter that shows events in a view, with the formatted result of each ended tool call."""
 
     def __init__(self, feed: "Feed", view: View) -> None:
         self._feed = feed
         self.view = view
 
     async def show(self, event: Event) -> None:
-        """Request the block of an ended call, if the view needs it, and show the event."""
+        """Show the event in the view; for an ended tool call, first format its result if needed."""
         match event.properties:
             case PartUpdated(part=ToolPart(state=Completed() | Failed()) as part):
                 if self.view.width:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 async def kept_in(session_id: str, feed: "Feed", attach: str | None, error: PegboardError) -> str:
-    """Return a hint how to send the stored prompt, or "" if the prompt was not stored."""
+    """Return a hint on how to send the stored prompt, or "" if the prompt was not stored."""
     if isinstance(error, ServerUnreachableError) or not await feed.turns(session_id, limit=1):
         return ""
     place = f"--attach {attach} " if attach else ""

@@ -135,7 +135,7 @@ class TextView:
         return self.screen.is_terminal
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Store the block for the next event."""
+        """Store the formatted result of an ended call, before the event of its end."""
         if self._viewer:
             self._viewer.take_block(part_id, block)
 
@@ -219,10 +219,11 @@ class SettledTexts:
 class Viewer:
     """A viewer that turns the events of a session and its subagents into lines on a screen.
 
-    Calls of subagents are indented; their texts are left out, because the result of `task` has the
-    answer. Of parallel calls, each is shown after the call before it has ended. `last_detail` is
-    the last call's output below its heading, on one line. On a terminal, reasoning is one line
-    unless `thinking`.
+    Calls of subagents are indented. Texts of subagents are left out, because the result of the
+    tool `task` contains the answer. Parallel calls are shown one after the other.
+
+    `last_detail` is the displayed output of the last call, joined to one line. On a terminal,
+    reasoning is shortened to one line, except with `thinking`.
     """
 
     def __init__(
@@ -316,7 +317,7 @@ class Viewer:
             self._screen.answer(part.text, streamed=streamed)
 
     def _stream_rest(self, part: TextPart, streamed: str) -> None:
-        """Print the text that a part has beyond its deltas, as after a lost event."""
+        """Print the end of a text that the streamed deltas lack, as after a lost event."""
         if part.text.startswith(streamed) and part.text != streamed:
             self._streamed[part.id] = part.text
             self._screen.stream(part.text[len(streamed) :])
@@ -337,7 +338,7 @@ class Viewer:
             self._screen.line(Line(head="thought", text=folded, style="dim"))
 
     def _show_call(self, part: ToolPart, depth: int) -> None:
-        """Show a call in the order of its session's calls; the first one is on the screen."""
+        """Show a tool call; parallel calls wait for the end of the call that is on the screen."""
         row = self._calls.setdefault(part.session_id, [])
         if isinstance(part.state, Pending):
             return

@@ -110,7 +110,7 @@ class Worktree:
 class _Git:
     """A runner of git that prevents the repository's settings from running programs.
 
-    :raises InvalidInputError: when git is missing, or the repository's settings name filters.
+    :raises InvalidInputError: when git is missing, or the repository's settings contain filters.
     """
 
     def __init__(self, root: Path, git_dirs: Iterable[Path]) -> None:

@@ -89,7 +89,7 @@ _POINTERS = (
 
 
 class Bubblewrap:
-    """A sandbox for both levels, on machines where `bwrap` may create namespaces."""
+    """A sandbox for the levels `workspace` and `strict`, if `bwrap` may create namespaces."""
 
     name = "bubblewrap"
     caveat = ""
@@ -126,7 +126,10 @@ class Bubblewrap:
 
 
 def _filtered(policy: SandboxPolicy, program: str, mark: str) -> Sequence[str]:
-    """Return the start of a `bwrap` command line with a filter for system calls."""
+    """Return the start of a `bwrap` command line with a filter for system calls.
+
+    `mark` is the prefix of the words that stand for sockets to hide.
+    """
     supervised = _supervised(policy.worktree)
     started = (*supervised, "/bin/sh", "-c", _WITH_FILTER)
     what = (mark, "yes" if supervised else "", program)
@@ -200,16 +203,20 @@ def _way_out(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _is_listed(host: str, hosts: Iterable[str]) -> bool:
-    """Return whether the list of hosts has this loopback host, at any port.
+    """Return whether the allowed hosts include this loopback host, with or without a port.
 
-    A listed loopback host means the machine's own, and is reached through the proxy.
+    Inside the sandbox, a listed loopback host is reached through the proxy, and means the loopback
+    interface of the machine.
     """
     written = f"[{host}]" if ":" in host else host
     return any(each == written or each.startswith(f"{written}:") for each in hosts)
 
 
 def _mounts(policy: SandboxPolicy, mark: str) -> Iterator[str]:
-    """Yield mount options from outer to inner paths; a later mount covers an earlier one."""
+    """Yield mount options from outer to inner paths; a later mount covers an earlier one.
+
+    Each socket to hide is yielded as one word with the prefix `mark`.
+    """
     temporary = [path for path in map(Path, _TEMPORARY) if _is_folder(path)]
     users = _users(policy) if policy.level == "strict" else []
     replaced = [_RUN, *temporary, *users]
@@ -235,14 +242,14 @@ def _mounts(policy: SandboxPolicy, mark: str) -> Iterator[str]:
 
 
 def _sockets(policy: SandboxPolicy, gone: list[Path]) -> Iterator[Path]:
-    """Yield the visible sockets that must be hidden."""
+    """Yield the sockets that commands could still reach although the folders `gone` are hidden."""
     for path in path_sockets():
         if path.is_relative_to(policy.worktree) or not _within(path, gone):
             yield path
 
 
 def _run(policy: SandboxPolicy) -> Iterator[str]:
-    """Yield options for a `/run` without sockets of daemons, read-only after its last mount."""
+    """Yield options for a read-only `/run` without the sockets of daemons."""
     yield from ("--tmpfs", str(_RUN))
     for name in _NEEDED_OF_RUN:
         yield from ("--ro-bind-try", name, name)
@@ -252,7 +259,7 @@ def _run(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _users(policy: SandboxPolicy) -> list[Path]:
-    """Return the home folders of users, or the folders that contain them."""
+    """Return the folders that hold the home folders of users: the own one, `/home` and `/root`."""
     return [path for path in _outermost([policy.home, *map(Path, _USERS)]) if _is_folder(path)]
 
 

@@ -133,7 +133,7 @@ def _restrict_files(policy: dict[str, Any]) -> None:
 
 
 def _rules(policy: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield the accessible paths and the rights on them; any folder may be listed."""
+    """Yield the accessible paths, each with its rights; every folder can be listed."""
     hidden, protected = set(policy["hidden"]), set(policy["protected"])
     yield "/", _READ_DIR
     for path in _spread("/", {*hidden, "/dev"}):

@@ -1,4 +1,4 @@
-"""Copies of device files for root's processes, which could change the modes of the originals."""
+"""Copies of device files for processes of root, so that they cannot change the originals' modes."""
 
 import os
 import stat

@@ -96,7 +96,10 @@ class Walls:
 
     @asynccontextmanager
     async def _reaching(self, network: Network | None) -> AsyncIterator[SandboxPolicy]:
-        """Yield the policy with this network; hosts for a single process get their own proxy."""
+        """Yield the policy with this access to the network; None means the configured access.
+
+        A list of hosts starts a proxy for this one process.
+        """
         if network is None:
             yield self._policy
             return
@@ -198,9 +201,9 @@ class Builder:
 
 
 def policy_of(site: Site) -> SandboxPolicy:
-    """Return the policy for processes; create the folder for temporary files, and Pegboard's own.
+    """Return the policy for processes; create their temporary folder and Pegboard's data folders.
 
-    A folder that appears later could not be hidden from a running process.
+    A data folder that appears later could not be hidden from a running process.
 
     :raises ConfigError: when the project contains the home folder, which then has no protection.
     """

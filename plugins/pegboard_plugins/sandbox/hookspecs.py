@@ -64,10 +64,10 @@ class Sandbox(Protocol):
     ) -> AbstractContextManager[Sequence[str]]:
         """Return the command line that runs `argv` in `cwd` within the policy.
 
-        The first of `argv` is an absolute path. The context lasts as long as the process. It is
-        entered in a worker thread, and left quickly by the event loop's. The event loop's thread
-        starts the process, with the caller's input, output and process group. When the process
-        ends, or is killed, its children end too as far as the machine allows that.
+        The first of `argv` is an absolute path. The context lasts as long as the process. A worker
+        thread enters the context, and the event loop's thread leaves it, which must be quick. The
+        event loop's thread starts the process, with the caller's input, output and process group.
+        When the process ends, or is killed, its children end too as far as the machine allows that.
 
         :raises ToolError: when the policy cannot be enforced for this command; it is not run.
         """

@@ -16,10 +16,10 @@ _OWN_SOURCES = frozenset({"config", "agent"})
 def stays_inside(
     request: PermissionRequest, rulesets: Sequence[Ruleset], *, worktree: Path, home: Path
 ) -> bool:
-    """Return whether only a rule for everything asks about this enclosed command.
+    """Return whether the command needs no question, because the sandbox limits it to the project.
 
-    False if a more specific rule or the project asks, if the command is unclear, or if it names a
-    path outside of the project. Reads the disk.
+    False if a permission rule other than the user's own `*` asks, if the command is unclear, or if
+    it names a path outside of the project. Reads the disk.
     """
     folder = request.metadata.get(RUNS_IN)
     if not folder or request.metadata.get("unclear") or _is_named(request, rulesets, home):
@@ -29,7 +29,7 @@ def stays_inside(
 
 
 def _is_named(request: PermissionRequest, rulesets: Sequence[Ruleset], home: Path) -> bool:
-    """Return whether a rule that asks is not `*`, or not from the user's configuration."""
+    """Return whether a rule asks, other than the `*` of the user's configuration."""
     speaking = (
         (ruleset.source, deciding_rule(ruleset, request.permission, text, home=home))
         for ruleset in rulesets

@@ -1,8 +1,8 @@
 """Placeholders for missing protected paths: empty folders while a sandboxed process runs.
 
 A mount needs an existing path. Git ignores an empty folder, and no program takes it for a
-configuration file. The last process of a project removes the folders, and those of killed programs
-too. A file next to a lock lists them.
+configuration file. A lock file per project lists the created folders. The last process of the
+project removes them, including those that killed processes have left.
 """
 
 import fcntl
@@ -19,7 +19,7 @@ from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
 def placeholders(policy: SandboxPolicy) -> Iterator[None]:
     """Make every protected path exist during the block, at least as an empty folder.
 
-    :raises OSError: when one can neither be found nor made.
+    :raises OSError: when a missing path cannot be created.
     """
     policy.keep.mkdir(parents=True, exist_ok=True)
     name = hashlib.sha256(bytes(policy.worktree)).hexdigest()[:32]

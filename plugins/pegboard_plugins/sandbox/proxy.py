@@ -53,7 +53,9 @@ class FilteringProxy:
     ) -> None:
         """Create the proxy; `resolve` replaces the system's name lookup.
 
-        :raises ConfigError: when one of the hosts is none.
+        `idle_s` limits the time without traffic, and `head_s` the time for a request's head.
+
+        :raises ConfigError: when an entry of `hosts` is not a valid host.
         """
         self._hosts = [host_pattern(each) for each in hosts]
         self._threads = Threads("pegboard-lookup")
@@ -194,7 +196,7 @@ def _private_folder() -> Path:
 
 
 def _refusal(status: int, text: str) -> bytes:
-    """Return an error response; its reason is the text, as programs show it for a tunnel."""
+    """Return an error response with the text as body and as reason, which programs display."""
     body = f"{text}\n".encode()
     reason = text.encode("ascii", "replace").decode()
     head = f"HTTP/1.1 {status} {reason}\r\ncontent-type: text/plain; charset=utf-8\r\n"

@@ -49,9 +49,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """Read the next request, or return None without one; the caller limits the time.
+    """Read the next request; return None if the client closes the connection before it is complete.
 
-    :raises RefusedError: when it is not a request for a proxy.
+    The caller limits the time.
+
+    :raises RequestRefusedError: when the request is not one to an HTTP/1.1 proxy.
     """
     try:
         head = await reader.readuntil(b"\r\n\r\n")

@@ -35,7 +35,7 @@ def main(path: str, port: int, argv: Sequence[str]) -> None:
 
 
 def given_environment() -> dict[bytes, bytes]:
-    """Return the variables with which this process was started, before the interpreter's."""
+    """Return the environment that this process was started with, without changes by Python."""
     with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
         pairs = file.read().split(b"\0")
     return {
@@ -44,7 +44,7 @@ def given_environment() -> dict[bytes, bytes]:
 
 
 def become(argv: Sequence[str], environment: dict[bytes, bytes]) -> None:
-    """Replace this process by another program, with the signals that this process got."""
+    """Replace this process by another program, and restore the signals that Python ignores."""
     for number in _IGNORED_BY_PYTHON:
         signal.signal(number, signal.SIG_DFL)
     try:

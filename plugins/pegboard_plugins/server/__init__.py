@@ -31,13 +31,13 @@ class FleetMembership(Protocol):
     """The membership of a server in a fleet of servers that share one database of sessions."""
 
     async def add(self, app: "App") -> None:
-        """Record that sessions which this App claims run on this server.
+        """Record that this server runs the sessions that the App claims.
 
-        :raises PegboardError: when they cannot.
+        :raises PegboardError: when the record cannot be written.
         """
 
     async def owner(self, session_id: str) -> FleetServer | None:
-        """Return the other living server that runs the session, None when none does.
+        """Return the other living server that runs the session, or None.
 
         :raises PegboardError: when the database cannot be read.
         """
@@ -86,11 +86,11 @@ def register_routes() -> Sequence[object] | None:
 
 @hookspec("collect", since="0.1")
 def services(app: Host) -> Sequence[Service] | None:
-    """Return the programs that the plugin runs for the project, or would run.
+    """Return the programs that the plugin runs for the project, also those that do not run now.
 
     Called when a client asks for them. Collect: a plugin that raises is reported and left out.
 
-    The example of `register_routes` has one.
+    The example of `register_routes` contains an implementation of this hook.
     """
 
 
@@ -131,11 +131,11 @@ def join_fleet(server: FleetServer) -> FleetMembership | None:
     """Join the servers that share the database of sessions.
 
     Called once when `pegboard serve --fleet` starts, before it takes requests. The server passes
-    requests about a session on to the server that runs it, publishes the events of the others,
-    and goes on with the sessions of those that die. A `PegboardError` ends the start. First: a
+    requests about a session on to the server that runs it, publishes the events of other servers,
+    and continues the sessions of dead servers. A `PegboardError` ends the start. First: a
     plugin that raises another error is reported, and the next one is asked.
 
-    - server: this server. The others find its address by `owner` and `others` of theirs.
+    - server: this server. Other servers get it from `owner` and `others` of their membership.
 
     ```python
     from collections.abc import Sequence

@@ -15,9 +15,10 @@ _USERS = ("PEGBOARD_SERVER_USERNAME", "OPENCODE_SERVER_USERNAME")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """The credentials that the server accepts: the token, as bearer or password, or the password.
+    """The credentials that the server accepts: its token, or a user name with a password.
 
-    `token` is None for an open server. `fleet` is the token for other servers of a fleet.
+    The token may be sent as bearer token or as password. `token` is None for a server without
+    authentication. `fleet` is the token for other servers of a fleet.
     """
 
     token: str | None

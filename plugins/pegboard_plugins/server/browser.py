@@ -1,4 +1,4 @@
-"""Browser sessions: access to the server for a plugin's page, without its own password.
+"""Browser sessions: they let a plugin's page use the server without knowing its password.
 
 A client with the server's token requests a key, which opens one session within a minute.
 """
@@ -51,7 +51,7 @@ def browser_session(request: Request) -> BrowserSession | None:
 
 
 def may_not_approve(request: Request) -> bool:
-    """Return whether the request comes from a page that may not approve."""
+    """Return whether the request comes from a page without the right to permanent approvals."""
     session = browser_session(request)
     return MAY_NOT_APPROVE in request.headers or (session is not None and not session.approve)
 

@@ -171,7 +171,7 @@ async def _services(app: App, kind: str) -> list[Service]:
 )
 @routes.get("/experimental/worktree", **operation("worktree.list", gives=tuple[str, ...]))
 async def none_of_them(_app: Here) -> Response:
-    """Return an empty list, because Pegboard does not have this kind of item."""
+    """Return an empty list, because Pegboard has no workspaces and no worktrees of the protocol."""
     return answer([])
 
 
@@ -186,7 +186,7 @@ async def capabilities() -> Response:
 
 @routes.get("/experimental/console", **operation("experimental.console.get", gives=dict[str, Any]))
 async def console() -> Response:
-    """Return no console, because models come only from providers."""
+    """Return no providers of OpenCode's console, because Pegboard does not use the console."""
     return answer({"consoleManagedProviders": [], "switchableOrgCount": 0})
 
 
@@ -204,5 +204,5 @@ async def organisations() -> Response:
     **operation("experimental.workspace.syncList", status=204),
 )
 async def sync_workspaces(_app: Here) -> Response:
-    """Return 204, because no adapter has workspaces to register."""
+    """Return 204 without any work, because Pegboard has no workspaces."""
     return Response(status_code=204)

@@ -35,7 +35,7 @@ routes = APIRouter()
 
 @routes.get("/config", **operation("config.get", gives=dict[str, Any]))
 async def config(app: Here) -> Response:
-    """Return the configuration of the directory, with all keys of the terminal interface."""
+    """Return the configuration of the directory, including all key bindings of the interface."""
     return answer(configuration_of(app))
 
 

@@ -44,7 +44,10 @@ class _Rate:
 
 @dataclass(slots=True)
 class _Text:
-    """The unsent text of a part, the time when it must be sent, and the budget for its events."""
+    """The unsent text of a part, the time when it must be sent, and its budget of bytes.
+
+    The budget grows with time and with the text; an event for fast text costs `EVENT_BYTES`.
+    """
 
     delta: PartDelta
     due: float
@@ -70,7 +73,7 @@ class _Text:
         return True
 
     def joined(self, due: float) -> Event:
-        """Return the unsent text as one delta; text after it is due later."""
+        """Return the unsent text as one delta; the text that follows must be sent at `due`."""
         delta = replace(self.delta, delta="".join(self.pieces))
         self.pieces.clear()
         self.due = due
@@ -80,7 +83,7 @@ class _Text:
 class JoinedDeltas:
     """The events of a subscription in order, with consecutive deltas of a text joined.
 
-    `around` returns the bytes that one delta costs for all clients, in addition to its text.
+    `around` returns the overhead of one delta: the bytes for all clients apart from the text.
     """
 
     def __init__(self, events: Subscription, around: Callable[[], int]) -> None:

@@ -33,7 +33,7 @@ def operation(  # noqa: PLR0913 - the facts of one entry, all keyword-only
     """Return the keywords of a route: its name in the protocol, its body and its answer.
 
     `media` is the content type of the answer, `query` the parameters that the route parses itself.
-    If `absent`, the answer may be that no object exists.
+    With `absent`, the route may answer 501, because Pegboard lacks the operation.
     """
     facts = {
         "gives": gives,

@@ -176,7 +176,10 @@ def _find_names(app: App, query: str, kind: str | None, limit: int) -> list[str]
 
 
 def _files(folder: Path) -> tuple[list[str], bool]:
-    """Return the files that git does not ignore, outer ones first, and whether they are all."""
+    """Return the files that git does not ignore, outer ones first, up to a limit.
+
+    The second value is False if the limit of files or of time was reached.
+    """
     start = len(str(folder).rstrip("/")) + 1
     ends_at = time.monotonic() + WALK_WITHIN_S
     files: list[str] = []

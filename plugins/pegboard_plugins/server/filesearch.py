@@ -30,7 +30,7 @@ OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
 def no_system(path: Path) -> Path:
     """Resolve a path and return it, unless it belongs to the system.
 
-    :raises PermissionDeniedError: for processes with their keys, devices, and files without end.
+    :raises PermissionDeniedError: for a path below `/proc`, `/sys` or `/dev`.
     """
     if any(path.is_relative_to(folder) for folder in OF_THE_SYSTEM):
         raise PermissionDeniedError(f"not a project's: {str(path)[:200]}")

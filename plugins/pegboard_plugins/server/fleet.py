@@ -52,7 +52,8 @@ class _Kind(msgspec.Struct):
 class _RelayedFrame(msgspec.Struct):
     """An event of another server.
 
-    A `known` event only describes a running session or a waiting request, and is not published.
+    If it is `known`, it only describes a session that runs already or a request that waits already.
+    Such an event is not published.
     """
 
     payload: msgspec.Raw
@@ -320,7 +321,7 @@ class ServerFleet:
             )
 
     def _runs_elsewhere(self, peer: _Peer, frame: _RelayedFrame) -> bool:
-        """Return whether this server or a third one runs the session of a peer's event."""
+        """Return whether a server other than the peer runs the session of the peer's event."""
         found = msgspec.json.decode(frame.payload, type=_Payload).properties.get("sessionID")
         others = (each for each in self._peers.values() if each is not peer)
         return any(found in each.running for each in others) or any(

@@ -41,7 +41,7 @@ _RETURNED = ("content-type", "link", "x-next-cursor", "access-control-expose-hea
 
 
 class _LostError(Exception):
-    """An error for another server that no longer answers; if `heard`, it may have the request."""
+    """An error for a server that no longer answers; `heard` if it may have received the request."""
 
     def __init__(self, *, heard: bool) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class _Forwarded:
         return self.method in ("GET", "DELETE", "PATCH") or self.rest in ("/abort", "/resume")
 
     def resuming(self) -> "_Forwarded":
-        """Return a request for the answer to a prompt that is stored already."""
+        """Return the request that continues the answer to a prompt which is stored already."""
         path = f"/pegboard/session/{self.session_id}/resume"
         scope = {**self.scope, "path": path, "raw_path": path.encode()}
         return _Forwarded(scope, b"", self.session_id, "/resume", headers=self.headers)
@@ -130,7 +130,8 @@ class Forwarder:
 
         A session of a worker continues on another worker, and never on this server.
 
-        :raises PeerError: when a living server does not answer, or has died with the request.
+        :raises PeerError: when a living server does not answer, or when a server dies that may have
+            carried out the request.
         """
         until, was_lost = time.monotonic() + TAKEN_OVER_WITHIN_S, False
         worker: FleetServer | None = None
@@ -206,7 +207,10 @@ class Forwarder:
 async def _until_gone(
     fleet: ServerFleet, server: FleetServer, asking: "asyncio.Task[httpx.Response]"
 ) -> None:
-    """Cancel a request when its server has left the fleet; a stopped server sends no error."""
+    """Cancel a request when its server has disappeared from the fleet.
+
+    Such a server may send no error, and the request would wait for ever.
+    """
     was_there = False
     while True:  # until it is cancelled
         lives = fleet.lives(server)

@@ -38,8 +38,8 @@ _log = logging.getLogger("pegboard.server")
 class AccessPolicy:
     """The rules of access: the server's names, the known sites, and the credentials.
 
-    `admits` decides whether a ticket opens a terminal, once per ticket. `door` has the sessions of
-    pages, `public` the paths of files that need no credentials.
+    `admits` returns whether a ticket opens a terminal; each ticket works once. `door` has the
+    browser sessions, and `public` the paths of files that need no credentials.
     """
 
     credentials: Credentials
@@ -114,7 +114,10 @@ class Guard:
         return is_public and headers.get("sec-fetch-dest") == "document"
 
     def _is_page(self, scope: Scope, headers: Headers) -> bool:
-        """Return whether the server's own page sends the request, with a session or for a file."""
+        """Return whether the server's own page may send the request.
+
+        The request is for a public file, or opens or belongs to a browser session.
+        """
         if scope["type"] != "http":
             return False
         method, path = scope["method"], scope["path"]

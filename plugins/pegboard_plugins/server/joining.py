@@ -9,7 +9,7 @@ from pegboard_plugins.server.serverstate import ServerState
 async def join(state: ServerState, own: FleetServer, secret: bytes) -> None:
     """Join the fleet of the database before the server takes requests.
 
-    :raises ConfigError: when no plugin joins one.
+    :raises ConfigError: when no plugin provides the fleet.
     """
     app = await state.pool.app(state.directory)
     membership = await app.hooks.first(join_fleet, server=own)

@@ -93,7 +93,7 @@ async def serve(
 ) -> None:
     """Serve until a signal arrives; `ready` gets the address once the server accepts requests.
 
-    :raises InvalidInputError: when the address cannot be listened on, or not like this.
+    :raises InvalidInputError: when the address cannot be used, or not with these settings.
     """
     credentials = credentials_from(env, is_open=settings.is_open)
     _check(settings, credentials)
@@ -309,7 +309,7 @@ def hosts_of(settings: ServerSettings, port: int) -> frozenset[str]:
 def fleet_url(settings: ServerSettings, port: int) -> str:
     """Return the address of this server for the other servers of its fleet.
 
-    :raises InvalidInputError: when it has none.
+    :raises InvalidInputError: when the settings name no address that other machines can reach.
     """
     if settings.secret is None or settings.host not in _ALL_ADDRESSES:
         return _url(settings.host, port)

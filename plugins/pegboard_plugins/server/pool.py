@@ -60,10 +60,10 @@ class Member:
 
 
 class Pool:
-    """The Apps by directory, with their tasks.
+    """The open Apps by directory, with their tasks.
 
-    `on_open` is called with each App before its first use. Without `running`, running sessions are
-    not recorded.
+    `on_open` is called with each App before its first use. `running` records the running sessions
+    in files; with None, they are not recorded.
     """
 
     def __init__(

@@ -171,7 +171,8 @@ def _order(command: str) -> Callable[..., Awaitable[Response]]:
 async def next_order(request: Request, app: Here, state: Served) -> Response:
     """Wait for the next command to a terminal interface, and return it.
 
-    Commands are stored from the first such request on. A client that leaves takes none.
+    Commands are stored only after the first such request. If the client leaves while it waits, no
+    command is lost.
     """
     order = state.start(state.orders.next(app.workspace.directory), "wait for an order")
     await wait_while_connected(request, state, order)

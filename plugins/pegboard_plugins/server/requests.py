@@ -130,7 +130,7 @@ def _question_app(apps: tuple[App, ...], request_id: str) -> App:
 
 
 def _apps(request: Request, state: ServerState, app: App) -> tuple[App, ...]:
-    """Return the Apps in which this client's request may wait.
+    """Return the Apps to search for the permission request or question that a client answers.
 
     These are the Apps of the project that the client names, or all if it names none.
     """

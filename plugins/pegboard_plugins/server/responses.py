@@ -79,7 +79,7 @@ def as_json(
 
 
 class _Json(Response):
-    """A JSON response, with extra fields for clients that ask for them."""
+    """A JSON response; Pegboard's own fields are removed for clients that do not ask for them."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         body = for_client(bytes(self.body), Headers(scope=scope))

@@ -24,7 +24,7 @@ class RunningSessions:
         self._ending = False
 
     def end(self) -> None:
-        """Keep the files from now on: the server stops the sessions, and not the user."""
+        """Keep the files from now on, because the sessions end only with the server."""
         self._ending = True
 
     async def note(self, events: Iterable[Event], directory: Path) -> None:

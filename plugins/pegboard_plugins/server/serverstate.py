@@ -195,7 +195,7 @@ AtFolder = Annotated[OpenSession, Depends(_working)]
 def known_agent(app: App, name: str | None) -> str | None:
     """Return the name of an agent if a request may use the agent.
 
-    :raises NotFoundError: when the App has no agent of this name; it has the nearest names.
+    :raises NotFoundError: when the App has no agent of this name, with the nearest names.
     """
     if name is not None and name not in app.agents:
         raise NotFoundError("agent", name, suggestions=nearest_names(name, app.agents))
@@ -205,7 +205,7 @@ def known_agent(app: App, name: str | None) -> str | None:
 def valid_id(kind: "str", text: str) -> str:
     """Return `text` if it is a valid id of this kind.
 
-    :raises NotFoundError: otherwise, for nothing can have it.
+    :raises NotFoundError: when the id is invalid, because no object can have it.
     """
     try:
         return check_id(kind, text)  # type: ignore[arg-type] # one of the protocol's kinds

@@ -81,7 +81,7 @@ async def _with_known(
 
 
 def _for_server(frame: EventFrame) -> bytes:
-    """Return an event in its envelope; a frame without a number only describes known state."""
+    """Return an event in its envelope, with `known` if it only describes the present state."""
     marks = (
         b',"repeats":true' if frame.repeats else b"",
         b"" if frame.number else b',"known":true',
@@ -90,7 +90,7 @@ def _for_server(frame: EventFrame) -> bytes:
 
 
 class _EventStream(StreamingResponse):
-    """A response that ends its listener with its client; compressed if the client asks."""
+    """An event stream that stops listening when its client leaves; compressed on request."""
 
     def __init__(self, frames: Callable[..., AsyncGenerator[bytes, None]]) -> None:
         super().__init__((), headers=_HEADERS, media_type="text/event-stream")

@@ -111,7 +111,7 @@ def _is_first_half(unit: bytes | bytearray) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class OpenTerminal:
-    """One terminal with its screen, its owner task, and the project that it belongs to."""
+    """One terminal with its screen, its project, and the task that watches for its end."""
 
     pty: Pty
     directory: Path

@@ -1,4 +1,4 @@
-"""The question whether this project's code may run, asked in the first session in use."""
+"""The question whether the project's code may run; the first used session asks it."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,10 +17,10 @@ LOOK_EVERY_S = 0.2
 
 
 def ask_once(state: ServerState, opened: OpenSession) -> None:
-    """Ask about the project's code, if it has code without a decision on its present form.
+    """Ask whether the project's code may run, once for each version of the code.
 
-    The turn does not wait for the answer, and the code does not run before it. An adopted App stays
-    as it was opened.
+    The turn does not wait for the answer, and the code does not run before it. For an App that
+    another part of the program has opened, nothing is asked.
     """
     if state.pool.is_adopted(opened.app):
         return

@@ -197,7 +197,7 @@ def _message_id(text: str | None) -> str | None:
 async def _outcome(
     request: Request, state: ServerState, opened: OpenSession, work: Work, shape: Shape = _to_json
 ) -> Response:
-    """Return the answer of the work, which goes on if the client leaves."""
+    """Run the work and return its answer as a response; the work goes on if the client leaves."""
     task = _start(state, opened, work)
     await wait_for(request, task)
     turn = task.result()
@@ -216,7 +216,7 @@ def _start(state: ServerState, opened: OpenSession, work: Work) -> "asyncio.Task
 async def _hold(state: ServerState, opened: OpenSession, work: Work) -> Turn:
     """Await the work and return its answer; publish an error as an event, too.
 
-    Terminal interfaces ignore the response, and an automatic prompt has none.
+    Terminal interfaces ignore the error in a response, and automatic prompts get no response.
     """
     try:
         with state.pool.hold(opened.app):

@@ -52,7 +52,7 @@ def _price(cost: dict[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(facts: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the facts with 0 for each of these names that has no number."""
+    """Return the facts with 0 for each name without a value, and a list of these names."""
     unknown = [name for name in names if facts.get(name) is None]
     told = {**facts, **dict.fromkeys(unknown, 0)}
     return told | {UNKNOWN: unknown} if unknown else told

@@ -79,7 +79,7 @@ class LateSnapshots:
 
     @property
     def current(self) -> str | None:
-        """The newest tree; None before the first, or if files may have changed since."""
+        """The id of the newest snapshot; None without one, or if files may have changed since."""
         return self._made.current if self._made else None
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
@@ -87,7 +87,11 @@ class LateSnapshots:
         return self._lineages.of(session_id, parent_id)
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> "AbstractContextManager[Writing]":
-        """Return a context manager for a call that may write files."""
+        """Return a context manager for a call that may write files.
+
+        `owners` are its session and the ancestors. With `tells`, the call reports the files that it
+        writes.
+        """
         return self._git().writing(owners, tells=tells)
 
     async def track(self, *, fresh: bool = False) -> str | None:
@@ -103,7 +107,10 @@ class LateSnapshots:
         return self._git().take_staged(session_id)
 
     def take(self, session_id: str) -> tuple[Path, ...]:
-        """Return the files that the session has changed, and record documents as unseen."""
+        """Return the files that the session has changed since the last call.
+
+        Instructions and skills among them are recorded as not yet accepted by the user.
+        """
         changed = self._git().take(session_id)
         documents = [
             path
@@ -118,7 +125,7 @@ class LateSnapshots:
         return changed
 
     async def copied(self, session_id: str) -> "Mapping[Path, RestoreWay]":
-        """Return the changes of files that are in no tree, but were copied."""
+        """Return the changes of copied files, which snapshots leave out."""
         return await self._git().copied(session_id)
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
@@ -126,7 +133,7 @@ class LateSnapshots:
         return self._git().unkept(files)
 
     async def keep(self, session_id: str, step: str, way: "RestoreWay") -> None:
-        """Protect both trees of a step from deletion."""
+        """Protect the snapshots before and after a step from deletion."""
         await self._git().keep(session_id, step, way)
 
     async def keep_copies(self, session_id: str, ways: "Mapping[str, RestoreWay]") -> None:
@@ -146,11 +153,14 @@ class LateSnapshots:
         return await self._git().restore(ways)
 
     async def restage(self, ways: "Mapping[str, StagedWay]") -> "tuple[Left, ...]":
-        """Restore paths of git's index; return the paths that were left."""
+        """Restore paths of git's index; return the paths that were not restored, with reasons."""
         return await self._git().restage(ways)
 
     async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
-        """Write files in these states to `folder`, a copy of the worktree; return the lost ones."""
+        """Write files in these states to `folder`, a copy of the worktree.
+
+        Return the files whose content is no longer stored.
+        """
         return await self._git().copy_out(states, folder)
 
     async def collect(self, directories: Collection[Path]) -> int:

@@ -1,7 +1,7 @@
-"""Files outside of trees: long or ignored files, nested repositories, modes, empty folders.
+"""Files that snapshots leave out: long or ignored files, nested repositories, modes, empty folders.
 
-Their changes are noticed, so that a revert can name them. Some long files that git does not track
-are copied. A record on the disk saves a new process from reading them again.
+Changes of these files are detected, so that a revert can list them. Some long files that git does
+not track are copied. A record on the disk saves a new process from reading them again.
 """
 
 import os
@@ -29,7 +29,7 @@ _Facts = tuple[int, ...]
 
 
 class Apart:
-    """The paths below `root` that are in no tree, each with a stamp that shows changes.
+    """The paths below `root` that snapshots leave out, each with the facts that reveal a change.
 
     A path stays recorded for good. Otherwise its file would look new, and a revert would remove it.
     """
@@ -41,7 +41,7 @@ class Apart:
         self._facts: dict[bytes, _Facts] = {}
 
     def add(self, path: bytes, reason: Unkept) -> None:
-        """Record that the path is in no tree from now on, with the reason."""
+        """Record that snapshots leave out the path from now on, with the reason."""
         self.reasons.setdefault(path, reason)
 
     def add_empty(self, folders: Collection[bytes]) -> None:
@@ -123,7 +123,7 @@ def _below(folder: bytes) -> tuple[int, int]:
 class Traits:
     """The permissions and the empty folders of a worktree at the last check.
 
-    The file `place` stores them for the process that reverts. Usual permissions are left out.
+    The file `place` stores them for the process that reverts. Default permissions are left out.
     """
 
     def __init__(self, root: bytes, place: Path) -> None:

@@ -1,6 +1,6 @@
-"""The sessions that changed each file, by the reports of calls or by times.
+"""The sessions that changed each file, as their tool calls report or as the file's time shows.
 
-Files that are in no tree, such as ignored ones, are copied before and after a call's write.
+Files that snapshots leave out, such as ignored files, are copied before and after a call's write.
 """
 
 import os
@@ -26,8 +26,9 @@ Copying = Callable[[tuple[str, ...], bytes], None]
 class WriteClaim(msgspec.Struct, eq=False):
     """A call that may write files below `root`, from its beginning to its end.
 
-    If it `tells`, the call reports all files that it writes; `told` are these paths. `spoke` is
-    also set by reports of files elsewhere. `copy` stores a file before the call writes it.
+    With `tells`, the call reports all files that it writes; `told` are the reported paths below
+    `root`. `spoke` is set if the call has reported any file. `copy` stores a file before the call
+    writes it.
     """
 
     owners: tuple[str, ...]
@@ -47,7 +48,7 @@ class WriteClaim(msgspec.Struct, eq=False):
         self._note(path)
 
     def intend(self, path: Path) -> None:
-        """Copy the file if it is in no tree, before the call writes it; blocks."""
+        """Copy the file before the call writes it, if snapshots leave the file out; blocks."""
         name = self._note(path)
         if name is not None:
             self.copy(self.owners, name)
@@ -95,7 +96,7 @@ class PathChange(NamedTuple):
 class Claims:
     """The changed files of each session that were not yet taken; threads may share it.
 
-    Changes that the user makes in an editor meanwhile belong to no call.
+    A file that the user changes in an editor at the same time belongs to no call.
     """
 
     def __init__(self, root: bytes, copy: Copying) -> None:
@@ -123,9 +124,9 @@ class Claims:
     ) -> None:
         """Attribute changed files to calls, and drop the calls that ended before `looked_ns`.
 
-        `times` has the time of the last change for files with misleading times of their own.
-        `moved` maps files to the paths from which they were moved, since a moved folder keeps the
-        times of its files.
+        `looked_ns` is the time before the comparison that found the changes. `times` has the time
+        of the last change for files with misleading times of their own. `moved` maps files to the
+        paths from which they were moved, since a moved folder keeps the times of its files.
         """
         changed = frozenset(changed)
         clock = file_clock(self._place) if changed and self._writings else FileClock()
@@ -188,7 +189,7 @@ def _change_of(root: bytes, path: bytes) -> PathChange:
 
 
 class Copies:
-    """The copies of files before a call's write, by session; its methods block.
+    """The copies of files before a call's write, by session.
 
     Its methods block; threads may share it.
     """
@@ -215,9 +216,9 @@ class Copies:
         return owner in self._before
 
     def ways(self, owner: str) -> dict[bytes, RestoreWay]:
-        """Return the changes of the session's copied files that are in no tree.
+        """Return the changes of the session's copied files that snapshots leave out.
 
-        Files that cannot be copied are left out. The trees of the result contain only these files.
+        Files that cannot be copied are left out. The states in the result contain only these files.
         """
         noted = dict(self._before.get(owner, {}))
         before: dict[bytes, TreeEntry | None] = {}

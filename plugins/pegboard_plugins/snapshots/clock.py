@@ -16,7 +16,10 @@ _SECOND_NS = 1_000_000_000
 
 
 class FileClock(msgspec.Struct, frozen=True):
-    """The lead of the file system's clock over the system's, and the error of its times."""
+    """How a file system's clock differs from the system's clock.
+
+    `ahead_ns` is how far it is ahead, and `slack_ns` the imprecision of file times.
+    """
 
     ahead_ns: int = 0
     slack_ns: int = CLOCK_NS
@@ -40,7 +43,10 @@ def file_clock(folder: Path) -> FileClock:
 
 
 def step_ns() -> int:
-    """Return a number of nanoseconds that changes only when the system's clock is set."""
+    """Return the difference of the system's clock and the time since the boot.
+
+    It changes only when the system's clock is set, and so reveals that.
+    """
     steady = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return time.time_ns() - time.clock_gettime_ns(steady)
 

@@ -65,10 +65,10 @@ class Listing(msgspec.Struct):
     """The worktree's files by path, as `git ls-files` lists them.
 
     `indexed` are the files in the index, only in a listing of the whole index. `others` are
-    untracked files that are not ignored, `nested` the repositories among them. `doubtful` are files
-    that may differ from the index. `unmerged` are the versions of files in a conflict, by
-    `stage_name`. Neither these files nor `skipped` ones, which a sparse checkout leaves out, are in
-    `indexed`.
+    untracked files that are not ignored, and `nested` the repositories among them. `doubtful` are
+    files that may differ from the index. `unmerged` are the versions of files in a merge conflict;
+    `stage_name` makes their keys. `skipped` files are left out by a sparse checkout. Unmerged and
+    skipped files are not in `indexed`.
     """
 
     indexed: dict[bytes, TreeEntry] = msgspec.field(default_factory=dict)
@@ -104,8 +104,8 @@ class ShadowGit:
     def prepare(self) -> None:
         """Create the repository, and copy the user's own ignore rules.
 
-        If its hash algorithm is not that of the user's repository, it is created again without
-        states.
+        A repository with another hash algorithm than the user's is replaced, and its snapshots are
+        lost.
 
         :raises OSError: when the folder cannot be written.
         """
@@ -157,7 +157,7 @@ class ShadowGit:
         return {path[2:] for path in output.split(b"\0")[:-1]}
 
     def converts(self, listing: Listing) -> bool:
-        """Return whether files may differ from their blobs although git reports no change."""
+        """Return whether git may convert files, as `autocrlf` does, so that blobs differ."""
         names = [path for path in listing.indexed if path.endswith(b".gitattributes")]
         files = [self.worktree / os.fsdecode(name) for name in names]
         home = Path(self._env.get("HOME", "/"))

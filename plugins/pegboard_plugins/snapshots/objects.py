@@ -110,14 +110,14 @@ class Objects:
         return oid
 
     def blob(self, content: bytes, *, stores: bool) -> bytes:
-        """Return the id of a file's content; if it `stores`, store the content too."""
+        """Return the id of a file's content; with `stores`, store the content too."""
         return self.put("blob", content) if stores else object_id("blob", content, self.algorithm)
 
     def freshen(self, oids: Iterable[bytes]) -> set[bytes]:
         """Set the times of objects to now, to protect them from deletion; return the missing ones.
 
-        Since other processes may have deleted objects, the next `put` of each checks the disk
-        again.
+        Afterwards `put` looks for each object on the disk again, because other processes may have
+        deleted it.
         """
         self._known.clear()
         return {oid for oid in oids if not _touched(self._place(oid))}
@@ -223,10 +223,10 @@ def _write(place: Path, content: bytes) -> None:
 
 
 class Tree:
-    """The state of all files, folder by folder.
+    """The state of all files, with one git tree object per folder.
 
-    A folder is stored as a tree object before its content changes, and again afterwards.
-    Differences between any two states can therefore be read later.
+    A folder's tree object is stored before and after each change of the folder, so that any two
+    states can be compared later.
     """
 
     def __init__(self, files: Mapping[bytes, TreeEntry], objects: Objects) -> None:

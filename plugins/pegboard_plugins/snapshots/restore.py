@@ -47,7 +47,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 def moves_of(
     ways: Mapping[Path, RestoreWay], root: Path, objects: Objects
 ) -> tuple[list[Move], list[Left]]:
-    """Return the changes of files, removals first, and the files with a lost state."""
+    """Return the changes of files, removals first, and the files with a state no longer stored."""
     trees = StoredTrees(objects)
     moves, lost = [], []
     for path, way in ways.items():
@@ -72,7 +72,7 @@ def moves_of(
 def moves_to(
     states: Mapping[Path, str], root: Path, objects: Objects
 ) -> tuple[list[Move], list[Left]]:
-    """Return the changes that write files in these states, and the files with a lost state."""
+    """Return the changes that write files in these states, and the files with an unknown state."""
     none = objects.empty_tree.decode()
     ways = {path: RestoreWay(before=none, after=state) for path, state in states.items()}
     return moves_of(ways, root, objects)
@@ -147,7 +147,7 @@ def _check_parents(root: Path, place: Path) -> None:
 
 
 def _make_folder(root: Path, folder: Path, traits: Traits) -> None:
-    """Create a folder with its ancestors, and the empty folders that were next to it."""
+    """Create a folder with its ancestors, and the empty folders that once were in them."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir()
@@ -162,9 +162,9 @@ def _make_folder(root: Path, folder: Path, traits: Traits) -> None:
 
 
 def _write(temporary: Path, content: bytes, old: Path, kind: bytes, known: int | None) -> None:
-    """Write a new file with the owner, permissions and attributes of the current one.
+    """Write a new file with the owner, permissions and attributes of the current file `old`.
 
-    Without a current file, the permissions are those in `known`.
+    If `old` is missing, the permissions are `known`, or the default for None.
     """
     executable = kind == EXECUTABLE
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

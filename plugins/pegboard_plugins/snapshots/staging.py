@@ -53,9 +53,10 @@ def staged(before: Listing, after: Listing, head: str, objects: Objects) -> Stag
 
 
 def restage(git: ShadowGit, objects: Objects, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
-    """Restore paths of the index from `before` to `after`; return the others, with reasons.
+    """Restore paths of the index from `before` to `after`.
 
-    Paths that were staged or committed again since are left. All stages of a path are restored
+    Return the paths that were not restored, with reasons. A path that was staged or committed again
+    in the meantime is not restored. Of a path in a merge conflict, all versions are restored
     together, or none.
 
     :raises OSError: when git fails; the index is then unchanged.
@@ -108,7 +109,7 @@ def _entry(index: Listing, name: bytes) -> TreeEntry | None:
 def _steps(
     ways: Mapping[str, StagedWay], objects: Objects
 ) -> tuple[list[bytes], list[_StagedStep]]:
-    """Return the paths with a lost state, and the changes of the other paths."""
+    """Return the paths with a state that is no longer stored, and the changes of the others."""
     lost, steps = [], []
     trees = StoredTrees(objects)
     for stored, way in ways.items():

@@ -39,7 +39,7 @@ _RACY_NS = 20_000_000
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A file's state when it was read; if `sure`, a later change shows in its times."""
+    """A file's state when it was read; with `sure`, its times reveal every later change."""
 
     facts: tuple[int, ...]
     entry: TreeEntry
@@ -57,8 +57,8 @@ class NotKeptError(Exception):
 class WorktreeState:
     """The files of a worktree at the last comparison; its methods block.
 
-    Files that git reports as unchanged are not read: their ids come from the user's index. Of
-    secret files and very long files only the ids are stored.
+    Files that git reports as unchanged are not read: their ids come from the user's index. For
+    secret and very long files, only the id is stored, and not the content.
     """
 
     def __init__(self, git: ShadowGit, objects: Objects) -> None:
@@ -104,8 +104,8 @@ class WorktreeState:
         """Compare all files with the state, update it, and return the paths of changed files.
 
         `told` are paths that are known to be written, even ignored ones. The result includes paths
-        that are in no tree, which `apart` records. One process of git runs, and one more for a new
-        index if attributes convert files.
+        that snapshots leave out, which `apart` records. One process of git runs, and one more for a
+        new index if attributes convert files.
 
         :raises OSError: when git fails or an object cannot be stored.
         :raises TooMuchError: when there is no git repository and there are too many files.
@@ -200,7 +200,7 @@ class WorktreeState:
             self.apart.add(path, "many" if self._flooded else "ignored")
 
     def freshen(self) -> None:
-        """Protect the contents that the next comparison needs from deletion.
+        """Protect the contents of files that differ from the index from deletion.
 
         No reference protects them yet. Contents that another process has deleted are stored again.
         """
@@ -270,7 +270,7 @@ class WorktreeState:
         listing.others = {path for path in listing.others if path in self._files}
 
     def _converted(self, indexed: Mapping[bytes, TreeEntry]) -> set[bytes]:
-        """Return the files that line ends or filters give another size than their blobs."""
+        """Return the files with another size than their blobs, as with converted line ends."""
         new = {path: entry for path, entry in indexed.items() if self._index.get(path) != entry}
         sizes = self._git.sizes(tuple({entry.oid for entry in new.values()}))
         return {

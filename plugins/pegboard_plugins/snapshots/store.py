@@ -94,7 +94,7 @@ class Store:
         return due
 
     def _steps(self) -> list[list[Path]]:
-        """Return the references grouped by step, the oldest first."""
+        """Return the references of each step as one list, the oldest steps first."""
         steps: dict[str, list[Path]] = {}
         for place in sorted(self._all_refs(), key=lambda place: place.stat().st_mtime):
             step = place.name.rpartition("-")[0]  # of `<step>-before` or `<step>-after`

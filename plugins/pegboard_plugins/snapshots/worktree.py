@@ -85,7 +85,7 @@ class GitSnapshots:
 
     @property
     def current(self) -> str | None:
-        """The newest tree, or None if files may have changed since.
+        """The id of the newest snapshot, or None if files may have changed since.
 
         While another thread takes a snapshot, the value is None too.
         """
@@ -144,7 +144,7 @@ class GitSnapshots:
         return tuple(self._path(path) for path in self._claims.take(session_id))
 
     async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
-        """Return the changes of copied files that are in no tree; call it before `take`."""
+        """Return the changes of copied files, which snapshots leave out; call it before `take`."""
         noted = self._copies.has(session_id)
         ways = await asyncio.to_thread(self._copies.ways, session_id) if noted else {}
         return {self._path(path): way for path, way in ways.items()}
@@ -191,7 +191,7 @@ class GitSnapshots:
         return await self._beside(self._restore, ways)
 
     async def restage(self, ways: Mapping[str, StagedWay]) -> tuple[Left, ...]:
-        """Restore paths of git's index, by their names in git; return the paths that were left."""
+        """Restore paths of git's index; return the paths that were not restored, with reasons."""
         return await self._beside(self._restage, ways)
 
     async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
@@ -325,7 +325,7 @@ class GitSnapshots:
             return Restored(changed=tuple(changed), left=tuple(left), replaced=replaced)
 
     def _copied(self, moves: Iterable[restoring.Move]) -> tuple[str, frozenset[Path]]:
-        """Store copies of the files that the moves replace; return their tree and the files."""
+        """Snapshot the files that the moves replace; return the snapshot's id and their paths."""
         copies = {
             move.path: move.expected
             for move in moves
@@ -370,7 +370,7 @@ class GitSnapshots:
         return None
 
     def _contents(self, moves: Sequence[restoring.Move], *, both: bool) -> dict[bytes, bytes]:
-        """Return the file contents that the moves need, by object id, without missing ones."""
+        """Return contents by object id: those after the moves, with `both` also those before."""
         different = [move for move in moves if move.expected != move.wanted]
         secrets = {move.wanted.oid for move in different if move.is_secret and move.wanted}
         if both:  # to be shown

@@ -106,7 +106,8 @@ def reason_of(error: Exception) -> str:
 class OpenDatabase(msgspec.Struct, frozen=True, kw_only=True):
     """An open database: the writing connection, and the problems found while opening it.
 
-    `copy` is the folder of a copy that is open instead. `refused` is the error of every write then.
+    If the database is read-only, a copy in the folder `copy` is open instead, and every write
+    raises the error `refused`.
     """
 
     db: apsw.Connection
@@ -160,7 +161,12 @@ def connect_reader(path: Path) -> apsw.Connection:
 def _open_checked(
     path: Path, owners: Owners, wait: LockWait, *, check: bool, shared: bool
 ) -> OpenDatabase:
-    """Open a database with all tables, checked; `shared` if other processes use it."""
+    """Open the database; if it is damaged, move it aside and salvage its rows into a new file.
+
+    `check` means to look for damage. `shared` means that other processes use the database.
+
+    :raises StorageError: when a shared database is damaged, because it cannot be moved.
+    """
     try:
         return _connect(path, owners, wait, check=check, shared=shared)
     except _DAMAGED as error:
@@ -214,7 +220,11 @@ def _connect(  # noqa: PLR0913 - the file, its users, and how it was found
     shared: bool = False,
     damaged: Path | None = None,
 ) -> OpenDatabase:
-    """Connect to the database; if it was filled from a `damaged` file, it has a warning."""
+    """Connect to the database, check and update it, and mark work of dead processes as interrupted.
+
+    If `damaged` is given, fill the database with the readable rows of this file; the result then
+    has a warning about it.
+    """
     path.touch(mode=0o600)  # SQLite gives the files next to it the same mode
     warnings: tuple[str, ...] = ()
     without_log = _as_others(path, wait) if shared else None
@@ -258,9 +268,10 @@ def schema_version(db: apsw.Connection, path: Path) -> int:
 
 
 def _as_others(path: Path, wait: LockWait) -> apsw.Connection | None:
-    """Connect to a database that other processes have open without a WAL; None if they use one.
+    """Connect to a database that other processes have open without a write-ahead log (WAL).
 
-    A process that tries to use a WAL there would take the database from the others.
+    Return None if they use a WAL. A process that tries to use a WAL there would take the database
+    from the others.
     """
     db = apsw.Connection(str(path))
     with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
@@ -320,7 +331,7 @@ def _check(db: apsw.Connection, *, everything: bool) -> None:
 
     With `everything` there is no time limit, and indexes are compared with rows.
 
-    :raises apsw.CorruptError: when it is not.
+    :raises apsw.CorruptError: when the file is damaged.
     """
     if everything:
         verdict = db.pragma("integrity_check", 1)

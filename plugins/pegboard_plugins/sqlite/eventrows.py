@@ -18,7 +18,7 @@ def store(
 ) -> Event:
     """Store an event; `payload` is its JSON if a part of it is encoded already.
 
-    `name` is given for an event that is not stored in the protocol's form.
+    `name` is the stored type of an event with a payload in a form of the database's own.
     """
     event = Event(properties=properties)
     db.execute(

@@ -7,8 +7,8 @@ the next update deletes.
 
 `part_text` has a streamed text in pieces, see `pieces`. The row numbers of a part's pieces begin at
 `part.ordinal << 24`. `part.streamed` is the number of their bytes that are the text of a finished
-part, or NULL if the row has the text. Its column has a new name, so that a process of an earlier
-version cannot add pieces.
+part, or NULL if the row has the text. The pieces are in the column `piece`, so that an earlier
+version of the program, which writes to `data`, cannot add pieces.
 """
 
 from collections.abc import Sequence
@@ -167,7 +167,10 @@ MIGRATIONS: tuple[str, ...] = (
 def migrate(
     db: apsw.Connection, path: Path, *, version: int, migrations: Sequence[str] = MIGRATIONS
 ) -> Path | None:
-    """Update the tables to the current schema; return the copy made before, or None.
+    """Update the tables to the current schema.
+
+    Return the path of a backup copy from before the update, or None if there was no update or the
+    database was empty.
 
     :raises StorageError: when the file's `version` is a later one.
     """

@@ -31,7 +31,10 @@ _TABLE = (
 
 
 class _FileChange(msgspec.Struct):
-    """A change of one file: text to append or to begin with; None removes the file."""
+    """A change of one file: `text` to append, or all of its content if `is_new`.
+
+    A `text` of None removes the file.
+    """
 
     is_new: bool = False
     text: bytes | None = b""

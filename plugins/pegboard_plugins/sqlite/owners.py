@@ -69,7 +69,10 @@ class Owners:
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def others(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the living processes, and those that died since the last call; in `opening`."""
+        """Return the living processes, and those that died since the last call.
+
+        Only allowed inside `opening`.
+        """
         names = {path.name for path in self._folder.iterdir()} - {self.own, _OPENING}
         alive = tuple(name for name in sorted(names) if self.is_alive(name))
         return alive, tuple(sorted(names - set(alive)))
@@ -115,7 +118,7 @@ class Owners:
 
 
 def died_with_the_machine(owner: str) -> bool:
-    """Return whether the owner may have died in a crash of the machine.
+    """Return whether the owner may have died in a crash or restart of the machine.
 
     A process that dies alone cannot damage a database, because the system still writes its data.
     """
@@ -173,7 +176,7 @@ def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event
 def interrupt(db: apsw.Connection, session_id: str, *, died: bool = True) -> tuple[Event, ...]:
     """End all unfinished work in a session, and remove its owner.
 
-    `died` is passed on to `end_unfinished`.
+    `died` is False if the owner is alive, but could not write the end of its work.
     """
     key = (session_id,)
     parts = db.execute(
@@ -207,10 +210,13 @@ def interrupt(db: apsw.Connection, session_id: str, *, died: bool = True) -> tup
 def claim(
     db: apsw.Connection, session_id: str, owner: str, is_alive: Callable[[str], bool]
 ) -> tuple[Fence, tuple[Event, ...]]:
-    """Make `owner` the owner of the session; return its fence, and the events of a takeover.
+    """Make `owner` the owner of the session; interrupt the work of an owner that has died.
 
-    :raises SessionBusyError: while a living owner has it.
-    :raises NotFoundError: when nothing has this id.
+    Return the fence, the token that proves the ownership to later writes, and the events of the
+    interruption.
+
+    :raises SessionBusyError: while a living owner has the session.
+    :raises NotFoundError: when no session has this id.
     """
     row = db.execute("SELECT owner, epoch FROM session WHERE id = ?", (session_id,)).fetchone()
     if row is None:
@@ -254,7 +260,7 @@ def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]
 
 
 def give_back(db: apsw.Connection, claimed: Sequence[Fence]) -> tuple[None, tuple[Event, ...]]:
-    """Release a session after its claim was cancelled."""
+    """Release the sessions of these fences, because the calls that claimed them were cancelled."""
     for fence in claimed:
         release(db, fence)
     return None, ()

@@ -38,8 +38,8 @@ _RANGE = "ordinal BETWEEN ?1 << 24 AND (?1 << 24) + 0xFFFFFF"
 class Streamed(Wire, frozen=True):
     """A stored update of a part; the text of `part` comes before the text of the pieces.
 
-    `size` is the number of bytes in the pieces, or None for all of them. If `place` is 0, the
-    pieces are found by the part's id, as in databases of version 3.
+    `size` is the number of bytes in the pieces that belong to the update; None means all. If
+    `place` is 0, the pieces are found by the part's id, as in databases of version 3.
     """
 
     session_id: str
@@ -50,9 +50,9 @@ class Streamed(Wire, frozen=True):
 
 
 def begin(db: apsw.Connection, change: PartUpdated, place: int) -> Event:
-    """Store an open part and its event.
+    """Store an unfinished part and its event.
 
-    A reader of the event gets the text that is stored by then.
+    Whoever reads the event later gets the part with all text that was added until then.
     """
     opentexts.begin(db, place)
     return _store(db, change, change.part, place)
@@ -103,9 +103,10 @@ def whole(
 
 
 def _as_it_is_now(db: apsw.Connection, place: int, data: bytes) -> bytes:
-    """Return the JSON of an open part without a file.
+    """Return the JSON of an unfinished part whose text is in no file, from a new transaction.
 
-    Either it has no text yet, or the text was moved into the database after the reader began.
+    Either the part has no text yet, or its text was moved into the database after the reader's
+    transaction began.
     """
     now = apsw.Connection(db.filename, flags=apsw.SQLITE_OPEN_READONLY)
     try:

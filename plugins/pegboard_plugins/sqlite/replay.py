@@ -115,7 +115,10 @@ def _put_message(db: apsw.Connection, message: Message) -> None:
 
 
 def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
-    """Insert a part as row `place`, to which its text refers; 0 means a free row."""
+    """Insert a part as row `place`, because its stored text is found by this number.
+
+    If `place` is 0 or taken, use a free row number.
+    """
     db.execute(
         "INSERT OR IGNORE INTO part(ordinal, session_id, id, message_id, state, data) "
         "VALUES(?, ?, ?, ?, ?, ?)",
@@ -133,7 +136,7 @@ def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
 
 
 def free_number(db: apsw.Connection, table: str, session_id: str, id_: str) -> int | None:
-    """Return the first free row number after that of the previous row, or None."""
+    """Return the first free row number after the row with the next smaller id in the session."""
     found = db.execute(
         f"SELECT max(ordinal) FROM {table} WHERE session_id = ? AND id < ?", (session_id, id_)
     ).fetchone()

@@ -129,7 +129,7 @@ class WriterThread:
         self._db.close()
 
     def _order(self, order: Callable[[], None], *jobs: _Job) -> None:
-        """Send an order with its jobs to the thread; the first order starts the thread.
+        """Let the thread call `order`, and register its jobs; the first call starts the thread.
 
         :raises StorageError: when there is no thread, or it has failed.
         """
@@ -148,7 +148,10 @@ class WriterThread:
             self._look = self._loop.call_later(_ALIVE_S, self._look_after)
 
     def _serve(self) -> None:
-        """Process orders in the thread; at the end every waiting job gets a result or an error."""
+        """Call the functions that `_order` sends, in the thread, until the end or a failure.
+
+        At the end every waiting job gets a result or an error.
+        """
         try:
             while (order := self._orders.get()) is not None:
                 order()

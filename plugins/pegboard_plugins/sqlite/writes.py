@@ -245,7 +245,7 @@ def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
 
 
 def _end_texts(db: apsw.Connection, session_id: str, column: _Column, value: str) -> None:
-    """Delete the open texts of parts that are about to be deleted."""
+    """Delete the files with the text of unfinished parts, because the parts will be deleted."""
     rows = db.execute(
         f"SELECT ordinal FROM part WHERE session_id = ? AND state = ? AND {column} = ?",  # noqa: S608 - a name of three
         (session_id, OPEN, value),
@@ -340,7 +340,10 @@ def _tell(_db: apsw.Connection, change: Tell) -> Iterator[Event]:
 def _insert(
     db: apsw.Connection, sql: str, values: tuple[Any, ...], *, missing: tuple[str, str]
 ) -> None:
-    """Insert a row with a new key; `missing` is the kind and id of the owner for errors."""
+    """Insert a row with a new key.
+
+    :raises NotFoundError: when the row's owner is missing; `missing` is the owner's kind and id.
+    """
     try:
         db.execute(sql, values)
     except apsw.ConstraintError as error:

@@ -27,8 +27,8 @@ _Value = TypeVar("_Value", bound=msgspec.Struct)
 class Redaction:
     """A redactor that replaces secrets and the home folder in values, and counts them by kind.
 
-    `values` are the known secrets. Ids and words of the format stay, so that the result is still a
-    valid session. Keys of `input` and `metadata` of a call are redacted, too.
+    `values` are the known secrets. Ids and enumerated values such as `"user"` stay, so that the
+    result is still a valid session. Keys in the `input` and `metadata` of a call are redacted, too.
     """
 
     def __init__(self, values: Iterable[str], home: Path) -> None:
@@ -82,7 +82,7 @@ class Redaction:
                 return value
 
     def _redact_at(self, name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """Return a redacted value of a table; a string with a key such as `password` is hidden."""
+        """Return a mapping's value redacted; a string under a key such as `password` is hidden."""
         if isinstance(value, str) and secret_values({name: value}):
             self._count(FORMED, 1)
             return HIDDEN
@@ -115,7 +115,7 @@ class Redaction:
 
 @cache
 def _free_fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the names of a struct's fields with free text, without ids and words of the format."""
+    """Return the names of a struct's fields that may contain free text: no ids, no enumerations."""
     return tuple(
         each.name
         for each in fields(kind)

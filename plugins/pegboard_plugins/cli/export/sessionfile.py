@@ -109,7 +109,7 @@ def _encode(line: Line) -> bytes:
 
 @dataclass(slots=True)
 class _StoredSession:
-    """A session that was read from a file so far."""
+    """A session with its turns and todos, while they are read from a file."""
 
     info: Session
     turns: list[Turn] = field(default_factory=list)
@@ -121,7 +121,9 @@ class _StoredSession:
 
 
 async def store_session(app: App, lines: Iterable[bytes]) -> Session:
-    """Store the session in the lines in this project under new ids, and return it.
+    """Store the session that JSON lines describe in the App's project, and return it.
+
+    The session and its messages get new ids.
 
     :raises InvalidInputError: with the line number, when a line is not in the form of
         `exported_lines`; nothing is stored then.
@@ -152,7 +154,7 @@ def _read(lines: Iterable[bytes]) -> list[_StoredSession]:
 
 
 class _Reading:
-    """The state of the reader: the sessions so far, and the ids that are taken."""
+    """The state of the reader: the sessions so far, and their ids, to find duplicates."""
 
     def __init__(self) -> None:
         self.sessions: list[_StoredSession] = []

@@ -130,7 +130,7 @@ class Trajectory(_Atif, frozen=True, kw_only=True):
 
 
 def session_trajectory(conversations: Sequence[Conversation], *, last: int | None = None) -> bytes:
-    """Return the first session as a JSON document that contains the others, its subagents.
+    """Return the first session as a JSON document; the others are its subagents, inside it.
 
     `last` is the number of prompts if the session was limited; the cost is then left out.
 
@@ -262,7 +262,11 @@ def _call(part: ToolPart) -> TrajectoryCall:
 
 
 def _observations(calls: Iterable[ToolPart], waiting: set[str]) -> Iterator[CallObservation]:
-    """Yield the results of calls; the first call that mentions a subagent refers to it."""
+    """Yield the results of tool calls, with a reference to the subagent that a call started.
+
+    `waiting` are ids of subagents without a reference yet. The first call that contains an id in
+    its state gets the reference, and the id is removed.
+    """
     for part in calls:
         match part.state:
             case Completed(output=output, attachments=attachments):
