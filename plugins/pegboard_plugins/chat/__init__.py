@@ -93,7 +93,7 @@ async def _facts(context: ChatContext) -> None:
 
 @hookimpl
 async def status_items(state: ChatState) -> tuple[StatusItem, ...]:
-    """Return the used share of the context window and the cost, after the first request."""
+    """Return how much of the context window the last request filled, and the session's cost."""
     if not state.tokens:
         unknown = StatusItem(id="cost", text=_price(state), priority=40)
         return (unknown,) if state.cost is None else ()
@@ -127,7 +127,7 @@ def register_themes() -> tuple[Theme, ...]:
 
 @hookimpl
 def complete(kind: str, text: str, directory: Path) -> tuple[Completion, ...]:
-    """Return the project's files with a path that contains the letters of `text` in this order."""
+    """Return the project's paths that contain the letters of `text` in order, best first."""
     if kind != "@":
         return ()
     root = f"{directory}/"

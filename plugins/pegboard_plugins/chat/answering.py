@@ -1,4 +1,4 @@
-"""The dialog of the first waiting request, and the replies to requests."""
+"""The dialogs for permission requests and questions, and the replies to these requests."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -15,7 +15,7 @@ from pegboard_plugins.shared.frontend import MODES
 
 
 class Answering:
-    """The dialogs of one conversation: opens them one after the other, and sends the replies."""
+    """The dialogs of a conversation for permission requests and questions, one at a time."""
 
     def __init__(self, talk: Talk, on_asked: Callable[[], None]) -> None:
         self._talk = talk
@@ -23,7 +23,7 @@ class Answering:
         self.dialog: Permission | QuestionDialog | None = None
 
     def look(self) -> None:
-        """Open the dialog of the first waiting request, and close the dialog of an answered one."""
+        """Close the dialog if its request was answered, and open that of the next request."""
         waiting = list(self._talk.course.requests.values()) if self._talk.course else []
         if self.dialog is not None and all(self.dialog.request.id != each.id for each in waiting):
             self.dialog = None
@@ -49,7 +49,7 @@ class Answering:
         self._talk.spawn(self._reply(request, settled))
 
     async def _narrow(self, request: PermissionRequest, settled: Settled) -> None:
-        """Approve the patterns that the user typed; an error is displayed in the dialog."""
+        """Approve only the patterns that the user typed; display an error in the dialog."""
         try:
             await self._approve(request, settled)
         except NotFoundError:
@@ -93,7 +93,7 @@ class Answering:
 
 
 def _in_mode(request: PermissionRequest, mode: str) -> PermissionRequest:
-    """Return the request; if a permission mode is its reason, with the current mode as reason."""
+    """Return the request with its reason updated, if the reason is a permission mode, to `mode`."""
     reason = request.metadata.get("reason")
     if mode not in MODES or not (isinstance(reason, str) and reason.startswith("mode ")):
         return request

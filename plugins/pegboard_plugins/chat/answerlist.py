@@ -1,4 +1,4 @@
-"""The answers of a dialog, in rows, or in one flowing text if the window is low."""
+"""The list of a dialog's answers: one row per answer, or in a low window all in one paragraph."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ KEY_NAMES = {"escape": "esc"}
 
 
 class ListedAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer with its key; `short` is its label in the flowing text."""
+    """An answer with its key; `short` is its label when all answers are in one paragraph."""
 
     key: str
     text: str
@@ -69,7 +69,7 @@ class AnswerList:
         return flowing if len(flowing) <= room else self._around(flowing, room)
 
     def least(self, width: int) -> int:
-        """Return the number of rows of the flowing text."""
+        """Return the number of rows that all answers take as one paragraph, the shortest form."""
         return len(self._flowing(width))
 
     def _row(self, number: int, width: int) -> Sequence[SpanLine]:

@@ -1,4 +1,4 @@
-"""The decision whether keys go to a dialog that opened by itself, or to the editor."""
+"""The decision whether keys go to the editor or to a dialog that opened without a key press."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,10 +11,11 @@ WAITING = "keys go to the editor until it is empty · {} to answer"
 
 
 class Attention:
-    """The decision whether keys go to a dialog that opened by itself, or to the editor.
+    """The decision whether keys go to the editor or to a dialog that opened without a key press.
 
-    A dialog gets the keys after `QUIET_S` seconds without a key if the editor is empty, or at once
-    after `turn`. It loses them when it closes, or after a letter that is none of its answers.
+    The user may still be typing when a request opens a dialog. The dialog therefore gets the keys
+    only after `QUIET_S` seconds without a key while the editor is empty, or at once after `turn`.
+    The editor gets them back when the dialog closes, or after a letter that chooses no answer.
     """
 
     def __init__(self, is_writing: Callable[[], bool], changed: Callable[[], None]) -> None:
@@ -35,7 +36,7 @@ class Attention:
             self.key()
 
     def key(self) -> None:
-        """Restart the pause, because a key was pressed."""
+        """Restart the wait of `QUIET_S` seconds, because a key was pressed."""
         if self._pause is not None:
             self._pause.cancel()
             self._pause = None

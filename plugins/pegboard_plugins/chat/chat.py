@@ -61,7 +61,7 @@ class Chat(Desk):
         return f"Resume this session: pegboard chat -s {self.talk.course.session.id}{attach}\n"
 
     async def _load(self) -> None:
-        """Open the feed of sessions while the footer is already visible."""
+        """Connect to the sessions, show the first screen, and submit a prompt of the options."""
         self.notice = "starting …"
         try:
             await self.load(self.options.session_id, continued=self.options.continued)
@@ -78,7 +78,7 @@ class Chat(Desk):
             self.submit(self.options.prompt)
 
     async def load(self, session_id: str | None, *, continued: bool = False) -> None:
-        """Open the feed of sessions, and resume a session if one is given or `continued`."""
+        """Connect to the project's sessions; resume the given or (`continued`) the newest one."""
         feed = await self._open(self.options)
         frames = self.window.frames
         self.talk = talk = Talk(
@@ -173,7 +173,7 @@ class Chat(Desk):
             (talk.later if later else talk.send)(order)
 
     async def slash(self, name: str) -> None:
-        """Run the slash command of a key, after the session is loaded."""
+        """Run the slash command that a key is bound to, once the session is loaded."""
         await self._ready.wait()
         await slash.act(self, name)
 

@@ -31,7 +31,7 @@ class StartOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Choices(msgspec.Struct, kw_only=True):
-    """The user's choices for the next prompts; an empty value means the session's own."""
+    """The user's choices for the next prompts; "" leaves the choice to the session."""
 
     agent: str = ""
     agent_before_plan: str = ""
@@ -41,7 +41,7 @@ class Choices(msgspec.Struct, kw_only=True):
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """A prompt to send; with `command`, its text is the arguments of this slash command.
+    """A prompt to send; if `command` is set, the text of the prompt is that command's arguments.
 
     `typed` is the editor's text, with placeholders for long pastes and files.
     """

@@ -71,7 +71,7 @@ async def choose_model(chat: Desk, argument: str) -> None:
 
 
 async def saved(chat: Desk, setting: str, value: str) -> str:
-    """Save a setting for later chats, and return whether this succeeded as a short text."""
+    """Save a setting for later chats; return a short text such as "saved", or why it was not."""
     # JSON is a text in TOML too, whatever it would be without quotes.
     code, notes = await chat.outside.pegboard_beside("config", "set", setting, json.dumps(value))
     if code:
@@ -81,7 +81,7 @@ async def saved(chat: Desk, setting: str, value: str) -> str:
 
 
 async def _ask_for_models(chat: Desk, providers: Sequence[str]) -> None:
-    """Ask the providers' servers for their models; warn about each provider that lists none."""
+    """Request the providers' lists of models; warn about each provider with an empty list."""
     talk = _talk(chat)
     asked = [part for name in providers for part in ("--ask", name)]
     _, notes = await chat.outside.pegboard_beside("models", *asked)

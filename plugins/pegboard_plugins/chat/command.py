@@ -96,7 +96,7 @@ def chat(directory: Path, /, **said: Any) -> int:  # noqa: ANN401 - click's own 
 
 
 async def open_feed(options: "StartOptions") -> "Feed":
-    """Open the feed of a server or of an App in this process; the chat is already visible."""
+    """Return the access to the project's sessions, on a server or in this process."""
     import asyncio
     import importlib
 

@@ -1,4 +1,4 @@
-"""The progress of a session, computed from its events: finished items and running work."""
+"""The progress of a session, computed from its events: finished parts to print, running work."""
 
 from collections.abc import Iterator, Sequence
 
@@ -77,7 +77,7 @@ class Child(msgspec.Struct):
 
 
 class Course:
-    """The progress of one session; `take` yields each item once, when an event completes it."""
+    """The progress of one session; `take` yields each part to print when an event completes it."""
 
     def __init__(self, session: Session) -> None:
         self.session = session
@@ -127,7 +127,7 @@ class Course:
         return text or self.thinking[-letters * lines :]
 
     def read(self, turns: Sequence[Turn]) -> Iterator[Finished]:
-        """Yield the new items of stored messages; the error of an answer follows its parts."""
+        """Yield the parts to print of stored messages, and after each failed answer its error."""
         for turn in turns:
             info = turn.info
             if isinstance(info, UserMessage) and info.id not in self._users:
@@ -143,7 +143,7 @@ class Course:
             yield from self._why_failed(info)
 
     def take(self, event: Event) -> Iterator[Finished]:
-        """Yield the items that the event completes."""
+        """Yield the parts to print that the event completes, such as a tool call or a paragraph."""
         match event.properties:
             case PermissionAsked(request=request) | QuestionAsked(request=request):
                 if self._has(request.session_id):
@@ -254,7 +254,7 @@ class Course:
             self.model = f"{info.provider_id}/{info.model_id}"
 
     def _why_failed(self, info: UserMessage | AssistantMessage) -> Iterator[Finished]:
-        """Yield the error of a failed answer, once."""
+        """Yield the error of a failed answer, unless it was yielded before."""
         if isinstance(info, AssistantMessage) and info.error is not None:
             is_new = info.id not in self._failed_answers
             self._failed_answers.add(info.id)
@@ -269,7 +269,7 @@ class Course:
             yield Noted("stopped", "dim") if is_stop else Noted(text, "error")
 
     def rest(self) -> Iterator[Finished]:
-        """Yield the remaining items when the session becomes idle."""
+        """Yield unfinished texts, ended calls and unread prompts when the session becomes idle."""
         self.status = Idle()
         self.thinking = ""
         yield from self.texts_end()
@@ -279,7 +279,7 @@ class Course:
         self.children = {key: each for key, each in self.children.items() if each.running}
 
     def _taken(self) -> Iterator[Finished]:
-        """Yield the prompts that the model reads next, except those that are being withdrawn."""
+        """Yield the unread prompts, which the model reads now, except those being withdrawn."""
         steers = self.steers
         self.steers = {key: each for key, each in steers.items() if each.leaving}
         for key, steer in steers.items():
@@ -308,7 +308,7 @@ class Course:
                 pass
 
     def _prompt_piece(self, part: Part, piece: Asked | Noted) -> Iterator[Finished]:
-        """Yield a part of a prompt, or store it until the model has read the prompt."""
+        """Yield a printable part of a prompt, or store it until the model reads the prompt."""
         self._done.add(part.id)
         if self.busy and self._answers and part.message_id > max(self._answers):
             self.steers.setdefault(part.message_id, Steer()).pieces.append(piece)
@@ -345,7 +345,7 @@ class Course:
             yield from (Answered(block) for block in blocks.feed(part.text[len(seen) :]))
 
     def texts_end(self) -> Iterator[Finished]:
-        """Yield the rest of all unfinished texts."""
+        """Yield the rest of each text that the model was still writing."""
         for part_id in tuple(self._texts):
             yield from self._text_end(part_id, None)
 

@@ -65,7 +65,7 @@ class DeskWindow(Protocol):
         ...
 
     def type(self, content: bytes) -> None:
-        """Process keys that were read from the terminal elsewhere."""
+        """Process keys that another reader of the terminal has read."""
         ...
 
     def leave(self) -> None:
@@ -131,7 +131,7 @@ class Desk(ABC):
 
     @abstractmethod
     async def slash(self, name: str) -> None:
-        """Run the slash command of a key, after the session is loaded."""
+        """Run the slash command that a key is bound to, once the session is loaded."""
 
     @abstractmethod
     async def guest_key(self, plugin: str, key: ChatKey) -> None:
@@ -221,7 +221,7 @@ class Desk(ABC):
         return SHELL if self.mode is None and self.draft.text.startswith("!") else ""
 
     def status_line(self, width: int) -> SpanLine:
-        """Return the status line: folder, agent, model, window and cost; the notice before."""
+        """Return the line with agent, model and cost; while the chat starts, return a notice."""
         if self.talk is None:
             return (Span(self.notice, "dim"),)
         queued = len(self.talk.queue)
@@ -240,7 +240,7 @@ class Desk(ABC):
     async def pick(
         self, title: str, items: Sequence[Item], *, is_called: bool = False
     ) -> str | None:
-        """Let the user pick an item by its letter; `is_called` gives the list the keys at once."""
+        """Let the user pick an item by its letter; `is_called` gives the list all keys at once."""
         return await self.answer_of(Menu(title, items), is_called=is_called)
 
     async def ask(self, title: str) -> str | None:
@@ -252,7 +252,7 @@ class Desk(ABC):
         return await self.choose(question, [Item(value="no"), Item(value="yes")]) == "yes"
 
     async def answer_of(self, mode: Choice | TextLine, *, is_called: bool = False) -> str | None:
-        """Show a list or a text line, and return its answer."""
+        """Show a list or text line and return its answer; `is_called` gives it keys at once."""
         self.modes.append(mode)
         self.touch()
         if is_called:
@@ -264,7 +264,7 @@ class Desk(ABC):
             self.touch()
 
     def _settle(self) -> None:
-        """Switch the editor between the user's draft and the text of a dialog or list."""
+        """Clear the editor for a dialog that needs text, or restore the user's draft."""
         self.attention.show(next((m for m in reversed(self.open_modes) if m.is_unasked), None))
         mode = self.mode
         wants = mode is not None and mode.edits

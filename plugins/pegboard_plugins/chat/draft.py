@@ -63,7 +63,7 @@ class Draft:
         self._changed(buffer.text)
 
     def letter(self, letter: str) -> None:
-        """Insert a letter; a `/`, which begins a command, replaces a restored prompt."""
+        """Insert a letter; a first `/` clears an unedited prompt that `restore` has put there."""
         if letter == COMMAND and self._is_restored:
             self.take()
         self.buffer.insert_text(letter)
@@ -109,10 +109,10 @@ class Draft:
         return text.strip(), files
 
     def unknown(self, text: str) -> str:
-        """Return the first placeholder without content in this chat, or "".
+        """Return the first placeholder in `text` that stands for no content of this chat, or "".
 
-        The history of another chat has such placeholders. If the same text is sent twice in a row,
-        "" is returned.
+        A prompt from another chat's history has such placeholders. The user is warned only once:
+        for the same text again, "" is returned and the prompt can be sent.
         """
         chips = [chip for chip in _CHIP.findall(text) if chip not in {**self._texts, **self._files}]
         self._doubted, doubted = text if chips else "", self._doubted
@@ -168,7 +168,7 @@ class Draft:
             self.set(_joined(text, self.buffer.text))
 
     def restore(self, text: str) -> None:
-        """Restore an undone prompt in the editor; an earlier one goes to the history."""
+        """Put an undone prompt in the editor; the text of an earlier undo moves to the history."""
         if self._is_restored:
             self.take()
         self.put_back(text)
@@ -205,7 +205,7 @@ class Draft:
         self._fold(before)
 
     def _fold(self, before: str) -> None:
-        """Replace the long pastes of a prompt from the history by their placeholders."""
+        """Replace long pastes in a recalled prompt by placeholders; `before` is the old text."""
         if (typed := self._folded.get(self.text, self.text)) != self.text:
             self.buffer.document = Document(typed, len(typed))
         if self.text != before:
@@ -221,7 +221,7 @@ class Draft:
 
 
 def word_before(text: str, signs: Iterable[str]) -> tuple[str, str] | None:
-    """Return the sign and the rest of the word before the cursor, or None without a sign."""
+    """Return the sign, such as `@`, before the last word, and the word; None without a sign."""
     word = re.split(r"\s", text)[-1]
     sign = word[:1]
     return (sign, word[1:]) if sign in tuple(signs) and sign else None
@@ -232,7 +232,7 @@ def _joined(*texts: str) -> str:
 
 
 def _picture(text: str) -> Path | None:
-    """Return the picture's path if the pasted text is one, as for files dropped on a terminal."""
+    """Return the path if the text is a picture's path, as terminals paste dropped files."""
     line = text.strip().strip("'\"")
     if "\n" in line or not line or len(line) > LONG_LETTERS:
         return None

@@ -1,4 +1,4 @@
-"""The finished items of a conversation, and their rendering above the footer."""
+"""The printable parts of a conversation, such as an answer, and their rendering as rows."""
 
 from typing import Literal
 
@@ -50,14 +50,14 @@ class Called(msgspec.Struct, frozen=True):
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """A message of the chat itself."""
+    """A message from the chat program, such as a warning, and not from the model."""
 
     text: str
     style: NoteStyle = "dim"
 
 
 class Drawn(msgspec.Struct, frozen=True):
-    """A block with a heading."""
+    """Styled lines below a heading, such as a page of the chat."""
 
     head: str
     block: Block
@@ -84,7 +84,7 @@ class Steer(msgspec.Struct):
 
 
 def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -> list[str]:
-    """Render an item as rows of at most `width` columns; `block` is the block of a call."""
+    """Render a part as rows of at most `width` columns; `block` has the lines of a tool call."""
     match piece:
         case Asked(text=text):
             return ["", *_asked(text, pen, width)]
@@ -114,14 +114,14 @@ def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
 
 
 def was_stopped(part: ToolPart) -> bool:
-    """Return whether the user stopped a call, as its head says."""
+    """Return whether the user stopped the call; the call's heading then says "stopped"."""
     return isinstance(part.state, Failed) and outcome_of(part.state.error) == "stopped"
 
 
 def call_head(
     part: ToolPart, title: str, *, now_ms: int | None = None, waited_s: float | None = 0.0
 ) -> SpanLine:
-    """Return the heading of a call: tool, subject, outcome, and its time without waits."""
+    """Return a call's heading: tool, title, outcome, and duration without the user's waits."""
     mark = Span("✗ ", "error") if isinstance(part.state, Failed) else Span("● ", "tool")
     seconds = _seconds(part, now_ms)
     worked = None if None in (seconds, waited_s) else max(0.0, (seconds or 0) - (waited_s or 0))

@@ -149,7 +149,7 @@ def _notice(text: str) -> Sequence[SpanLine]:
 
 
 def _offered(footing: Footing, room: int) -> Sequence[SpanLine]:
-    """Return the rows around the selected completion, with its number if some are hidden."""
+    """Return the completions around the selected one; "3 of 20" follows if some are hidden."""
     offered, chosen = footing.offered, footing.chosen
     rows_left = room - bool(footing.notice)
     seen = min(len(offered), OFFERED)
@@ -250,7 +250,7 @@ def _working(course: Course) -> Sequence[Child]:
 
 
 def _child_of(part: ToolPart) -> object:
-    """Return the id of the subagent's session that a running call waits for, or None."""
+    """Return the session id of the subagent that the call runs, or None for another call."""
     match part.state:
         case Running(metadata={"sessionId": session_id}):
             return session_id

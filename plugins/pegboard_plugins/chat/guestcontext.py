@@ -57,7 +57,7 @@ class GuestContext:
         return await self._asked(Question(question=title))
 
     async def _asked(self, question: Question) -> str | None:
-        """Ask one question in the session, and return the answer from any client."""
+        """Ask a question in the session, and return the first answer of any connected client."""
         talk = self._chat.talk
         if talk is None:
             return None

@@ -51,7 +51,7 @@ class Guests:
             self.themes[theme.value.name] = theme.value
 
     def note(self, state: ChatState, touch: Callable[[], None]) -> None:
-        """Collect status items and widgets if the state has changed, at most once a second."""
+        """Ask plugins for status items and widgets after a change; `touch` redraws the footer."""
         self._wanted = state
         if self._hooks is None or state == self._asked or self._asking is not None:
             return
@@ -71,7 +71,7 @@ class Guests:
         self._asking = None
 
     async def complete(self, kind: str, text: str, directory: Path) -> Sequence[Item]:
-        """Return the plugins' completions for the word after a sign."""
+        """Return the plugins' completions for `text`, the word after the sign `kind`."""
         if self._hooks is None:
             return ()
         found = await self._hooks.collect(
@@ -122,10 +122,10 @@ class Guests:
 
 
 def palette_of(theme: Theme, *, has_all_colours: bool) -> dict[str, str]:
-    """Return the styles of a theme, with the terminal's own colours for missing roles.
+    """Return the styles of a theme by role, such as `added`; missing roles get default styles.
 
-    Without all colours, rows of a diff get no background, because the nearest colour may be far too
-    strong.
+    A terminal with few colours gets no background for changed rows of a diff, because its nearest
+    colour may be far too bright.
     """
     palette = {**PALETTE, **theme.palette}
     return palette if has_all_colours else {**palette, "added_row": "", "removed_row": ""}

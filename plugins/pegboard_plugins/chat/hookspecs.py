@@ -16,7 +16,7 @@ class ChatState(msgspec.Struct, frozen=True, kw_only=True):
 
     `window` is the model's context window in tokens, or 0 if unknown. `cost` is the cost of the
     session and its subagents in US dollars, or None if the cost of a request is unknown.
-    `known_cost` is the cost without such requests. `mode` is the permission mode.
+    `known_cost` is the sum of the known costs. `mode` is the permission mode.
     """
 
     directory: Path
@@ -114,7 +114,11 @@ class FooterWidget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Theme(msgspec.Struct, frozen=True, kw_only=True):
-    """A theme: for each role a style of colours (by name or `#rrggbb`) and words such as `bold`."""
+    """A theme of colours for the chat.
+
+    `palette` maps a role, such as `added`, to colours (by name or `#rrggbb`) and words such as
+    `bold`.
+    """
 
     name: str
     palette: Mapping[str, str]
@@ -199,11 +203,11 @@ def register_slash() -> Sequence[SlashCommand] | None:
 def register_keys() -> Sequence[ChatKey] | None:
     """Return keys for the chat.
 
-    Called once when the chat has opened its App. A key that is already bound is reported and
-    stays as it is. The user's setting `plugins.chat.options.keys` can assign another key to a
-    name. Collect: a plugin that raises is reported and left out.
+    Called once when the chat has opened its App. A key that is already bound is reported and stays
+    as it is. The user's setting `plugins.chat.options.keys` can assign another key to a name.
+    Collect: a plugin that raises is reported and left out.
 
-    The example of `register_slash` has one.
+    The example of `register_slash` also registers a key.
     """
 
 
@@ -214,7 +218,7 @@ def status_items(state: ChatState) -> Sequence[StatusItem] | None:
     Called when the state has changed, at most once a second. Collect: a plugin that raises, or
     takes half a second, is reported and its items are missing.
 
-    The example of `register_slash` has one.
+    The example of `register_slash` also has a status item.
     """
 
 
@@ -222,11 +226,11 @@ def status_items(state: ChatState) -> Sequence[StatusItem] | None:
 def footer_widget(state: ChatState) -> Sequence[FooterWidget] | None:
     """Return widgets for the footer.
 
-    Called when the state has changed, at most once a second. Widgets are left out if the
-    terminal has too few rows. Collect: a plugin that raises, or takes half a second, is
-    reported and its widgets are missing.
+    Called when the state has changed, at most once a second. Widgets are left out if the terminal
+    has too few rows. Collect: a plugin that raises, or takes half a second, is reported and its
+    widgets are missing.
 
-    The example of `register_slash` has one.
+    The example of `register_slash` also has a widget.
     """
 
 
@@ -234,23 +238,23 @@ def footer_widget(state: ChatState) -> Sequence[FooterWidget] | None:
 def register_themes() -> Sequence[Theme] | None:
     """Return themes for the chat.
 
-    Called once when the chat has opened its App. Collect: a plugin that raises is reported and
-    left out; of two themes with the same name that of the newest plugin counts.
+    Called once when the chat has opened its App. Collect: a plugin that raises is reported and left
+    out. Of two themes with the same name, the theme of the newest plugin counts.
 
-    The example of `register_slash` has one.
+    The example of `register_slash` also registers a theme.
     """
 
 
 @hookspec("collect", when="show", since="0.1")
 def complete(kind: str, text: str, directory: Path) -> Sequence[Completion] | None:
-    """Return completions for a word after a sign, such as `@` for a file.
+    """Return completions for a word that begins with `@`.
 
     Called each time the word changes while the user types it. Collect: a plugin that raises is
     reported and its completions are missing.
 
-    - kind: the sign, `@`.
-    - text: the letters after the sign.
+    - kind: the first character of the word, always `@`.
+    - text: the letters after this character.
     - directory: the project's folder.
 
-    The example of `register_slash` has one.
+    The example of `register_slash` also has a completion.
     """

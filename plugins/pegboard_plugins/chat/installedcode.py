@@ -24,7 +24,7 @@ class _Code(NamedTuple):
 
 
 class InstalledCode:
-    """The code of installed plugins; changed code is imported again if that is safe."""
+    """The code of installed plugins, which is imported again after an update if possible."""
 
     def __init__(self) -> None:
         self._known: dict[str, _Code] = {}

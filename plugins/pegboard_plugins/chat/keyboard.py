@@ -50,7 +50,10 @@ class Keyboard:
         return now - before < TWICE_S
 
     def letter(self, letter: str) -> None:
-        """Insert a letter, or answer the open dialog if no other key follows the letter at once."""
+        """Insert a letter, or keep it back briefly if it may answer a dialog that opened by itself.
+
+        Another letter at once means that the user is writing, so both letters go to the editor.
+        """
         mode = self._chat.mode
         held = self._release()
         if isinstance(mode, Permission) and not mode.edits:
@@ -66,12 +69,12 @@ class Keyboard:
             self._press(letter)
 
     def begin_key(self) -> None:
-        """Stop the timer of a waiting letter, because another key follows it."""
+        """Stop the timer of the letter that is kept back, because another key follows."""
         if self._holding is not None:
             self._holding.cancel()
 
     def end_key(self) -> None:
-        """Drop the waiting letter after a key that did not use it."""
+        """Drop the letter that is kept back, after a key that did not use the letter."""
         if self._holding is not None and self._holding.cancelled():
             self._release()
 
@@ -79,7 +82,7 @@ class Keyboard:
         self._press(self._release())
 
     def _release(self) -> str:
-        """Return the waiting letter and stop its timer; "" without one."""
+        """Return the letter that `letter` keeps back, or "", and stop its timer."""
         if self._holding is not None:
             self._holding.cancel()
         held, self._held, self._holding = self._held, "", None
@@ -143,7 +146,7 @@ class Keyboard:
         self._chat.attention.turn()
 
     def queue(self) -> None:
-        """Queue the prompt until the turn ends, or save the choice in a list."""
+        """Queue the prompt until the turn ends; in a list, save the choice for later chats."""
         if not self._taken(SAVE) and self._chat.mode is None:
             self._chat.submit(self._chat.draft.take(), later=True)
 
@@ -154,7 +157,7 @@ class Keyboard:
             self._chat.draft.buffer.newline(copy_margin=False)
 
     def stop(self) -> None:
-        """Handle Escape: close a dialog or completions, or stop the turn; twice: rewind."""
+        """Handle Escape: close a dialog or list, or stop the turn; pressed twice, run /rewind."""
         chat = self._chat
         if self._taken("escape"):
             return
@@ -233,7 +236,7 @@ class Keyboard:
         self._choose("next_effort")
 
     def _choose(self, what: str) -> None:
-        """Run a command that changes the next prompt, unless a dialog or list is open."""
+        """Run a slash command such as /model, unless a dialog or list is open."""
         if self._chat.mode is None:
             self._chat.spawn(self._chat.slash(what))
 

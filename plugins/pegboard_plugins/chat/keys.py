@@ -139,7 +139,7 @@ def bindings(keyboard: Keyboard, chosen: Mapping[str, str]) -> KeyBindings:
 
     @keys.add("escape", "/", filter=~vi_mode)
     def command(event: KeyPressEvent) -> None:
-        """Stop and begin a command, since a terminal sends Escape and `/` at once for Alt+/."""
+        """Treat Alt+/ as Escape and a `/`, because terminals send the same bytes for both."""
         keyboard.stop()
         keyboard.letter(event.data)
 
@@ -160,7 +160,7 @@ def add_own_key(keys: KeyBindings, key: str, name: str, keyboard: Keyboard) -> N
 
 
 def add_key(keys: KeyBindings, key: str, act: Callable[[], None], counts: Filter = ALWAYS) -> None:
-    """Bind an action to a key or a key sequence, active while the filter holds."""
+    """Bind an action to a key or key sequence that is active while the filter `counts` is true."""
 
     @keys.add(*key.split(), filter=counts)
     def pressed(event: KeyPressEvent) -> None:  # noqa: ARG001 - prompt_toolkit's

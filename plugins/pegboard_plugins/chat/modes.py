@@ -29,7 +29,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mode(Protocol):
-    """A dialog or list that gets the keys while open; with `edits`, it also uses the editor."""
+    """A dialog or list that gets the keys while open; if `edits` is true, the user types a text."""
 
     @property
     def edits(self) -> bool:
@@ -38,7 +38,7 @@ class Mode(Protocol):
 
     @property
     def is_unasked(self) -> bool:
-        """Whether it opens by itself, so that keys may still be meant for the draft."""
+        """Whether it opened without a key press, so that the user may still be typing a prompt."""
         ...
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:

@@ -99,7 +99,7 @@ class Offers:
         self.close()
 
     def take_blank(self) -> bool:
-        """Return whether a typed blank repeats the blank that `accept` has inserted."""
+        """Return whether a typed blank is superfluous, because `accept` has inserted one."""
         text = self._draft.text
         is_double = text == self._closed_at and text.endswith(" ")
         self._closed_at = "" if is_double else self._closed_at

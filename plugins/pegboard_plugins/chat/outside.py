@@ -1,4 +1,4 @@
-"""Other programs that use the terminal while the chat waits, such as an editor or a pager."""
+"""Other programs that the chat runs, such as an editor or a pager, on its terminal or beside it."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ _PAGER = "q goes back, arrows and PgUp PgDn scroll, / searches?e (end)."
 
 
 class Outside:
-    """Other programs, which run on the chat's terminal or are queried without it."""
+    """The runner of other programs: on the chat's terminal, or beside it without a terminal."""
 
     def __init__(
         self,
@@ -68,8 +68,8 @@ class Outside:
     async def run(self, *command: str, stdin: int | None = None, typed: int | None = None) -> int:
         """Run a program on the whole terminal, and return its exit code; 127 if it cannot start.
 
-        `typed` is the file descriptor to which a Pegboard command writes the keys typed before a
-        question.
+        A Pegboard command that asks a question gets the file descriptor `typed`. It writes the keys
+        there that the user pressed before the question was visible.
         """
         env = None if typed is None else {**os.environ, TYPED_AHEAD: str(typed)}
         fds = () if typed is None else (typed,)
@@ -96,8 +96,8 @@ class Outside:
     async def dialog(self, *arguments: str) -> int:
         """Run another Pegboard command that asks questions, and return its exit code.
 
-        Keys typed before its question go to the chat's editor, after the caller has continued,
-        because it may reload the chat first.
+        Keys pressed before the question was visible go to the chat's editor. They are inserted only
+        after the caller has continued, because it may reload the chat first.
         """
         with keys_wait(), tempfile.TemporaryFile() as typed:
             code = await self.run(*_PEGBOARD, *arguments, typed=typed.fileno())

@@ -54,7 +54,7 @@ async def next_mode(chat: Desk, _: str) -> None:
 
 
 def switch(chat: Desk, mode: str) -> None:
-    """Switch to the permission mode; `plan` means the agent of that name."""
+    """Switch to the permission mode; the mode `plan` switches to the agent `plan` instead."""
     talk = _talk(chat)
     choices, agent = talk.choices, chat.state.agent
     if mode == PLAN and agent != PLAN:

@@ -18,7 +18,7 @@ HEAD_ROWS = 3
 class QuestionDialog:
     """A dialog for the questions of the model or of a plugin, one question at a time.
 
-    `is_own` means that the user has just caused the question, so keys go to the dialog at once.
+    If `is_own`, a command of the user asks the question, so keys go to the dialog at once.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class QuestionDialog:
     def _begin(self) -> None:
         """Show the next question with its answers as rows, or as a list with a filter.
 
-        A list is used for more than nine answers, and for a question that the user caused.
+        A list is used for more than nine answers, and for a question that the user's command asks.
         """
         question = self._question
         many = len(question.options) > DIGITS or (self._is_own and bool(question.options))
@@ -131,9 +131,9 @@ class QuestionDialog:
         return True
 
     def _place_of(self, key: str) -> int:
-        """Return the index of the answer with this key, or -1 without one.
+        """Return the index of the answer with this key, or -1 if no answer has the key.
 
-        `y` and `n` choose Yes and No, as in the dialog of a permission.
+        `y` and `n` choose Yes and No, as in the dialog for a permission request.
         """
         if key.isdecimal():
             return int(key) - 1

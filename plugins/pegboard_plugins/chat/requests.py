@@ -82,7 +82,7 @@ class Permission:
 
     @property
     def _can_narrow(self) -> bool:
-        """Whether a lasting approval covers more than this request, in patterns of one line."""
+        """Whether the user can type narrower patterns than those that `always` would allow."""
         always = self.request.always
         return any(each not in self.request.patterns for each in always) and not any(
             "\n" in each for each in always
@@ -132,7 +132,7 @@ class Permission:
         return [*[self._title(len(shown), len(body), width)][:rest], *shown, *why, *answers]
 
     def _asking(self, width: int, room: int, wanted: int) -> Sequence[SpanLine]:
-        """Return the answers in `wanted` rows, or in fewer if there is no room."""
+        """Return at most `room` rows with the answers, preferably the `wanted` number of rows."""
         refusal = exposed(one_line(self.refusal, 4 * width))
         why = [*wrapped((Span(refusal, "warning"),), width, at_words=True)] if refusal else []
         if self._written:
@@ -159,7 +159,7 @@ class Permission:
         return list(islice(rows, REASON_ROWS)) if why else ()
 
     def _title(self, shown: int, every: int, width: int) -> SpanLine:
-        """Return the title with as many facts as fit; the hint about `v` is left out last."""
+        """Return the title with as many facts as fit; the hint to press `v` always fits."""
         agent = self.request.metadata.get("agent")
         who = f" · agent {agent}" if agent else ""
         rows = f"{self._scroll + 1}-{self._scroll + shown} of {every:,}"
@@ -183,7 +183,7 @@ class Permission:
         return [*permission_lines(self.request), (Span(""),), answer]
 
     def press(self, key: str) -> bool:
-        """Answer, mark another answer, or scroll; leave `s-tab`, the mode's key, to the chat."""
+        """Answer, mark another answer, or scroll; return False for a key that is not used."""
         if key == "s-tab":
             return False
         if self._written:
@@ -205,7 +205,7 @@ class Permission:
         return True
 
     def take_back(self, *, keeps_mark: bool = False) -> str:
-        """Return the letter of the answer that waits for Enter, or "", and stop the wait."""
+        """Return the letter of a lasting approval that still needs Enter, or "", and cancel it."""
         letter, self.unconfirmed = self.unconfirmed, ""
         if letter:
             self.refusal = ""
@@ -259,6 +259,6 @@ class Permission:
 
 
 def _first_row(body: Sequence[SpanLine], space: int) -> int:
-    """Return the first row to show: a later one if otherwise no change would be visible."""
+    """Return the first row to display: the first changed row if it would not fit otherwise."""
     changed = next((n for n, row in enumerate(body) if row_sign(row)[1]), 0)
     return changed if changed >= space else 0

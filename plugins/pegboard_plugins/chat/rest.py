@@ -39,7 +39,7 @@ class IdleWait:
 
     @asynccontextmanager
     async def before(self, command: str) -> AsyncIterator[None]:
-        """Wait until the session is idle; the next command waits for the end of the block.
+        """Wait until the session is idle; other commands wait until the block has ended.
 
         :raises AbortedError: when the user cancels the wait.
         :raises InvalidInputError: when the session still works after `REST_S` seconds.

@@ -104,7 +104,7 @@ def _prompts(turns: "list[Turn]") -> list[tuple[str, str]]:
 
 
 async def _before(chat: Desk) -> list[tuple[str, str]]:
-    """Return the prompts before the session's revert point, or all without one."""
+    """Return the user's prompts, without those that an undo has reverted."""
     talk = _talk(chat)
     session = await talk.feed.session(_session_id(chat))
     prompts = _prompts(list(await talk.feed.turns(session.id)))
@@ -158,7 +158,7 @@ async def compact(chat: Desk, _: str) -> None:
 
 
 async def trust(chat: Desk, _: str) -> None:
-    """Show the agents' documents, or the project's code and hooks, and ask for trust in them."""
+    """Ask the user to accept documents that agents wrote, or else to trust the project's code."""
     facts = _talk(chat).feed.facts
     words = ("documents",) if facts.unseen else ("allow", "--waiting")
     if await chat.outside.dialog("trust", *words) == 0:

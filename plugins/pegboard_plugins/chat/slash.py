@@ -142,6 +142,6 @@ def _missing(name: str, known: Sequence[str], facts: "Facts") -> str:
 
 
 async def act(chat: Desk, name: str) -> None:
-    """Run the action of a key or the chat's own command of this name."""
+    """Run the action `name`, which is that of a key or of one of the chat's own slash commands."""
     chosen = BY_KEY.get(name) or OWN[name][1]
     await chosen(chat, "")

@@ -42,7 +42,7 @@ def _own(facts: "Facts", state: ChatState, width: int) -> Sequence[StatusItem]:
 
 
 def _rare(facts: "Facts", queued: int) -> Sequence[StatusItem]:
-    """Return the items of facts that are displayed only if they are unusual."""
+    """Return items that are displayed only if there is something to say, such as queued prompts."""
     sandboxed = facts.sandbox not in ("", "off")
     found = (
         ("sandbox", f"sandbox {facts.sandbox}" if sandboxed else "", 30),

@@ -36,7 +36,7 @@ SENT_KEPT = 50
 
 
 class Talk:
-    """The conversation of a chat: one session of a feed at a time, drawn item by item."""
+    """The conversation of a chat: sends prompts to a session, and prints what it does."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class Talk:
             self.say(warning, "warning")
 
     def draw(self, piece: Finished) -> None:
-        """Print an item above the footer; for a tool call, `_show` first requests the block."""
+        """Print a part of the conversation above the footer, except tool calls (see `_show`)."""
         self._commit(rows_of(piece, self._pen(), self._width()))
 
     async def _show(self, piece: Finished) -> None:
@@ -179,7 +179,7 @@ class Talk:
             self._rested()
 
     async def _state(self, course: Course) -> None:
-        """Read the parts of a session's state that its messages do not have."""
+        """Read the session's status, todo list and requests, and its subagents' status."""
         session_id = course.session.id
         course.status = await self.feed.status(session_id) or Idle()
         for child in course.children.values():
@@ -262,15 +262,15 @@ class Talk:
             self._mode = self.choices.mode = mode
 
     def order(self, text: str, **facts: Any) -> Order:  # noqa: ANN401 - an order's own fields
-        """Return a prompt with the user's choices, ready to be sent."""
+        """Return a prompt with the user's choices, ready to be sent; see `Order.of`."""
         return Order.of(self.choices, text, **facts)
 
     def send(self, order: Order) -> None:
-        """Send a prompt at once; a running turn reads it at its next step."""
+        """Send a prompt at once; a running turn reads the prompt with its next model request."""
         self._work(self._send(order))
 
     def _work(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine that makes the session busy, although no event has reported this yet."""
+        """Start a coroutine that makes the session busy, and count the session as busy at once."""
         self._failures().clear()
         task = self.spawn(work)
         self._underway.add(task)
@@ -319,7 +319,7 @@ class Talk:
                 self.say(warning, "warning")
 
     def typed_as(self, text: str) -> str | None:
-        """Return the editor's text of a recently sent prompt, or None if it was not sent here."""
+        """Return the editor's content when `text` was sent; None if another client sent it."""
         return next((order.typed for order in reversed(self.sent) if order.text == text), None)
 
     async def ask(self, question: Question) -> Answers | None:

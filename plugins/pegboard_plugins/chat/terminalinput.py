@@ -34,7 +34,7 @@ _KEYS_WAIT = ContextVar("_KEYS_WAIT", default=False)
 
 @contextmanager
 def keys_wait() -> Iterator[None]:
-    """Hold typed keys back without echo while a program of this task uses the terminal."""
+    """Keep typed keys unread and unechoed while this task runs another program on the terminal."""
     token = _KEYS_WAIT.set(True)
     try:
         yield
@@ -43,7 +43,7 @@ def keys_wait() -> Iterator[None]:
 
 
 class TerminalInput(Vt100Input):
-    """The keys of a terminal; `on_background` is called with whether the background is light."""
+    """The keys of a terminal; `on_background` gets True if the terminal's background is light."""
 
     def __init__(self, stdin: TextIO, on_background: Callable[[bool], None]) -> None:
         super().__init__(stdin)
@@ -62,9 +62,9 @@ class TerminalInput(Vt100Input):
         return _WaitingKeys(self.fileno()) if _KEYS_WAIT.get() else super().cooked_mode()
 
     def release(self) -> list[KeyPress]:
-        """Return the keys from the first Escape on, and stop holding keys back.
+        """Stop keeping keys back, and return the kept keys: the first Escape and all keys after it.
 
-        Before, the setting of vi is not loaded, so the meaning of Escape is unknown.
+        Until the configuration is loaded, the meaning of Escape is unknown: it may be a vi command.
         """
         self._holds, held, self._held = False, self._held, []
         return held
@@ -75,7 +75,7 @@ class TerminalInput(Vt100Input):
 
 
 class _WaitingKeys(raw_mode):
-    """The terminal mode in which keys wait; Ctrl-C and Ctrl-Z are signals and drop no key."""
+    """A terminal mode that keeps typed keys for the next reader; Ctrl-C and Ctrl-Z send signals."""
 
     @classmethod
     def _patch_lflag(cls, attrs: int) -> int:

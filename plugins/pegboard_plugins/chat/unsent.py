@@ -1,4 +1,4 @@
-"""The errors which mean that a shell command has not run."""
+"""The errors that occur before a shell command of the user is started."""
 
 from pegboard.errors import (
     ModelNotFoundError,
@@ -15,6 +15,6 @@ UNSENT_THERE = ("NotFoundError", "ProviderModelNotFoundError", "SessionBusyError
 
 
 def is_unsent(error: PegboardError) -> bool:
-    """Return whether the error means that a shell command has not run."""
+    """Return whether this error means that the user's shell command was not started."""
     there = isinstance(error, ServerError) and error.name in UNSENT_THERE
     return there or isinstance(error, UNSENT)

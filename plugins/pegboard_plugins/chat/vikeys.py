@@ -48,7 +48,7 @@ class ViKeys:
         return self.chosen and self._is_free() and not is_inserting
 
     def begin(self) -> None:
-        """Return to insert mode, because the text was replaced."""
+        """Return to vi's insert mode, because the editor now has another text."""
         self._application.vi_state.reset()
 
     def _choose(self) -> None:
@@ -56,7 +56,7 @@ class ViKeys:
         self._application.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
 
     def _wait(self) -> None:
-        """Set the time limit for the next key, which is longer within a vi command."""
+        """Set how long to wait for a further key; within a vi command the wait is longer."""
         pressed = self._application.key_processor.key_buffer
         is_command = bool(pressed) and len(pressed[0].key) == 1
         self._application.timeoutlen = COMMAND_WAIT_S if is_command else self._key_wait_s

@@ -75,7 +75,7 @@ class UnseenLetters(Processor):
 
 
 class DrawnCursor(Processor):
-    """A processor that draws the cursor as a reversed cell while the real cursor is parked."""
+    """A processor that draws the cursor, while the terminal's cursor is outside the editor."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         """Return the line, with a reversed cell at the cursor if the cursor is in this line."""
@@ -152,7 +152,11 @@ class Window:
         return [("class:active", " " * len(prompt) if line_number or wraps else prompt)]
 
     def _parks(self) -> bool:
-        """Return whether to park the cursor: frames are expected, and no input method needs it."""
+        """Return whether to park the terminal's cursor in the footer's first cell between frames.
+
+        It is parked while frames are expected, except for input methods, which need it in the
+        editor.
+        """
         talk = self._chat.talk
         now = time.monotonic()
         goes_on = bool(self._chat.open_modes) or (talk is not None and talk.goes_on)
@@ -261,7 +265,7 @@ class Window:
             store_typeahead(self._input, presses)
 
     def edit_with(self, editing: object) -> None:
-        """Use the editor keys of the setting `editing`, and process all keys held back so far."""
+        """Use the editor keys of the setting `editing`, and process the keys that waited for it."""
         self.vi.chosen = editing == "vi"
         self._process(self._input.release())
 

@@ -43,7 +43,7 @@ def environments(worktree: "Path") -> "tuple[Path, ...]":
 
 
 def has_bundles(places: "UserFolders", worktree: "Path") -> bool:
-    """Return whether the user or the project at `worktree` may have bundles."""
+    """Return whether the user or project may have bundles (folders of skills and agents)."""
     return places.bundles.exists() or has_project_bundles(worktree)
 
 

@@ -16,7 +16,8 @@ _NOTHING_USD = 1e-9
 class AgentCost(msgspec.Struct, frozen=True, kw_only=True):
     """The cost in US dollars of one agent's answers by one model.
 
-    `requests` is the number of answers. `cost` is None if the cost of an answer is unknown.
+    `requests` is the number of model requests, one per answer. `cost` is None if the cost of an
+    answer is unknown.
     """
 
     agent: str
@@ -29,8 +30,8 @@ class AgentCost(msgspec.Struct, frozen=True, kw_only=True):
 def by_agent(session: Session, answers: Iterable[AssistantMessage]) -> tuple[AgentCost, ...]:
     """Return the cost of each agent and model of a session, highest first.
 
-    `answers` are the answers of the session and of all its subagents' sessions. An entry of the
-    agent `OTHER` makes the costs add up to the cost of the session.
+    `answers` are the answers of the session and of all its subagents' sessions. If they cost less
+    than the session, a last entry with the agent `OTHER` has the difference.
     """
     ordered = costs_of(answers)
     return (*ordered, *_rest(session, ordered))

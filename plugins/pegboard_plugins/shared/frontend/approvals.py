@@ -21,7 +21,7 @@ async def approvals_of(app: App) -> tuple[Approval, ...]:
 async def revoke(
     app: App, permission: str = "*", pattern: str = "*", *, ids: Collection[int] = ()
 ) -> tuple[Approval, ...]:
-    """Revoke approvals in all Apps, and return the revoked approvals.
+    """Revoke permanent approvals, also in other open Apps, and return the revoked approvals.
 
     Without `ids`, the wildcards `permission` and `pattern` select approvals. With `ids`, only
     approvals with one of these ids are considered.

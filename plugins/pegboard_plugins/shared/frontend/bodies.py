@@ -41,9 +41,9 @@ class PromptBody(Wire, frozen=True):
     """A prompt. The Python SDK sends `model_id` and `provider_id` instead of `model`.
 
     `mentions` is the text that the user typed: each `@name` in it stands for a file or an agent.
-    Most clients resolve mentions themselves. With `checked`, the server refuses a prompt that no
-    model can answer before it stores the prompt. `format` is `{"type": "text"}`, or `json_schema`
-    with a `schema` that the final answer must match.
+    Most clients resolve mentions themselves. With `checked`, the server does not store a prompt for
+    an unknown agent or model, but returns an error. `format` is `{"type": "text"}`, or
+    `json_schema` with a `schema` that the final answer must match.
     """
 
     parts: tuple[PartInput, ...]
@@ -72,7 +72,7 @@ class PromptBody(Wire, frozen=True):
 class CommandBody(Wire, frozen=True):
     """A slash command; `model` has the form `provider/model`.
 
-    `typed` means that a user wrote the arguments, so mentions in them count.
+    `typed` means that a user wrote the arguments, so each `@name` in them is resolved.
     """
 
     command: str
@@ -126,9 +126,9 @@ class ForkBody(Wire, frozen=True):
 class ReplyBody(Wire, frozen=True):
     """The answer to a permission request.
 
-    `scope` is the scope of an `always`. `agent_only` limits the approval to the agent that asked,
-    and `patterns` to these patterns; both can only narrow the request's offer. `unattended` marks a
-    `reject` by a program without a user; the model is informed of this.
+    An approval by `always` applies in `scope`. `agent_only` limits it to the agent that asked, and
+    `patterns` to these patterns, which may only narrow those that the request offers. `unattended`
+    marks a `reject` by a program without a user; the model is informed of this.
     """
 
     reply: Reply
@@ -244,7 +244,7 @@ class FileChange(Rest, frozen=True):
 
 
 class Shown(Rest, frozen=True):
-    """A string in ripgrep's JSON form."""
+    """A text in ripgrep's JSON output, such as a path or a line: an object with the key `text`."""
 
     text: str
 
@@ -275,11 +275,12 @@ class Branch(Wire, frozen=True):
 
 
 class Protection(Wire, frozen=True):
-    """The sandbox level of a server, and the project's files that have no effect.
+    """The sandbox level of a server, and the project's files that Pegboard ignores.
 
     `mode` is the permission mode of a session for which the user has chosen none. `untrusted` are
-    the untrusted files. `unseen` has a line that names the documents that agents wrote and the user
-    has not accepted. `left_out` has a line that names the code that is not loaded.
+    the files of code and configuration that the user does not trust. `unseen` has a line that names
+    the documents that agents wrote and the user has not accepted. `left_out` has a line that names
+    the code that is not loaded.
     """
 
     sandbox: str

@@ -104,7 +104,7 @@ def _refuse_links_out(root: Path) -> None:
 
 
 class _ManifestReader:
-    """The parser of one folder; its notes collect the parts that Pegboard ignores."""
+    """The parser of one bundle's folder; its notes list the ignored parts of the bundle."""
 
     def __init__(self, root: Path, storage: Path) -> None:
         self._root = root

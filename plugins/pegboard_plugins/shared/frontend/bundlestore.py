@@ -42,7 +42,7 @@ class _Index(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BundleStore:
-    """The installed bundles of a user; all methods block."""
+    """A user's installed bundles: folders of skills, agents and servers; all methods block."""
 
     def __init__(self, places: UserFolders) -> None:
         self._index = places.bundles
@@ -202,7 +202,7 @@ def _whole(source: str) -> str:
 
 @contextmanager
 def _fetched_from(market: str, name: str) -> Iterator[tuple[Path, str]]:
-    """Yield the folder and the revision of the bundle `name` of a marketplace within a context."""
+    """Yield the folder and the git revision of a marketplace's bundle; clone if necessary."""
     with _fetched(market) as (folder, revision):
         source = listed_source(folder, name)
         if isinstance(source, Path):

@@ -17,9 +17,9 @@ _APPENDED = "\n\n$ARGUMENTS[+|ARGUMENTS: $ARGUMENTS|]"
 def template_of(body: str, names: Sequence[str] = (), *, appends: bool = True) -> str:
     """Convert the body of a command or skill into a template; `names` are its arguments' names.
 
-    A placeholder without a word in the arguments stays as written. Without any placeholder, the
-    arguments are appended if `appends`. In shell snippets only names and `$ARGUMENTS[N]` are
-    replaced, because `$1` belongs to the shell.
+    If the arguments have no word for a placeholder, the placeholder stays as written. To a body
+    without placeholders, the arguments are appended if `appends` is true. In shell snippets only
+    names and `$ARGUMENTS[N]` are replaced, because `$1` belongs to the shell.
     """
     named = rf"|\$(?P<name>{'|'.join(map(re.escape, names))})\b" if names else ""
     in_text = re.compile(f"{_PLACEHOLDER}|{_NUMBER}{named}")
@@ -66,6 +66,6 @@ def argument_hints(settings: Mapping[str, object], body: str) -> tuple[str, ...]
 
 
 def counting_note(content: bytes) -> str:
-    """Return a warning if the text seems to use `$1` as the first word, or else ""."""
+    """Return a warning if the text has `$1` and no `$0`, so may count words from 1; or ""."""
     is_older = re.search(rb"\$[1-9]", content) and b"$0" not in content
     return "`$1` is the second word of its arguments, `$0` the first" if is_older else ""

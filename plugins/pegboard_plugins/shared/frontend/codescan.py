@@ -109,7 +109,7 @@ class ScanReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scans_of(decision: Decision) -> dict[Path, ScanReport]:
-    """Scan each Python file that a trust decision lists, without running it."""
+    """Scan each Python file that the user is asked to trust, without running the file."""
     return {path: scan(content) for path, content in decision.files.items() if path.suffix == ".py"}
 
 

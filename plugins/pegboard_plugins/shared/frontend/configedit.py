@@ -23,7 +23,7 @@ _PLAIN = re.compile(r"[-+.\w]+")
 
 
 class UnclearTextError(ValueError):
-    """The text is not JSON with comments; a more tolerant parser may still read it."""
+    """The text cannot be edited in place: it is not plain JSON with comments."""
 
 
 class _Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,7 +144,7 @@ def _name(text: str) -> str:
 
 
 def _value_end(text: str, place: int) -> int:
-    """Return the offset after the value that begins at `place`; brackets are only counted."""
+    """Return the offset after the value that begins at `place`; its content is not validated."""
     if text[place] not in "{[":
         found = _TEXT.match(text, place) or _PLAIN.match(text, place)
         if found is None:

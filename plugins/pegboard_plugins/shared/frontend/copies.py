@@ -131,7 +131,7 @@ def _now() -> int:
 
 
 def _placed(workspace: Workspace, session: Session, session_id: str) -> Session:
-    """Return a copy of the session's record for this project, with another id."""
+    """Return the session's record under a new id, for the workspace's project and folder."""
     return replace(
         _at_home(workspace, session),
         id=session_id,
@@ -141,7 +141,7 @@ def _placed(workspace: Workspace, session: Session, session_id: str) -> Session:
 
 
 def _at_home(workspace: Workspace, session: Session) -> Session:
-    """Return the session's record with the workspace's project and folder."""
+    """Return the session's record, under the same id, for the workspace's project and folder."""
     return replace(
         session,
         project_id=workspace.project_id,
@@ -229,6 +229,6 @@ def _ended(part: Part, now: int) -> Part:
 
 
 def steps(turns: Iterable[Turn]) -> dict[str, RestoreWay]:
-    """Return the snapshot trees that the turns' patches refer to, each pair under a name."""
+    """Return the snapshot trees before and after each patch of the turns, by name."""
     patches = (part for turn in turns for part in turn.parts if isinstance(part, PatchPart))
     return {name: way for patch in patches for name, way in ways_of(patch).items()}

@@ -27,11 +27,11 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """An explanation why a tool call would be allowed, asked for or denied.
 
-    `session` is the session that the policies judged, with its rules. `verdicts` are the verdicts
-    on the single requests, and `headless` is the verdict if no user is there. `to_allow` are tested
-    rules that would allow the call, or () if no rule of the user could. `sandbox` names the sandbox
-    and whether it decides; it is empty without a sandbox. `modes` has the action in each permission
-    mode.
+    `session` is the session that the policies judged, with its rules. `verdicts` has one verdict
+    for each of `requests`, and `headless` is the verdict on the call without a user. `to_allow` are
+    rules that the user could add to allow the call, or () if no rule could. `sandbox` names the
+    sandbox and whether it decides; it is empty without a sandbox. `modes` has the action in each
+    permission mode.
     """
 
     tool: str
@@ -47,7 +47,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """The command line of the call, which the patterns are made of; empty for other calls."""
+        """The command line that a shell call would run; "" for calls of other tools."""
         return next((request.line for request in self.requests if request.line), "")
 
 
@@ -106,7 +106,7 @@ def _sandbox(app: App, verdicts: Sequence[Verdict]) -> str:
 
 
 async def _to_allow(app: App, view: SessionView, judged: Sequence[Judgement]) -> tuple[Rule, ...]:
-    """Return rules with which the user could allow the call; () if they would not suffice."""
+    """Return rules that the user could add to allow the call, or () if rules cannot allow it."""
     found: list[Rule] = []
     for request, verdict in ((each.asked, each.verdict) for each in judged):
         if verdict.action == "allow":

@@ -37,7 +37,10 @@ FACTS = "feed.facts"
 
 
 class Feed(Protocol):
-    """A project's sessions for a front end; a method that fails raises a `PegboardError`."""
+    """The access of a front end to the sessions of one project, on a server or in this process.
+
+    A method that fails raises a `PegboardError`.
+    """
 
     @property
     def facts(self) -> "Facts":
@@ -85,11 +88,11 @@ class Feed(Protocol):
         ...
 
     async def models(self) -> Sequence[Model]:
-        """Return the available models, with all known facts."""
+        """Return the available models, with prices, limits and other facts as far as known."""
         ...
 
     async def require_model(self, name: str) -> Model | None:
-        """Return an available model, or None if only a server's provider may know the model.
+        """Return the model, or None if a server lists only other models of its provider.
 
         :raises ModelNotFoundError: when the model is unknown; it names the nearest models.
         """
@@ -108,7 +111,7 @@ class Feed(Protocol):
         ...
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
-        """Return the characters that every request contains outside the conversation, by source."""
+        """Return the number of characters of each request besides the conversation, by source."""
         ...
 
     async def trace(self, session_id: str) -> "Sequence[TraceEntry]":

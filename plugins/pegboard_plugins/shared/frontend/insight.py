@@ -19,10 +19,10 @@ def plugin_entries(app: App) -> tuple[PluginEntry, ...]:
 
 
 def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
-    """Return the characters that every request contains outside the conversation, by source.
+    """Return the number of characters of each request besides the conversation, by source.
 
-    The sources are the traced parts of the system prompt, and the descriptions of the tools in the
-    session's last request, or of all tools before the first request.
+    The sources are the agent's prompt, the additions of each plugin to the system prompt, and the
+    descriptions of each plugin's tools: those in the session's last request, or else all tools.
     """
     found: Counter[str] = Counter()
     if (known := app.agents.get(agent)) is not None:

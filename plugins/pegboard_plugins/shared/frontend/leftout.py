@@ -21,7 +21,7 @@ class LeftOut(NamedTuple):
     """The warnings about code that is not loaded.
 
     `lines` has one line that sums up all `details`, or nothing. `others` are warnings about plugins
-    that are loaded.
+    that are loaded nevertheless.
     """
 
     lines: tuple[str, ...] = ()
@@ -40,8 +40,8 @@ class _Fault(NamedTuple):
 def left_out(app: "App", *, names: int = NAMES) -> LeftOut:
     """Return the warnings about code that is not loaded.
 
-    The code is untrusted, changed since it was trusted, broken or refused. The line names `names`
-    files of each kind and counts the rest.
+    The code is untrusted, changed since it was trusted, or of a plugin that has failed. The summary
+    line names `names` files of each kind and counts the rest.
     """
     root = app.workspace.worktree
     waiting = {_short(path, root): path in app.trust.changed for path in app.untrusted}
@@ -79,7 +79,7 @@ def untrusted_warnings(app: "App") -> tuple[str, ...]:
 
 
 def _document_warnings(app: "App") -> Iterator[str]:
-    """Yield the warnings that only name a command or an agent of a file that is not trusted."""
+    """Yield the warnings about untrusted Markdown files, which define commands or agents."""
     files = tuple(f"{path}: " for path in app.config_sources.untrusted if path.suffix == ".md")
     return (each for each in app.config_sources.warnings if each.startswith(files))
 

@@ -45,7 +45,7 @@ FACTS_S = 1.0
 
 @asynccontextmanager
 async def plugins_here(directory: Path) -> "AsyncIterator[App]":
-    """Open an App that has this machine's plugins while a server runs the sessions.
+    """Yield an App that only loads this machine's plugins, while a server runs the sessions.
 
     The App runs no session, and uses a temporary data folder.
     """
@@ -62,7 +62,7 @@ async def plugins_here(directory: Path) -> "AsyncIterator[App]":
 
 
 class LocalFeed:
-    """The `Feed` of an App in this process; `note` is a further warning about the project."""
+    """The `Feed` of an App in this process; `note` is an additional warning, or ""."""
 
     def __init__(self, app: "App", note: str = "") -> None:
         self._app = app

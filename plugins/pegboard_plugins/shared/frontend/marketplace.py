@@ -41,7 +41,7 @@ def listed_source(folder: Path, name: str) -> Path | str:
 
 
 def _below(table: Any, path: str) -> str:  # noqa: ANN401 - JSON
-    """Return a listed path relative to the marketplace; `pluginRoot` precedes bare paths."""
+    """Return a listed path relative to the marketplace; without `./`, add `pluginRoot`."""
     facts = table.get("metadata")
     root = facts.get("pluginRoot") if isinstance(facts, Mapping) else None
     is_bare = isinstance(root, str) and not path.startswith("./")

@@ -6,9 +6,9 @@ _END = re.compile(r"</(?=\s*(?:instructions|material|skill|system-reminder))", r
 
 
 def material(text: str, source: str) -> str:
-    """Return the text between `<material from="...">` tags, which the system prompt explains.
+    """Return the text between `<material from="...">` tags, which mark it as data for the model.
 
-    The result of a text of one line has one line.
+    A text of one line stays on one line with its tags.
     """
     inner = disarmed(text)
     inner = f"\n{inner}\n" if "\n" in inner else inner
@@ -16,7 +16,7 @@ def material(text: str, source: str) -> str:
 
 
 def disarmed(text: str) -> str:
-    """Return the text with a backslash in each end tag that Pegboard writes."""
+    """Return the text with a backslash in each end tag that would close Pegboard's own tags."""
     return _END.sub(r"<\\/", text)
 
 

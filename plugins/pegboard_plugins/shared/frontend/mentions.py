@@ -111,8 +111,8 @@ def _find(mention: Mention, workspace: Workspace) -> MentionedFile | None:
 def missing_files(text: str, directory: Path) -> tuple[str, ...]:
     """Return a warning for each mention in `text` that looks like a file and does not exist.
 
-    A name looks like a file if it has a dot or a slash, and no colon, which names of plugins
-    have. The function reads the disk.
+    A name looks like a file if it has a dot or a slash, and no colon. A name with a colon may
+    belong to a plugin. The function reads the disk.
     """
     wanted = [
         each
@@ -134,10 +134,10 @@ def parts_for(
     found: Mapping[Mention, FileInput | str],
     agents: Mapping[str, Agent],
 ) -> tuple[MentionInput, ...]:
-    """Return the prompt parts of the mentions: files, subagents, or explanations.
+    """Return prompt parts for the mentions: a file, a subagent, or a sentence about a refused file.
 
-    `found` has a file part for each file, or the reason why the file may not be attached. A reason
-    becomes a sentence for the model.
+    `found` maps a mention to its file part, or to the reason why the file may not be attached.
+    Mentions of unknown names get no part.
     """
     parts: list[MentionInput] = []
     for each in wanted:
@@ -157,7 +157,7 @@ def parts_for(
 async def mentioned(
     app: App, session_id: str, text: str, *, agent: str | None = None
 ) -> tuple[MentionInput, ...]:
-    """Return the prompt parts of all files, agents and plugins' material that a text mentions.
+    """Return the prompt parts of all files and agents in a text, and of names that plugins know.
 
     A file that the agent may not read without a permission is replaced by a sentence that says so.
 

@@ -17,11 +17,11 @@ MOST_FOLDERS = 1000
 
 
 async def take_sessions(app: App, file: Path, known: dict[str, str], mark: str) -> str:
-    """Move the sessions of a checkout's former folders to the App's folder, and update the record.
+    """Move the sessions of a checkout's former folders to the App's folder, and update `file`.
 
-    `file` has the record `known`: each folder with the mark that identifies its checkout. A former
-    folder has the same mark and no longer exists. The result is a note on the moved sessions, or
-    "".
+    `file` stores `known`, which maps each folder to a digest of its checkout. `mark` is the digest
+    of the App's checkout; a former folder has the same digest and no longer exists. The result is a
+    note on the moved sessions, or "".
     """
     former = await asyncio.to_thread(_gone, known, mark)
     try:
@@ -55,7 +55,7 @@ async def _moved(app: App, old: Path) -> list[Session]:
 
 
 def _write(file: Path, known: dict[str, str]) -> None:
-    """Write the record of folders; if this fails, sessions stay where they are."""
+    """Store the known folders in `file`; after an error, a later move of the folder is missed."""
     draft = temporary_beside(file)
     with suppress(OSError):
         draft.write_bytes(msgspec.json.encode(dict(list(known.items())[-MOST_FOLDERS:])))

@@ -14,7 +14,8 @@ async def named_session(app: App, session_id: str, *, whole: bool = False) -> Se
     """Return the session with this id or, unless `whole`, with this unique beginning of an id.
 
     :raises NotFoundError: when no session matches; it names the nearest ids.
-    :raises InvalidInputError: when several ids begin so, or with `whole`, one.
+    :raises InvalidInputError: when several ids begin with `session_id`, or when `whole` is true and
+        `session_id` is only the beginning of an id.
     """
     try:
         return await app.session(session_id)

@@ -19,7 +19,10 @@ _KEY = "mode"
 
 
 class PermissionMode(msgspec.Struct, frozen=True, kw_only=True):
-    """A permission mode: tools with one of `effects` run unasked, unless a rule asks."""
+    """A permission mode: it allows tools with one of `effects` without a question.
+
+    A configured rule can still ask or deny.
+    """
 
     name: str
     help: str

@@ -27,7 +27,7 @@ _NO_CODE: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]] = (), (), ()
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts of the project for a front end."""
+    """Facts of a project that a front end displays, such as its branch, model and warnings."""
 
     directory: Path
     branch: str = ""
@@ -130,7 +130,7 @@ def surroundings(app: App) -> tuple[str, ...]:
 
 
 def settings_warnings(app: App) -> tuple[str, ...]:
-    """Return the faults of Pegboard's settings and folders, and of git's settings if untrusted.
+    """Return warnings about Pegboard's settings and folders and, without trust, git's settings.
 
     The function lists folders, and reads some files of folders with misspelt names.
     """
@@ -167,7 +167,7 @@ def unseen_warnings(app: App) -> tuple[str, ...]:
 
 
 def misplaced(directory: Path, worktree: Path) -> Iterator[str]:
-    """Yield a line for each folder of code that Pegboard ignores, with the folder that it reads."""
+    """Yield a warning for each folder of code in a wrong place, which names the right place."""
     folders = way_down(worktree, directory)
     for folder in folders:
         yield from misplaced_below(folder / _FOLDER)

@@ -51,7 +51,7 @@ async def attach(
 ) -> "RemoteFeed":
     """Open the feed of a server for a directory, with a running event stream.
 
-    With `brings_plugins` this machine's plugins provide commands, keys, colours and blocks.
+    With `brings_plugins`, this machine's plugins add commands, keys and themes, and render calls.
 
     :raises ServerError: when no server answers, or it rejects the password.
     """
@@ -71,7 +71,7 @@ async def attach(
 
 
 class RemoteFeed:
-    """The `Feed` of a project on a server; `aclose` also closes the `stack` of contexts."""
+    """The `Feed` of a project on a server; `stack` holds the connections, which `aclose` closes."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class RemoteFeed:
         self._facts = replace(self._facts, agent=agent, model=str(config.get("model") or ""))
 
     async def _look(self) -> None:
-        """Request the facts that a turn may have changed, and publish an event about them."""
+        """Request the facts that a turn may have changed, and publish a change of the facts."""
         with suppress(PegboardError):  # a server of another make may know neither
             held = await self._client.protection()
             self._mode = held.mode or ASK
@@ -394,7 +394,7 @@ class RemoteFeed:
         return await self._client.files.find(text)
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """Return the block of this machine's plugins, the tool's own block, or the default one."""
+        """Return the lines to display for a tool call, from plugins on this machine or the tool."""
         if self._blocks is not None:
             return await self._blocks.block(part, width)
         return given_block(part) or default_block(part)

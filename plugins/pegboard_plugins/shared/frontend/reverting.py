@@ -33,7 +33,8 @@ from pegboard.unstable import (
 class Reverted(msgspec.Struct, frozen=True, kw_only=True):
     """The session after a revert, and the results for its files.
 
-    `warning` names the files that were not restored, the reasons, and the copies; it may be "".
+    `warning` names the files that were not restored, with the reasons, and the copies of files that
+    the user may have edited. It is "" if there are no such files.
     """
 
     session: Session
@@ -140,7 +141,7 @@ async def _moved(
 
 
 def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Revert:
-    """Return the point before a message, or before a part that follows visible parts."""
+    """Return the revert point: before a message's prompt, or before a part of the message."""
     prompt: str | None = None
     for turn in turns:
         if isinstance(turn.info, UserMessage):
@@ -198,7 +199,7 @@ _REASONS = {
 def left_by(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> tuple[Left, ...]:
-    """Return the file changes between two points that no revert can undo, each file once."""
+    """Return the files that a revert to `there` cannot restore, each once, with the reason."""
     found: dict[str, Left] = {}
     for part in _taken_back(turns, here, there):
         if isinstance(part, PatchPart):
@@ -229,7 +230,10 @@ def unseen(app: App, turns: Sequence[Turn], *, here: Revert | None, there: Rever
 def _by_commands(
     app: App, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> set[Path]:
-    """Return files that the user may also have edited while a command, or a similar call, ran."""
+    """Return the files that changed while a tool ran that does not name the files it changes.
+
+    The user may have edited these files at the same time, as during a shell command.
+    """
     patches: dict[str, list[PatchPart]] = {}
     doubtful = set()
     for part in _taken_back(turns, here, there):
@@ -262,7 +266,7 @@ def _reads(tool: Tool | None) -> bool:
 
 
 def said_of(files: Restored, root: Path) -> str:
-    """Return a warning about the unrestored files and the copies, or "" without either."""
+    """Return a warning about unrestored files and copies of files; "" if there are none."""
     lines = [f"{shown_path(left.path, root)}: {reason_of(left, root)}" for left in files.left]
     count = "1 file" if len(files.left) == 1 else f"{len(files.left)} files"
     text = f"not put back, {count}: {'; '.join(_first(lines))}" if lines else ""
@@ -305,7 +309,7 @@ def _repository(path: Path, root: Path) -> Path:
 
 
 def _taken_back(turns: Sequence[Turn], here: Revert | None, there: Revert | None) -> list[Part]:
-    """Return the parts that this revert removes and that the previous one kept."""
+    """Return the parts after the revert point `there` that the earlier point `here` has kept."""
     if there is None:
         return []
     known = {part.id for part in behind(turns, here)}
@@ -315,7 +319,10 @@ def _taken_back(turns: Sequence[Turn], here: Revert | None, there: Revert | None
 def between(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> dict[Path, RestoreWay]:
-    """Return each file's change from one point of a session to another; None is the end."""
+    """Return the changed files with their snapshot trees at two revert points, `here` and `there`.
+
+    A point that is None stands for the end of the session.
+    """
     places = [_states(*split(turns, point)) for point in (here, there)]
     return {
         Path(name_of(path)): RestoreWay(before=tree, after=places[1][path])
@@ -347,7 +354,10 @@ def staged_between(
 def _states(
     before: Iterable[PatchPart | Staged], behind: Iterable[PatchPart | Staged]
 ) -> dict[str, str]:
-    """Return a git tree with the state at a point, for each path that the session has changed."""
+    """Return, for each path that the session has changed, the git tree with its state at a point.
+
+    `before` and `behind` are the changes before and after the point.
+    """
     trees = {path: way.after for path, way in total_by_name(before).items()}
     return trees | {path: way.before for path, way in total_by_name(behind).items()}
 

@@ -38,8 +38,9 @@ def split_rules(text: str) -> Iterator[str]:
 class RunRules:
     """A plugin with the rules of the command line, such as `Bash(git *)`, `edit` or `task(x)`.
 
-    A rule of `--allow` answers questions and overrides nothing else. The rules of `--deny` are a
-    source of their own, which no other rule can loosen. `split_rules` splits each text into rules.
+    A rule of `--allow` counts as the user's approval of requests that would be asked; it overrides
+    no rule that denies. The rules of `--deny` are a separate ruleset, which no other rule can
+    loosen. `split_rules` splits each text into rules.
 
     :raises InvalidInputError: for a text that is not a rule.
     """

@@ -31,7 +31,7 @@ class ServerTurns:
     """The turns and events of a server.
 
     `begin` starts to publish the events on `bus`. `on_rest` is called when a session becomes idle,
-    and when events were lost.
+    and when the server reports that events were lost.
     """
 
     def __init__(
@@ -129,9 +129,9 @@ class ServerTurns:
     async def _find_answer(
         self, session_id: str, before: str, lost: ServerUnreachableError
     ) -> Turn:
-        """Return the answer to a prompt after its connection was lost, once the session is idle.
+        """Return the answer after message `before` once the session is idle, or raise `lost`.
 
-        The wait ends with the event stream, which gives up when the server stays away.
+        The function asks the server repeatedly, after the connection of the prompt was lost.
         """
         while True:
             await asyncio.sleep(LOOK_EVERY_S)
@@ -147,7 +147,7 @@ class ServerTurns:
             raise lost
 
     async def _all_told(self, session_id: str) -> None:
-        """Wait until the turn's events have arrived, for at most 10 seconds."""
+        """Wait until all events of the ended turn have arrived, for at most 10 seconds."""
         resting = asyncio.create_task(self._rests[session_id].wait())
         either: set[asyncio.Future[Any]] = {resting, self._hearing}
         await asyncio.wait(either, timeout=TOLD_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)

@@ -26,7 +26,7 @@ RAN = "The user ran the following command in a shell."
 
 
 class ShellOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A user's shell command; `agent` and `model` are those of the session's next prompt."""
+    """A user's shell command; the session's next prompt also uses `agent` and `model`, if set."""
 
     command: str
     agent: str | None = None

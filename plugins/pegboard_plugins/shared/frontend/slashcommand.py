@@ -52,7 +52,7 @@ _Known = TypeVar("_Known")
 
 
 class Filled(msgspec.Struct, frozen=True, kw_only=True):
-    """An expanded template; `typed` is the part of `text` in which mentions count."""
+    """An expanded template; `typed` is the part of `text` in which each `@name` is resolved."""
 
     text: str
     typed: str
@@ -79,12 +79,13 @@ def snippets(template: str) -> tuple[str, ...]:
 
 
 def fill(template: str, arguments: str, outputs: Mapping[str, str], *, label: str = "") -> Filled:
-    """Replace `$1`, `$2` ..., `$ARGUMENTS` and the shell snippets of a template.
+    """Replace the placeholders and the shell snippets of a template.
 
-    The highest placeholder takes all remaining words. Arguments without a placeholder are appended
-    after `label`. `$ARGUMENTS[1|TEXT|]` is the second word, or else TEXT. `$ARGUMENTS[+|TEXT|]` is
-    TEXT if there are arguments. `outputs` maps snippets to their outputs; other snippets stay as
-    written.
+    `$1`, `$2` ... are words of the arguments; the highest one takes all remaining words.
+    `$ARGUMENTS` is all arguments, `$ARGUMENTS[1|TEXT|]` is the second word, or else TEXT, and
+    `$ARGUMENTS[+|TEXT|]` is TEXT if there are arguments. If the template has no placeholder, the
+    arguments are appended after `label`. `outputs` maps snippets to their outputs; a snippet
+    without an output stays as written.
     """
     pieces = _SNIPPET.split(template)
     own = "".join(pieces[::2])
@@ -126,7 +127,7 @@ def _filler(arguments: str, template: str) -> Callable[[str], str]:
 class CommandOrder(msgspec.Struct, frozen=True, kw_only=True):
     """A user's call of a slash command, with the files that a client attaches.
 
-    `typed` means that a user wrote the arguments, so mentions in them count.
+    `typed` means that a user wrote the arguments, so each `@name` in them is resolved.
     """
 
     name: str
@@ -225,7 +226,10 @@ def _find(kind: str, name: str, known: Mapping[str, _Known]) -> _Known:
 
 
 def _model(app: App, session: Session, command: Command, order: CommandOrder, agent: Agent) -> str:
-    """Return the model of the command, its agent, the user, the answering agent, or the session."""
+    """Return the first model that is set: of the command, its agent, the user, or the session.
+
+    The answering agent's model comes before that of the session.
+    """
     of_command = _name(agent.model) if command.agent else None
     return _answering(app, session, command.model or of_command or order.model, agent)
 
@@ -283,9 +287,9 @@ def _output_of(output: str, metadata: Mapping[str, object]) -> str:
 
 
 def _with_arguments(snippet: str, arguments: str) -> str:
-    """Prepend shell parameters with the arguments to a snippet that uses them.
+    """Return the snippet, preceded by shell variables with the arguments if the snippet uses them.
 
-    A shell never parses the values of parameters as commands.
+    A shell never parses the values of variables as commands.
     """
     lines = []
     if _PARAMETER.search(snippet):

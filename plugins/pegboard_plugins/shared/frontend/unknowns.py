@@ -1,8 +1,8 @@
 """The extra fields that mark unknown values in JSON where the protocol requires numbers.
 
 `pegboardUnknown` lists the fields of an object that are unknown although they have a number.
-`pegboardEstimate` of a session has the missing part of its cost. Only a client that sends a header
-gets these fields, because the protocol does not define them.
+`pegboardEstimate` of a session has the missing part of its cost. The protocol does not define these
+fields, so only a client that sends Pegboard's header gets them.
 """
 
 import re

@@ -2,7 +2,8 @@
 
 Until the user accepts a document, it is not an instruction. Otherwise an agent that reads hostile
 text could leave instructions for later sessions. The record has the digests of the documents'
-contents by path. A document with other content, as after a pull, counts as an instruction.
+contents by path. If a document's content has no recorded digest, for example after `git pull`, no
+agent wrote it, and it is an instruction.
 """
 
 import hashlib

@@ -110,7 +110,7 @@ def _with_links(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _without_repeated_addresses(tokens: Sequence[Token]) -> list[Token]:
-    """Replace each link that has its address as its text by the text."""
+    """Replace each link that displays its own address by the address as plain text."""
     kept = list(tokens)
     for place in range(len(kept) - 2):
         opening, text, closing = kept[place : place + 3]

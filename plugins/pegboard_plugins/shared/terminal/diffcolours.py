@@ -11,7 +11,7 @@ HIGHLIGHTED_ROWS = 400
 
 
 def row_sign(line: SpanLine) -> tuple[int, Literal["", "added", "removed"]]:
-    """Return the index of the line number and the sign of a changed diff row, or (0, "")."""
+    """Return where a changed diff row has its line number, and the change; else (0, "")."""
     for place, (number, sign) in enumerate(pairwise(line)):
         if number.style == "number" and sign.style in ("added", "removed"):
             return place, sign.style
@@ -19,10 +19,10 @@ def row_sign(line: SpanLine) -> tuple[int, Literal["", "added", "removed"]]:
 
 
 def coloured_diff(lines: Iterable[SpanLine], diff: str) -> Iterator[SpanLine]:
-    """Yield the lines of a rendered diff with the tokens of the code coloured.
+    """Yield the lines of a rendered diff, with syntax colours for the code.
 
-    A line with a file's name sets the language of the rows after it. The first file name is in
-    `diff`.
+    A line with a file's name determines the language of the rows below it. The first name is taken
+    from `diff`, the unified diff.
     """
     heads = (each[4:].partition("\t")[0] for each in diff.split("\n") if each.startswith("+++ "))
     file, left = next(heads, ""), HIGHLIGHTED_ROWS
@@ -35,7 +35,7 @@ def coloured_diff(lines: Iterable[SpanLine], diff: str) -> Iterator[SpanLine]:
 
 
 def _coloured(rows: Sequence[SpanLine], file: str) -> Iterator[SpanLine]:
-    """Yield the rows of a hunk with coloured tokens, of the old code in removed rows."""
+    """Yield a hunk's rows with syntax colours, which removed rows get from the old code."""
     from pegboard_plugins.shared.terminal.codetokens import coloured_code  # few rows have tokens
 
     signs = [row_sign(row)[1] for row in rows]

@@ -73,7 +73,7 @@ def _visible_end(content: bytes, room: int) -> str:
 
 
 class _Footer:
-    """An empty footer; until it ends, the terminal passes on each key at once and unchanged."""
+    """An empty footer, during which the terminal delivers each key at once and unchanged."""
 
     def __init__(self) -> None:
         self._before = termios.tcgetattr(sys.stdin)
@@ -153,7 +153,7 @@ codecs.register_error(SIGNS, _plain)
 
 
 def _begins_a_chat(arguments: list[str]) -> bool:
-    """Return whether the arguments start a chat and need no check before it."""
+    """Return whether the arguments start a chat on a usable terminal, so draw the footer now."""
     if not {*arguments[arguments[:1] == ["chat"] :]} <= {"-c", "--continue"}:
         return False
     try:
@@ -166,9 +166,8 @@ def _begins_a_chat(arguments: list[str]) -> bool:
 def _key_by_key(state: list[Any]) -> list[Any]:
     """Return the terminal's settings without line mode, echo and signal keys.
 
-    Unlike in raw mode, output is still processed. The editor's library restores only line mode and
-    echo while another program runs. In raw mode, each line of its output would begin where the
-    previous line ended.
+    In contrast to raw mode, the terminal still translates line feeds in output. The editor's
+    library keeps this setting while another program runs, and that program needs the translation.
     """
     state = [*state[: tty.CC], [*state[tty.CC]]]
     state[tty.IFLAG] &= ~(termios.ICRNL | termios.IXON)

@@ -66,7 +66,7 @@ def call_guardian() -> None:
 
 
 def _died(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """End the program if memory ran out, as SystemError may mean, or print the exception."""
+    """End the program on MemoryError or SystemError; print any other exception."""
     if issubclass(kind, MemoryError | SystemError):
         end_without_memory()
     sys.__excepthook__(kind, error, trace)

@@ -95,10 +95,10 @@ class Pen:
 
 
 def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[SpanLine]:
-    """Wrap a line in rows of at most `width` cells; rows of a diff stay behind its line number.
+    """Wrap a line in rows of at most `width` cells; later rows of a diff's line are indented.
 
-    No character is lost, except the blank where a row ends with `at_words`. A line of a diff is
-    also wrapped at words if possible.
+    The indent is as wide as the line number and the sign. No character is lost, except the blank
+    where a row ends with `at_words`. A line of a diff is also wrapped at words if possible.
     """
     row: list[Span] = []
     room = width
@@ -124,7 +124,7 @@ def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[S
 
 
 def _after_a_word(text: str, fitting: int) -> int:
-    """Return the offset after the last blank of the fitting text, if a word precedes it."""
+    """Return the offset after the last blank in the first `fitting` characters, or `fitting`."""
     end = text.rfind(" ", 0, fitting) + 1
     return end if text[:end].strip() else fitting
 
@@ -137,7 +137,7 @@ def _short(line: SpanLine) -> Iterator[Span]:
 
 
 def _gutter(line: SpanLine, width: int) -> SpanLine:
-    """Return the blanks below the line number and sign of a diff's line, if there is room."""
+    """Return blanks as wide as a diff line's number and sign; () without room for them."""
     if len(line) < 3 or not _GUTTER.fullmatch(line[0].text):  # noqa: PLR2004 - and a text
         return ()
     blank = tuple(Span(" " * len(each.text), each.style) for each in line[:2])

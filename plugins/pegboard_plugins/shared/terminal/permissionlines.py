@@ -32,8 +32,8 @@ def permission_lines(
 ) -> tuple[SpanLine, ...]:
     """Return the lines that describe a permission request exactly; `most` limits their number.
 
-    These are the patterns, the whole command, the path, the arguments of a call, the unclear parts
-    of a shell command marked, the text to send, and the diff.
+    They have the patterns, the whole command with its unclear parts marked, the path, the arguments
+    of a call, the text to send, and the diff.
     """
     return tuple(islice(_lines(request), most))
 
@@ -79,7 +79,7 @@ def _act(request: PermissionRequest) -> str:
 
 
 def _by_command(request: PermissionRequest) -> str:
-    """Return the line between the patterns of a request and the command that has them."""
+    """Return the text between a request's patterns and its command, such as "in the command"."""
     if request.permission != "edit":
         return "in the command"
     return f"would be {'deleted' if _DELETES.fullmatch(request.line) else 'changed'} by the command"

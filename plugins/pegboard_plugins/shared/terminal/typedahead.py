@@ -1,4 +1,4 @@
-"""The redirection of keys that are typed before a command asks, to the chat that runs it."""
+"""The transfer of early keys: those pressed before a command's question go to the calling chat."""
 
 import os
 import select
@@ -18,10 +18,10 @@ _READ_BYTES = 4096
 
 @contextmanager
 def question_terminal() -> Iterator[None]:
-    """Prepare the terminal for a question: earlier keys go to the chat, later ones answer.
+    """Prepare the terminal for a question of a command that a chat runs.
 
-    A command can ask several questions; the first one takes the earlier keys. If no chat runs the
-    command, the terminal stays unchanged.
+    Keys pressed before the command's first question are passed to the chat; later keys answer. If
+    no chat runs the command, the terminal stays unchanged.
     """
     fd = os.environ.get(TYPED_AHEAD)
     if fd is None:

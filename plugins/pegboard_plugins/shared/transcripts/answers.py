@@ -100,10 +100,10 @@ def answer_markdown(text: str) -> str:
 
 
 def _may_stay(targets: Iterable[str], lines: Iterable[str]) -> bool:
-    """Return whether link definitions may stay, although other answers could use them.
+    """Return whether the link definitions of an answer may stay in the exported Markdown.
 
-    They stay only if they are safe and no other line needs escaping. An escaped character in a
-    definition could make it a paragraph that includes the next lines.
+    They stay only if all targets are safe and no other line needs escaping. An escaped character in
+    a definition could make it a paragraph that includes the next lines.
     """
     is_safe = all(each.lower().startswith(_SCHEMES) for each in targets)
     return is_safe and not any(re.search("[<&]", line) for line in lines)

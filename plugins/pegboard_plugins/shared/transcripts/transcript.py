@@ -118,7 +118,7 @@ class _Transcriber:
         self._waiting = {each.info.id: each for each in conversations[1:]}
 
     def session(self, conversation: Conversation) -> Transcript:
-        """Return a session's transcript; subagents that no call names follow its last message."""
+        """Return a session's transcript; subagents that no call mentions are at its end."""
         messages = [self._message(turn) for turn in conversation.turns]
         mine = [
             each for each in self._waiting.values() if each.info.parent_id == conversation.info.id
