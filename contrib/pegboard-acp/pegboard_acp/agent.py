@@ -39,7 +39,7 @@ _NO_SIGN_IN = "Pegboard needs no sign-in: `pegboard auth login PROVIDER` stores 
 
 
 class EditorAgent:
-    """The open sessions of one editor by id; `directory` is the editor's start folder."""
+    """The methods of ACP for one editor, and its open sessions; `directory` is where it started."""
 
     def __init__(self, apps: OpenApps, link: Link, directory: Path) -> None:
         self._apps = apps
@@ -170,7 +170,7 @@ class EditorAgent:
     async def _opened(
         self, session: EditorSession, params: OpenParams, *, is_new: bool
     ) -> RPCResult:
-        """Build the answer to a request that opens a session; commands and warnings follow it."""
+        """Build the answer that opens a session; slash commands and warnings are sent after it."""
         left_out = await add_servers(session.app, params.mcp_servers or ())
 
         async def then() -> None:
@@ -242,7 +242,7 @@ class EditorAgent:
 
 
 def _warnings(app: App, params: OpenParams) -> tuple[str, ...]:
-    """Return the warnings for a user before the first prompt of a session."""
+    """Return warnings about the project and the request, displayed when a session is opened."""
     found = [*app.storage.warnings, *settings_warnings(app)]
     if app.untrusted:
         names = ", ".join(str(path) for path in app.untrusted)

@@ -25,7 +25,7 @@ _PICTURE = re.compile(r"data:(image/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 def typed_text(blocks: tuple[Block, ...]) -> str:
-    """Return the user's own text: all text blocks that are not addressed to the model alone."""
+    """Return the user's own text: all text blocks but those with only the model as audience."""
     texts = (block for block in blocks if isinstance(block, TextBlock))
     return "".join(block.text for block in texts if _audience(block) != ("assistant",))
 
@@ -35,7 +35,7 @@ async def parts_of(
 ) -> tuple[TextInput | FileInput, ...]:
     """Convert each block of a prompt to a part.
 
-    :raises RpcError: for a block that no capability of Pegboard allows.
+    :raises RpcError: for a block of a kind that Pegboard has not offered to accept.
     """
     return tuple([await _part(app, session_id, agent, block) for block in blocks])
 
@@ -64,7 +64,7 @@ def _audience(block: TextBlock) -> tuple[str, ...] | None:
 
 
 def _embedded(resource: ResourceContents) -> FileInput:
-    """Return an embedded resource as a file, so that the model sees the resource's address."""
+    """Return a resource that the editor sent with its content as a file part."""
     if resource.blob is not None:
         mime = resource.mime_type or "application/octet-stream"
         return FileInput(

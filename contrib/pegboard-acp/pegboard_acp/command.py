@@ -16,7 +16,7 @@ import click
 def acp(ctx: click.Context, *, login: bool, trust: bool) -> object:
     """Be the agent of an editor, by the Agent Client Protocol on standard input and output.
 
-    The editor starts it. It ends when the editor closes its end.
+    The editor starts this command. The command ends when the editor closes a stream.
     """
     if login:
         root = ctx.find_root()

@@ -60,9 +60,10 @@ COMPACT = "compact"
 
 
 class EditorSession:
-    """A session with its App, which stays open until `leaving` is closed.
+    """A session that an editor has open, with its App.
 
-    Prompts are answered one after the other, in the order of arrival.
+    Closing the exit stack `leaving` releases the App. Prompts are answered one after the other, in
+    the order of arrival.
     """
 
     def __init__(self, app: App, session: Session, link: Link, leaving: AsyncExitStack) -> None:
@@ -197,7 +198,7 @@ class EditorSession:
         return None
 
     async def _relay(self, events: Subscription, relay: Relay) -> None:
-        """Send the updates of a turn until its events end; then withdraw open requests."""
+        """Send a turn's updates until the subscription ends; then withdraw open requests."""
         began_ms, missed = time.time_ns() // 1_000_000, 0
         async with asyncio.TaskGroup() as tasks:
             requests = Requests(self.app, self._link, self.id, tasks)
@@ -259,7 +260,7 @@ class EditorSession:
         return name is not None
 
     async def _watch(self) -> None:
-        """Send the session's title and agent whenever they change."""
+        """Send the session's title and agent to the editor whenever they change."""
         async with self.app.subscribe() as events:
             async for event in events:
                 match event.properties:

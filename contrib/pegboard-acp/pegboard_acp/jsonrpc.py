@@ -95,7 +95,7 @@ class Peer:
         self._last_id = 0
 
     async def serve(self) -> None:
-        """Serve until the other end closes a stream; then cancel the running requests."""
+        """Serve until the other end closes its input or output; then cancel running requests."""
         async with asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch_output())
             async for line in lines(self._reader):
@@ -118,7 +118,7 @@ class Peer:
 
         If the task is cancelled, `$/cancel_request` withdraws the request.
 
-        :raises RpcError: when the answer is an error, or not of the type.
+        :raises RpcError: when the answer is an error, or cannot be decoded as `result_type`.
         """
         self._last_id += 1
         name = self._last_id
@@ -135,7 +135,7 @@ class Peer:
             self._waiting.pop(name, None)
 
     async def _watch_output(self) -> None:
-        """End the input when the other end has closed its input."""
+        """Stop reading messages when the other end no longer reads ours."""
         with suppress(ConnectionError):
             await self._writer.wait_closed()
         self._reader.feed_eof()

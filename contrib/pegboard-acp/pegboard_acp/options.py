@@ -16,7 +16,10 @@ _DEFAULT = "default"
 
 
 class SessionChoices:
-    """The user's choices for the next prompts; "" stands for the agent's or session's model."""
+    """The user's choices for the next prompts.
+
+    If `model` is "", the model of the agent is used, or else that of the session.
+    """
 
     def __init__(self, app: App, session: Session) -> None:
         self._app = app
@@ -101,7 +104,7 @@ class SessionChoices:
             )
 
     async def _current(self, models: dict[str, Model]) -> Model | None:
-        """Return the model that will answer the next prompt, or None if there is no usable one."""
+        """Return the model of the next prompt, or None if no provider has this model."""
         agent, session = self._app.agents.get(self.agent), self.session
         name = self.model
         if not name and agent is not None and agent.model is not None:

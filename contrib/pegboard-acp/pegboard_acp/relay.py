@@ -82,7 +82,7 @@ class Relay:
         self.answers: dict[str, AssistantMessage] = {}
 
     def call_id(self, message_id: str, call_id: str) -> str | None:
-        """Return the id under which the editor knows a tool call, or None."""
+        """Return the editor's id of a tool call, or None if the call was not sent."""
         wanted = (message_id, call_id)
         known = self._calls.values()
         return next((each.id for each in known if (each.message_id, each.call_id) == wanted), None)
@@ -104,7 +104,7 @@ class Relay:
                 self._send(Notice(severity="info", title=f"Trying again: {text}"))
 
     async def catch_up(self, since_ms: int) -> None:
-        """Send the state since an instant, because a slow editor missed events.
+        """Send the answers that began at `since_ms` or later, because a slow editor missed events.
 
         From then on, each text is sent only when complete, because deltas might repeat text.
         """
@@ -175,7 +175,7 @@ class Relay:
                 await self._call(part)
 
     def _send_text(self, part: TextPart | ReasoningPart) -> None:
-        """Send the unsent end of a text; a text whose sent beginning was changed is skipped."""
+        """Send the unsent end of a text; if the sent beginning has changed since, send nothing."""
         self._texts[part.id] = part
         sent = self._sent.get(part.id, "")
         if part.text.startswith(sent):
@@ -241,7 +241,7 @@ def _user_parts(turn: Turn) -> Iterator[UserChunk]:
 
 
 def _settled(part: Part) -> Part:
-    """Return a part of an earlier run; an unfinished tool call is returned as failed."""
+    """Return a part of a stored conversation; a call that has no result is returned as failed."""
     match part:
         case ToolPart(state=Pending() | Running() as state):
             failed = Failed(input=state.input, error=_INTERRUPTED, time=TimeSpan(start=0))

@@ -41,7 +41,7 @@ class Requests:
             self._open[request.id] = self._tasks.create_task(asking)
 
     def withdraw(self, request_id: str) -> None:
-        """Withdraw a request that was answered in another way."""
+        """Withdraw a request from the editor, because another client or a rule has answered it."""
         if (task := self._open.pop(request_id, None)) is not None:
             task.cancel()
 

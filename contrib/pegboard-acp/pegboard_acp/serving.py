@@ -21,9 +21,9 @@ _log = logging.getLogger("pegboard.acp")
 
 
 async def serve(directory: Path, options: AppOptions) -> None:
-    """Serve the editor until it closes its end, or a signal arrives.
+    """Serve the editor until it closes a stream, or a signal arrives.
 
-    :raises InvalidInputError: when nothing can be spoken on the standard streams.
+    :raises InvalidInputError: when standard input and output are not pipes or sockets.
     """
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     reader, writer = await take_standard_streams()

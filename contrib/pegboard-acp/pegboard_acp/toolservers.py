@@ -53,7 +53,7 @@ async def _names(app: App) -> set[str]:
 
 
 def _entry(server: McpServer) -> dict[str, Any]:
-    """Return the server as an entry of `pegboard.toml`, marked as required."""
+    """Return the server as an entry of `pegboard.toml` that prompts wait for (`required`)."""
     if server.url:
         headers = {each.name: each.value for each in server.headers}
         kind = "sse" if server.type == "sse" else "remote"

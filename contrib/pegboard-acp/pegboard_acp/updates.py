@@ -164,7 +164,7 @@ class UsageChanged(AcpValue, frozen=True, tag_field="sessionUpdate", tag="usage_
 
 
 class Notice(AcpValue, frozen=True, tag_field="sessionUpdate", tag="notice"):
-    """The update with a message for the user that does not belong to the session."""
+    """The update with a message for the user that is not part of the conversation."""
 
     severity: Literal["info", "warning", "error"]
     title: str
@@ -221,7 +221,7 @@ class Modes(AcpValue, frozen=True):
 
 
 class SessionState(AcpValue, frozen=True, kw_only=True):
-    """The state of an open session; a new one has an id."""
+    """The answer to a request that opens a session; `session_id` is set for a new session."""
 
     session_id: str | None = None
     modes: Modes
@@ -245,7 +245,7 @@ class Sessions(AcpValue, frozen=True, omit_defaults=False):
 
 
 class TurnUsage(AcpValue, frozen=True, omit_defaults=False):
-    """The total tokens of a turn's answers; a field of the unstable schema."""
+    """The total tokens of a turn's answers; a field that only ACP's unstable schema defines."""
 
     total_tokens: int
     input_tokens: int

@@ -1,4 +1,4 @@
-"""A client of a server: `AsyncClient` for an event loop, `Client` for everything else.
+"""A client of Pegboard's server: `AsyncClient` for asyncio code, `Client` for synchronous code.
 
 ::
 
@@ -8,8 +8,8 @@
         session = client.sessions.create(title="Sums")
         turn = client.prompt(session.id, "What is 2 + 2?")
 
-Both have the same methods. They open no connection before the first request, and start neither
-tasks nor threads.
+Both clients have the same methods. They open no connection before the first request, and start
+neither tasks nor threads.
 """
 
 from pegboard.errors import ServerError as ServerError

@@ -18,10 +18,10 @@ START = "`pegboard serve` starts one"
 
 
 class ServerAddress(msgspec.Struct, frozen=True, kw_only=True):
-    """The address of a server with its credentials; `directory` defaults to the server's own.
+    """The address of a server, the credentials, and the folder of the project.
 
-    If `token` is a function, it is called for each request, because a restarted server has a new
-    token.
+    If `directory` is None, the server uses the folder in which it was started. If `token` is a
+    function, it is called for each request, because a restarted server has a new token.
     """
 
     url: str
@@ -79,7 +79,7 @@ def route(*steps: str) -> str:
 def checked_url(url: str) -> str:
     """Return the URL of a server without a trailing slash.
 
-    :raises InvalidInputError: for another URL than `http://HOST:PORT`.
+    :raises InvalidInputError: for a URL without the form `http://HOST:PORT`.
     """
     try:
         parts = urlsplit(url)

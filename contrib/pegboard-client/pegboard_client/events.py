@@ -26,7 +26,7 @@ _STORED_DIGITS = 26
 
 
 class Resync(msgspec.Struct, frozen=True, kw_only=True):
-    """Events were lost, so the client must read the state again; `missed` is their number or 0."""
+    """A notice that events were lost: read the state again. `missed` counts them, 0 if unknown."""
 
     missed: int = 0
 

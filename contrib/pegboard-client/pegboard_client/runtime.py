@@ -48,15 +48,15 @@ def find_server(
     env: Mapping[str, str] | None = None,
     password: str | None = None,
 ) -> Access:
-    """Return the server at this URL with its password or token, or the one for this directory.
+    """Return the address and credentials of the server at `url`, or of that for `directory`.
 
-    The latter was started for the directory, or for the nearest folder around it, else last of all.
-    `password` opens it, else the token of its file, and a server without a file the password of the
-    environment. A token goes only to the address of its file, and the environment's password never
-    to an address that has had a file.
+    A server is for the directory if it was started there or in the nearest parent folder; without
+    such a server, the newest one is used. The credential is `password` if it is given, or else the
+    token in the server's runtime file. Only a server at `url` that has no runtime file gets the
+    password of the environment. A token is sent only to the address in its file.
 
     :raises ServerUnreachableError: when no URL is given and no server runs.
-    :raises InvalidInputError: for another URL than `http://HOST:PORT`.
+    :raises InvalidInputError: for a URL without the form `http://HOST:PORT`.
     """
     said = os.environ if env is None else env
     state = UserFolders.of(said).state
@@ -84,8 +84,8 @@ def token_of(url: str, state: Path) -> str | None:
 def running(state: Path) -> tuple[FoundServer, ...]:
     """Return the servers with a runtime file in the folder `state`, newest first.
 
-    A file that other users can read or write is ignored. A running server locks its file; an
-    unlocked file is a leftover, and another program may use its port by now.
+    A file that other users can read or write is ignored. A running server locks its file. An
+    unlocked file is left from a server that has ended, and another program may use its port.
     """
     found = [(at, each) for file in state.glob("server-*.json") for at, each in _read(file)]
     return tuple(each for _, each in sorted(found, key=lambda pair: pair[0], reverse=True))

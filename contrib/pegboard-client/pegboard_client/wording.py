@@ -35,7 +35,7 @@ def id_of(session: Session | str) -> str:
 def prompt_body(
     prompt: str | Prompt, mentions: str | None, directory: str | None, *, checked: bool = False
 ) -> PromptBody:
-    """Return the body of a prompt, with its files as parts; it blocks if there are any.
+    """Return the body of a prompt with its files as parts; reading the files blocks.
 
     :raises InvalidInputError: when a file cannot be read.
     """

@@ -56,10 +56,11 @@ MOVED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """The resources of attempts whose sessions may continue on another worker.
+    """The resources of attempts that another worker may continue, on another machine.
 
-    `remote` is a bare repository for the checkpoints of folders. `plugins` and `env` are for the
-    App of each attempt; they open the database. `serve` lets servers reach the sessions of an App.
+    `remote` is a bare repository for the checkpoints of folders. `plugins` and `env` give the App
+    of each attempt access to the fleet's database. `serve` lets servers reach the sessions of an
+    App.
     """
 
     remote: str
@@ -69,7 +70,7 @@ class Sharing:
 
 
 class Attempts:
-    """The runner of attempts, each with its own App; all store their sessions in `root`."""
+    """The runner of attempts, each with its own App; all store their data in the folder `root`."""
 
     def __init__(
         self, root: Path, ledger: Ledger, *, folders: Folders, sharing: Sharing | None = None

@@ -91,7 +91,7 @@ class _Batch:
                 self._progress.end(self._ledger.state, result)
 
     async def _again(self, attempt: Attempt) -> None:
-        """Pause the start of attempts, then repeat this attempt in a new session."""
+        """Pause the start of attempts, because the provider throttles; then repeat this one."""
         state = self._ledger.state
         pause_s = state.settings.pause_s
         self._progress.throttle(attempt, pause_s)

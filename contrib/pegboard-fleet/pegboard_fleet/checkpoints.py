@@ -1,8 +1,8 @@
 """Checkpoints of session folders: git commits from which another worker can continue a session.
 
 Before each request to the model, the folder is pushed as `refs/pegboard/SESSION/BEGIN/STEP`. A
-worker that continues a session uses a greater BEGIN. A previous worker that was declared dead
-therefore cannot overwrite the newer checkpoints.
+worker that continues a session uses a greater BEGIN, and the checkpoint with the greatest BEGIN
+counts. A previous worker that was declared dead therefore cannot replace it.
 """
 
 import asyncio
@@ -68,9 +68,10 @@ class Checkpoints:
             await self._git("read-tree", "--reset", "-u", ref)
 
     async def _fetch(self) -> str | None:
-        """Fetch the newest checkpoint and return its name, None where there is none.
+        """Fetch the newest checkpoint and return its name, or None if there is no checkpoint.
 
-        A push that the worker before has begun may replace it meanwhile; it is looked up again.
+        A late push of the previous worker may replace the checkpoint during the fetch; the fetch is
+        then repeated.
         """
         for pause_s in (*_PAUSES_S, None):
             if not (found := await self._list()):

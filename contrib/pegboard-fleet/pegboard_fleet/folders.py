@@ -25,7 +25,7 @@ class SetupError(PegboardError):
 
 
 def ending(result: ProgramResult, limit_s: float) -> str:
-    """Return the limit for which Pegboard killed a program, or "" if Pegboard did not."""
+    """Return why Pegboard killed a program, such as its time limit; "" if it ended by itself."""
     if result.timed_out:
         return f"it took longer than {limit_s:g} s"
     if result.flooded:

@@ -1,7 +1,7 @@
 """The journal of a batch: an append-only file of starts, payments and results.
 
-Each line is on disk before the step that it announces. A batch can therefore continue from its
-journal after its process was killed at any moment. Only one process at a time may open the
+Each line is written to disk before the step that the line describes. A batch can therefore continue
+from its journal after its process was killed at any moment. Only one process at a time may open the
 journal.
 """
 
@@ -26,7 +26,8 @@ Status = Literal["done", "failed", "error_infra", "stopped_budget", "timed_out",
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The settings of a batch; `repeat` is the number of attempts at each job.
 
-    `ask` makes permission requests and questions wait for a client of the fleet's servers.
+    With `ask`, permission requests and questions wait until a user answers them in a client that is
+    connected to a server of the fleet.
     """
 
     model: str | None = None
@@ -103,7 +104,7 @@ class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True, tag="ready"):
-    """The journal line for the completed setup of an attempt; `base` is its commit."""
+    """The journal line for an attempt's prepared folder; `base` is the checked-out commit."""
 
     id: str
     attempt: int

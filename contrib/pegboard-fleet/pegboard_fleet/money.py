@@ -1,4 +1,4 @@
-"""The money of a batch: the highest cost is held before a request, its cost is paid after."""
+"""The money of a batch: each request's highest cost is held, then its real cost is paid."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -26,7 +26,7 @@ class Ledger(Protocol):
         """The state of the batch, its settings included."""
 
     async def note(self, *entries: Entry) -> None:
-        """Record entries before the steps that they announce."""
+        """Record entries, such as the start of an attempt, before the steps that they describe."""
 
     async def hold(self, usd: float) -> int:
         """Hold `usd` for a request, and return the number of the request.
@@ -39,7 +39,7 @@ class Ledger(Protocol):
 
 
 class JournalLedger:
-    """A ledger that stores each entry in the batch's journal; its only writer."""
+    """The money account of a batch that runs in one process; it alone writes the journal."""
 
     def __init__(self, journal: Journal, state: BatchState) -> None:
         self._state = state
@@ -165,7 +165,7 @@ class Metered:
 class Meter:
     """The plugin of a job's App that charges each request to the batch's ledger.
 
-    `before` runs before each request.
+    The function `before` is called before each request, for example to save a checkpoint.
     """
 
     def __init__(self, ledger: Ledger, *, before: Before | None = None) -> None:

@@ -89,7 +89,7 @@ def resume_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for a batch's settings to a command, except those for its place."""
+    """Add the options for a batch's settings, such as `--model`, to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -98,7 +98,8 @@ def settings_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def read_settings(command: str, given: Mapping[str, Any]) -> Settings:
     """Return the batch settings from the options of a command.
 
-    :raises InvalidInputError: for an invalid permission rule, or inside a tool call.
+    :raises InvalidInputError: for an invalid permission rule, or if an agent runs the command with
+        `--auto` or `--allow`.
     """
     for option in filter(given.get, ("auto", "allow")):
         refuse_within_tool(f"{command} --{option}")

@@ -31,8 +31,9 @@ PARKED_AFTER = 4
 class Attempt(msgspec.Struct, kw_only=True):
     """One attempt at a job.
 
-    `begun` lists how many steps the session had at each start or continuation. `round` counts
-    earlier sessions of the attempt. `base` is the commit of its folder, None before the setup.
+    `begun` lists how many steps the session had at each start or continuation. `round` is the
+    number of times that the attempt was repeated in a new session. `base` is the commit of its
+    folder, None before the setup.
     """
 
     job: Job
@@ -49,7 +50,7 @@ class Attempt(msgspec.Struct, kw_only=True):
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the last `PARKED_AFTER` starts all found the same number of steps."""
+        """Whether the session made no step between the last `PARKED_AFTER` starts."""
         last = self.begun[-PARKED_AFTER:]
         return len(last) == PARKED_AFTER and len(set(last)) == 1
 
@@ -57,7 +58,7 @@ class Attempt(msgspec.Struct, kw_only=True):
 class BatchState(msgspec.Struct, kw_only=True):
     """The state of a batch: its attempts in order, and its money in US dollars.
 
-    `held` is money for requests without a known end, by their number.
+    `held` has, by request number, the money for requests that have not ended or were interrupted.
     """
 
     id: str

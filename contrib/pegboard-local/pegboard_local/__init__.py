@@ -27,7 +27,7 @@ async def register_providers(config: Config) -> tuple[Provider, ...]:
 
 @hookimpl(trylast=True)
 async def chat_system_transform(model: Model, system: tuple[str, ...]) -> tuple[str, ...] | None:
-    """Shorten the system prompt for a tiny window to the user's and the project's parts."""
+    """Shorten the system prompt for a model with a tiny context window."""
     if not is_tiny(model):
         return None
     from pegboard_local.prompt import shortened
@@ -37,7 +37,7 @@ async def chat_system_transform(model: Model, system: tuple[str, ...]) -> tuple[
 
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
-    """Remove tools from a request for a tiny window, except tools that the user added."""
+    """Remove most built-in tools from a request to a model with a tiny context window."""
     if not is_tiny(request.model):
         return None
     from pegboard_local.prompt import LEFT_OUT

@@ -29,7 +29,10 @@ _BLOCK = "0"
 
 
 class LocalAnswer:
-    """A parser for streamed output; `is_json` says that the output follows the JSON schema."""
+    """A parser for streamed output.
+
+    `is_json` says whether the output is a JSON object by the schema of `dialogue.schema_of`.
+    """
 
     def __init__(self, *, is_json: bool) -> None:
         self._is_json = is_json
@@ -63,7 +66,7 @@ class LocalAnswer:
             yield from self._write(json.loads(f'"{found[0]}"', strict=False))
 
     def end(self, *, whole: bool) -> Iterator[StreamEvent]:
-        """Yield the last events; a call is among them only if the answer is `whole`."""
+        """Yield the last events; with a tool call only if the answer is complete (`whole`)."""
         if self._talks:
             yield TextEnd(_BLOCK)
         if self._call is not None:

@@ -54,7 +54,10 @@ Chat = list[dict[str, str]]
 
 
 def messages_of(request: ModelRequest, *, tiny: bool) -> Chat:
-    """Return the messages of a chat in which the user and the assistant alternate."""
+    """Return the messages of a chat in which the user and the assistant alternate.
+
+    For a `tiny` model, example calls are added, and reminders are removed.
+    """
     rules = [_tools(request.tools, tiny=tiny)] if request.tools else []
     chat: Chat = [{"role": "system", "content": "\n\n".join((*request.system, *rules))}]
     if tiny:

@@ -49,7 +49,7 @@ LEFT_OUT = frozenset(
 
 
 def shortened(system: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the system prompt with Pegboard's parts in short form and long parts of others cut."""
+    """Return the system prompt without most of Pegboard's parts; other long parts are cut."""
     kept = [short for piece in system if (short := _short(piece))]
     return tuple(kept) or (SHORT,)
 

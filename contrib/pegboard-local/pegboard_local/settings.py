@@ -15,7 +15,7 @@ class LocalOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The user's options.
 
     `models` maps names to GGUF files. `context` is the maximum window in tokens, and `threads` the
-    number of CPU threads; if None, the plugin chooses.
+    number of CPU threads. If either is None, the plugin chooses the value.
     """
 
     models: Mapping[str, str] = {}

@@ -33,7 +33,7 @@ SIGN_IN_LIMIT_S = 330
 
 @hookimpl
 async def config_load(config: Config) -> Config | None:
-    """Add a rule with tool ids for each permission rule about `mcp__SERVER__TOOL`."""
+    """After each rule about `mcp__SERVER__TOOL`, add the same rule with the tool's id."""
     from pegboard_mcp.rules import with_ids_of_tools
 
     return with_ids_of_tools(config)
@@ -89,7 +89,7 @@ async def command_execute_before(
 
 @hookimpl(timeout_s=REQUEST_LIMIT_S)
 async def chat_message(message: Turn, plugin: Plugin) -> Turn | None:
-    """Wait for required servers, and add the resources that the message mentions."""
+    """Wait for servers that are `required`, and add the resources that the message mentions."""
     from pegboard_mcp.resources import with_mentioned
     from pegboard_mcp.servers import opened_servers
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def services_of(servers: Servers) -> tuple[Service, ...]:
-    """Return the MCP servers with their states."""
+    """Return the MCP servers with their states, for clients of Pegboard's HTTP server."""
     return tuple([await _service(servers, each) for each in servers])
 
 
@@ -113,7 +113,7 @@ async def _signed_in(servers: Servers, name: str, task: "asyncio.Task[None]") ->
 
 
 async def _show_nothing(_address: str) -> None:
-    """Show nothing, because the client shows the address itself."""
+    """Do nothing: the HTTP client displays the sign-in address."""
 
 
 def _resources(server: Server) -> list[tuple[str, dict[str, Any]]]:

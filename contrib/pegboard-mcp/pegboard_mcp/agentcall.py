@@ -28,8 +28,9 @@ Report = Callable[[int, str], Awaitable[None]]
 class AgentCall:
     """A prompt or tool call in a session, with its requests to the user.
 
-    The work continues while the client sends the call again with answers (SEP-2322).
-    `leaving` is the cleanup that runs when the call is closed.
+    If the user must answer a request, the MCP client gets the request as a result, and repeats its
+    call with the answer (SEP-2322). The work continues meanwhile. Closing the call also closes the
+    exit stack `leaving`.
     """
 
     def __init__(
@@ -83,7 +84,7 @@ class AgentCall:
                 await self.app.reject_question(request.id)
 
     def pending(self) -> Mapping[str, Request]:
-        """Return the open requests of the App, by id."""
+        """Return all open permission requests and questions of the call's App, by id."""
         return {each.id: each for each in self._pending()}
 
     async def aclose(self) -> None:

@@ -190,7 +190,7 @@ class AgentServer:
             return _failure(str(error))
 
     async def _resumed(self, state: str, responses: types.InputResponses | None) -> AgentCall:
-        """Find the call that a client repeats, and apply the client's answers to it."""
+        """Return the running call with the id `state`, and give it the client's answers."""
         call = self._calls.get(state)
         if call is None:
             raise InvalidInputError("the call has ended meanwhile; make it again")

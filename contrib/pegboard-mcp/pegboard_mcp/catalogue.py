@@ -1,4 +1,4 @@
-"""The catalogue: a stored copy of a server's lists, so that Pegboard starts without it."""
+"""The catalogue: a stored copy of a server's tools, prompts and resources, for a quick start."""
 
 import time
 from pathlib import Path
@@ -16,8 +16,8 @@ FILE_BYTES = 4 << 20
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     """The tools, prompts and resources of a server at `listed_at`, in seconds since the epoch.
 
-    `version` is the negotiated protocol version, and `discovered` the answer to
-    `server/discover`; the next start reuses both. `fresh_s` is the time for which the server
+    `version` is the negotiated protocol version, and `discovered` is the answer to
+    `server/discover`. The next start reuses these two. `fresh_s` is the time for which the server
     allows the lists to be cached, or None if it sets no time. `notes` lists problems in the lists.
     """
 
@@ -51,7 +51,7 @@ def read_catalogue(path: Path) -> Catalogue | None:
 
 
 def write_catalogue(path: Path, catalogue: Catalogue) -> None:
-    """Store the catalogue, for this user alone; one that is too long is not stored.
+    """Store the catalogue, readable only by this user, unless it exceeds the size limit.
 
     :raises OSError: when the folder cannot be written.
     """

@@ -1,4 +1,4 @@
-"""`pegboard mcp`: the servers of this project and of the user, and what they offer."""
+"""`pegboard mcp`: show, add, review and call the MCP servers of the project and the user."""
 
 import asyncio
 import json
@@ -190,7 +190,8 @@ def debug(directory: Path, name: str) -> None:
 def serve(directory: Path, *, root: Path | None, tools: str, port: int | None) -> None:
     """Offer the agent to other agents, by MCP on standard input and output.
 
-    With --http clients send the token in PEGBOARD_MCP_TOKEN, or the one that this command makes.
+    With --http, clients must send a token: the value of PEGBOARD_MCP_TOKEN, or else the token that
+    this command generates and prints.
     """
     from pegboard_mcp import serving  # the SDK's server, which other commands do not need
 

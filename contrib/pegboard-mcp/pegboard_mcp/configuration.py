@@ -43,15 +43,17 @@ class OAuthConfig(msgspec.Struct, frozen=True, kw_only=True):
 class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The configuration of one MCP server.
 
-    `command` starts a local server; `url` is the address of a remote one. `environment` has
-    variables for the server's process, and `env` names variables to inherit. `headers` are sent
-    with each HTTP request. `tools` and `without` are patterns for names of tools to offer and to
-    leave out. `network` allows the sandboxed process to use the network, and `reads` are folders
-    that the process may read. A `lazy` server starts with its first call, and stops after
-    `idle_s` without a call. Prompts wait until a `required` server has listed its tools.
-    `description` tells the model what the tools are for. `instructions` adds the server's
-    instructions to the system prompt. `source` is the file of the entry; `is_project` marks an
-    entry from the repository.
+    - `command` starts a local server; `url` is the address of a remote server.
+    - `environment` has variables for the server's process, and `env` names variables to inherit.
+    - `headers` are sent with each HTTP request.
+    - `tools` and `without` are patterns for names of tools to offer and to leave out.
+    - `network` allows the sandboxed process to use the network, and `reads` are folders that the
+      process may read.
+    - A `lazy` server starts with its first call, and stops after `idle_s` without a call.
+    - Prompts wait until a `required` server has listed its tools.
+    - `description` tells the model what the tools are for.
+    - `instructions` adds the server's instructions to the system prompt.
+    - `source` is the file of the entry; `is_project` marks an entry from the repository.
     """
 
     name: str
@@ -99,7 +101,7 @@ class ServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """The origin of entries: a file, and whether the file belongs to the repository.
+    """The file that server entries come from, and whether it belongs to the repository.
 
     `env` has the variables for `${NAME}`; if `env` is None, nothing is replaced. If `is_strict`, an
     unknown key is an error; files of other programs may have keys that Pegboard does not use.
@@ -168,7 +170,7 @@ def server_of(source: Source, name: str, entry: Table) -> ServerConfig:
 
 
 def _tightened(server: ServerConfig) -> ServerConfig:
-    """Remove the settings that only a user may make from a project's server."""
+    """Reset the settings that a project may not choose for its server, such as network access."""
     return msgspec.structs.replace(
         server,
         exposure=None if server.exposure == "direct" else server.exposure,

@@ -133,7 +133,7 @@ class ServerConnection:
     async def _extra(
         self, key: str, fetch: Callable[..., Awaitable[Any]], failed: list[str]
     ) -> list[object]:
-        """Return an optional list; on an error, extend `failed` and return an empty list."""
+        """Return an optional list; on an error, add it to `failed` and return an empty list."""
         try:
             return (await self._pages(key, fetch)).items
         except (ConnectionLostError, AuthorizationError):
@@ -167,7 +167,8 @@ class ServerConnection:
         """Call a tool, and return its result; the server may ask the user questions meanwhile.
 
         `digest` identifies the tool definition that the caller used. If the server refuses the call
-        as outdated, the call is repeated, provided that the definition is unchanged.
+        because it has a newer definition, the tools are listed again. If the definition still has
+        this digest, the call is repeated.
 
         :raises ConnectionLostError: when the connection ends first.
         :raises RequestError: when the server refuses the call.
@@ -196,7 +197,12 @@ class ServerConnection:
             return await self._rounds(send, ask_user)
 
     async def _check_definition(self, tool: str, digest: str) -> None:
-        """List the tools again, because the SDK builds headers from their definitions."""
+        """List the tools again, and check that the tool's definition still has this digest.
+
+        The SDK needs the current definitions, because it builds headers from them.
+
+        :raises RequestError: when the definition has changed.
+        """
         known = await self.list_everything()
         if digest and digest not in {each.digest for each in known.tools if each.name == tool}:
             text = f"the tool {tool} of the MCP server {self.name} has changed since its review"
@@ -207,7 +213,7 @@ class ServerConnection:
     ) -> types.GetPromptResult:
         """Return the messages of a prompt.
 
-        :raises RequestError: when the server refuses it.
+        :raises RequestError: when the server refuses the request.
         """
 
         async def send(
@@ -227,7 +233,7 @@ class ServerConnection:
     async def read(self, uri: str, ask_user: AskUser | None = None) -> types.ReadResourceResult:
         """Return the content of a resource.
 
-        :raises RequestError: when the server refuses it.
+        :raises RequestError: when the server refuses the request.
         """
 
         async def send(
@@ -361,7 +367,7 @@ async def connected(
 
 
 def _mode(known: Catalogue | None) -> str:
-    """Return the SDK's handshake mode: the version of the last connection if known, else `auto`."""
+    """Return the SDK's handshake mode: the last protocol version, `legacy` or `auto`."""
     if known is None or not known.version:
         return "auto"
     if known.version not in MODERN_PROTOCOL_VERSIONS:
@@ -379,7 +385,7 @@ def _discovered(known: Catalogue | None) -> types.DiscoverResult | None:
 
 
 async def _listen(client: Client, on_change: Callable[[], None]) -> None:
-    """Call `on_change` for changed tool lists, on servers that need a subscription (2026-07-28)."""
+    """Subscribe to changes of the tool list and call `on_change` for each (protocol 2026-07-28)."""
     can = client.server_capabilities
     if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
         return

@@ -18,7 +18,7 @@ TEXT_BYTES = 4 << 20
 def tool_result(server: str, tool: str, result: types.CallToolResult) -> ToolResult:
     """Return the result of a call.
 
-    :raises ToolError: when the server says that the call has failed.
+    :raises ToolError: when the server marks the result as an error.
     """
     texts, files = parts_of(result.content)
     structured = result.structured_content

@@ -29,14 +29,14 @@ _T = TypeVar("_T")
 
 
 class FieldError(ValueError):
-    """An answer is not valid for its form field; the text says which answers are."""
+    """An answer is not valid for its form field; the message says which answers are valid."""
 
 
 class Inbox:
     """A queue of questions from a server with an older protocol version, answered during calls.
 
-    The SDK delivers the questions in its own task. The waiting call answers them, so that its time
-    limit pauses meanwhile.
+    The SDK delivers the questions in its own task, but the call that waits for its result asks the
+    user. Its time limit can therefore pause until the user has answered.
     """
 
     def __init__(self, server: str) -> None:
@@ -82,7 +82,7 @@ class Inbox:
                 await self._answer_next(None)
 
     async def _answer_next(self, ask_user: AskUser | None) -> None:
-        """Answer the oldest question; cancel it if the call that asks the user is cancelled."""
+        """Answer the oldest question, or cancel it if the waiting call is cancelled."""
         params, answer = self._asked.popleft()
         result = types.ElicitResult(action="cancel")
         try:

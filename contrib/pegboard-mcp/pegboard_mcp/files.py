@@ -11,7 +11,10 @@ from pegboard_mcp.pins import PinFile
 
 
 class ServerFiles(NamedTuple):
-    """A server's files: the catalogue is a cache, but the pins decide which tools are offered."""
+    """The paths of one server's files: catalogue, pins, log and grants.
+
+    The catalogue only caches the tools; the pins (reviewed definitions) decide which are offered.
+    """
 
     catalogue: Path
     pins: PinFile

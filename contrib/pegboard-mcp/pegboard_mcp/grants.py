@@ -1,4 +1,4 @@
-"""Grants: the OAuth clients and tokens from a user's sign-ins to a remote server, by issuer."""
+"""Grants: the OAuth clients and tokens from sign-ins, one per authorization server."""
 
 import time
 from pathlib import Path
@@ -33,7 +33,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def refresh_token(self) -> str:
-        """The refresh token, or "" if the grant has no endpoint for it."""
+        """The refresh token, or "" if no endpoint is known that accepts it."""
         is_known = bool(self.metadata.get("token_endpoint"))
         return str(self.tokens.get("refresh_token") or "") if is_known else ""
 
@@ -55,7 +55,10 @@ def joined_scopes(*scopes: str) -> str:
 
 
 class Grants(msgspec.Struct, frozen=True, kw_only=True):
-    """The grants for one server; only the tokens of the `current` issuer are used."""
+    """The grants for the server at `url` by issuer.
+
+    `current` is the issuer of the latest sign-in; only its tokens are used.
+    """
 
     url: str = ""
     current: str = ""

@@ -22,7 +22,7 @@ _EVENTS = "text/event-stream"
 
 
 class LimitedClient(httpx2.AsyncClient):
-    """An HTTP client that limits responses and notes requests without sufficient authorization.
+    """An HTTP client that limits responses, and records why requests failed.
 
     Responses are not compressed, so that the limits apply to the bytes that are parsed. Requests to
     this machine do not use a proxy from the environment.
@@ -96,7 +96,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def _whole(body: httpx2.AsyncByteStream, traffic: Traffic) -> AsyncIterator[bytes]:
-    """Yield a response body that is one JSON message, or some other response."""
+    """Yield a complete response body; a placeholder stands for a JSON-RPC answer."""
     parts: list[bytes] = []
     size = 0
     async for chunk in body:
@@ -124,7 +124,7 @@ async def _events(response: httpx2.Response, traffic: Traffic) -> AsyncIterator[
 
 
 async def _delivered(text: str, traffic: Traffic) -> str:
-    """Return the text to pass to the SDK for a message, or "" to drop the message.
+    """Return the text that the SDK gets instead of a received message, or "" to drop the message.
 
     :raises TrafficError: when the server exceeds a limit.
     """

@@ -21,7 +21,7 @@ MESSAGE_VALUES = 50_000
 
 
 class ValuesError(ValueError):
-    """A message that is not an answer has too many values."""
+    """A message from a server has too many JSON values, and is not an answer to a request."""
 
 
 class MessageHead(msgspec.Struct):
@@ -45,7 +45,7 @@ def read_head(text: str) -> MessageHead:
 async def parse(text: str) -> JSONRPCMessage:
     """Parse a message; replace an answer with too many values by a JSON-RPC error.
 
-    :raises ValuesError: when another message has too many values.
+    :raises ValuesError: when a request or notification has too many values.
     :raises ValueError: when the text is not a message.
     """
     if len(text) > MESSAGE_VALUES:  # a shorter one has fewer values, and is parsed at once

@@ -20,7 +20,7 @@ from pegboard_mcp.traffic import OUTCOME, RequestOutcome, Traffic
 
 
 class Ground(NamedTuple):
-    """The environment of a server's process: the sandbox, the variables, the folder and the log."""
+    """The surroundings of a server's process: sandbox, variables, folder, log and OAuth grants."""
 
     enclosed: Enclosed
     env: Mapping[str, str]
@@ -33,10 +33,10 @@ class Ground(NamedTuple):
 async def opened(
     config: ServerConfig, ground: Ground, wishes: Wishes
 ) -> AsyncIterator[ServerConnection]:
-    """Start a server and yield the connection to it; end both with the block.
+    """Start a server, yield the connection to it, and stop the server after the block.
 
-    :raises OSError: when its program cannot be started.
-    :raises ToolError: when there is no such program, or the sandbox cannot be had.
+    :raises OSError: when the server's program cannot be started.
+    :raises ToolError: when the program does not exist, or the sandbox is not available.
     :raises RequestError: when the server's answer violates the protocol.
     """
     silence_sdk()

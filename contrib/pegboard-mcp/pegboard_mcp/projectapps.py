@@ -36,7 +36,7 @@ class ProjectApps:
     async def using(self, directory: str) -> AsyncIterator[App]:
         """Yield the App of a folder, which stays open within the block.
 
-        :raises InvalidInputError: for a folder outside the root, or with eight Apps at work.
+        :raises InvalidInputError: for a folder outside the root, or if eight other Apps are in use.
         :raises PegboardError: for what `App.open` raises.
         """
         place = await asyncio.to_thread((self.root / directory).resolve)

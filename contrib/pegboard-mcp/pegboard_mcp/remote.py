@@ -50,7 +50,7 @@ async def http_streams(
 
 
 class _Screened:
-    """The incoming messages of a remote server, after the same checks as for a local server."""
+    """The incoming messages of a remote server, checked like those of local servers."""
 
     def __init__(self, inner: ReadStream[SessionMessage | Exception], traffic: Traffic) -> None:
         self._inner = inner
@@ -58,7 +58,7 @@ class _Screened:
 
     @property
     def last_context(self) -> object:
-        """The context of the newest message, which the SDK reads."""
+        """The context of the newest message; the SDK reads this attribute of a stream."""
         return getattr(self._inner, "last_context", None)
 
     async def receive(self) -> SessionMessage | Exception:

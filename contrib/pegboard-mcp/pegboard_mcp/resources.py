@@ -28,7 +28,7 @@ async def mcp_list(context: ToolContext, server: str = "") -> str:
     """List the resources of MCP servers, by their URIs.
 
     Args:
-        server: the name of one server; all without it.
+        server: the name of one server; without it, all servers are listed.
     """
     servers = _opened(context)
     chosen = [servers.named(server)] if server else [*servers]
@@ -46,7 +46,7 @@ async def mcp_read(context: ToolContext, server: str, uri: str) -> ToolResult:
 
     Args:
         server: the name of the server.
-        uri: the URI as `mcp_list` gives it; in that of a template, values stand for the braces.
+        uri: the URI as `mcp_list` gives it; replace each `{name}` in a template by a value.
     """
     found = _opened(context).named(server)
     if found.config.is_project and not context.trusted:
@@ -62,7 +62,7 @@ def resource_tools(known: Iterable[Catalogue]) -> tuple[Tool, ...]:
 async def read_resource(server: "Server", uri: str) -> ToolResult:
     """Return the content of a resource.
 
-    :raises ToolError: when the server does not give it.
+    :raises ToolError: when the server does not return the resource.
     """
 
     async def send(connection: "ServerConnection") -> ToolResult:

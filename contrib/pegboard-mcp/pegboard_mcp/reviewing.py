@@ -11,7 +11,9 @@ from pegboard_mcp.server import Server
 
 
 async def review_server(server: Server, *, yes: bool) -> None:
-    """Show what has no review yet, ask about each, and pin what the user takes.
+    """Show each unreviewed tool or instruction, ask about it, and store what the user accepts.
+
+    With `yes`, everything is accepted without a question.
 
     :raises ToolError: when the server has listed nothing.
     """

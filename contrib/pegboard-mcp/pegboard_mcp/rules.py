@@ -1,4 +1,4 @@
-"""Permission and exposure rules about MCP tools, in the two forms that a configuration may use."""
+"""Rules about MCP tools, which may name a tool by its id or as `mcp__SERVER__TOOL`."""
 
 from collections.abc import Mapping
 from typing import TypeVar
@@ -11,7 +11,7 @@ _T = TypeVar("_T")
 
 
 def with_ids_of_tools(config: Config) -> Config:
-    """Return the configuration with each `mcp__SERVER__TOOL` rule repeated for the tool ids."""
+    """Return the configuration; for each `mcp__SERVER__TOOL` rule, add one with the tool's id."""
     agents = {
         name: evolve(
             each,

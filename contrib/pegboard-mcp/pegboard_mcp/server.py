@@ -1,4 +1,4 @@
-"""The lifetime of one MCP server: its first call starts it, one task owns it, idleness stops it."""
+"""The lifetime of one MCP server: a call starts the server, and it stops when it is idle."""
 
 import asyncio
 import os
@@ -127,7 +127,7 @@ class Server:
     async def begin_sign_in(self, secret: str | None) -> "SignIn":
         """Create a sign-in to the server; the caller runs it.
 
-        :raises InvalidInputError: when the server has no sign-in.
+        :raises InvalidInputError: when the server is local, or its sign-in is disabled.
         """
         if not self.config.url or self.config.oauth is None:
             raise InvalidInputError(f"the MCP server {self.config.name} has no sign-in")
@@ -283,7 +283,7 @@ class Server:
             yield found
 
     async def _serve(self, connection: "ServerConnection") -> None:
-        """Wait until the server has ended, is idle, or must stop."""
+        """Wait until the connection has ended, the server is idle, or a stop is requested."""
         refreshing = asyncio.create_task(self._refresh(connection))
         ends = [asyncio.create_task(each.wait()) for each in (self._stop, connection.traffic.ended)]
         try:
@@ -380,7 +380,7 @@ async def _imported(name: str) -> Any:  # noqa: ANN401 - a module that imports t
 
 
 async def _nothing(_connection: object) -> None:
-    """Do nothing, because a server already lists its tools when it starts."""
+    """Do nothing; `connect` sends this request only to start the server."""
 
 
 def _is_alive(ready: "asyncio.Future[ServerConnection]") -> bool:

@@ -76,7 +76,7 @@ class Servers:
         await asyncio.wait({self._look_later(self._put(config))})
 
     async def changed(self, server: Server) -> tuple[str, ...]:
-        """Return the names of what a review must approve: tools and "its instructions"."""
+        """Return the names of changed tools, and "its instructions" if they have changed."""
         known = server.catalogue
         if known is None:
             return ()
@@ -153,7 +153,7 @@ class Servers:
         return task
 
     async def _looking(self, server: Server) -> None:
-        """Wait for the running background connection to a server, or start one."""
+        """Wait until a background task has connected to the server and read its lists."""
         await asyncio.wait({self._starting.get(server.config.name) or self._look_later(server)})
 
     @property
@@ -231,7 +231,7 @@ class Servers:
         return None
 
     async def refresh(self) -> None:
-        """Offer the current tools and commands of all servers; a running turn keeps its own."""
+        """Offer all servers' current tools and commands; a running turn keeps its tools."""
         async with self._refreshing:  # an older state would replace a newer one
             await self._refresh()
 

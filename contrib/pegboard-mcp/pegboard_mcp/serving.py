@@ -35,9 +35,9 @@ TOKEN_LETTERS = 16
 
 
 async def serve_stdio(root: Path, offered: Sequence[str]) -> None:
-    """Serve the client that started this process, until it closes its end.
+    """Serve the client that started this process, until it closes its stream or a signal arrives.
 
-    :raises NotFoundError: when a tool that is to be offered does not exist.
+    :raises NotFoundError: when a tool in `offered` does not exist.
     """
     silence_sdk()
     async with standard_streams() as (inbound, outbound):

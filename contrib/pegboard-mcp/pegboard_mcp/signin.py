@@ -142,7 +142,10 @@ class SignIn:
             await self._probe(client, storage)
 
     async def _probe(self, client: httpx2.AsyncClient, storage: "_Storage") -> None:
-        """Send requests until the server answers that it requires a sign-in."""
+        """Send requests until the server demands a sign-in, which the SDK then carries out.
+
+        :raises AuthorizationError: when the server demands no sign-in.
+        """
         headers = {
             **self._config.headers,
             "Accept": "application/json, text/event-stream",
@@ -162,7 +165,7 @@ class SignIn:
         raise AuthorizationError(f"{text}; it answered with the status {status}")
 
     def _scope(self) -> str:
-        """Return the scope to request, with scopes that a call lacked; "" for the default."""
+        """Return the OAuth scope to request, with scopes that an earlier call needed, or ""."""
         grant = self._file.read().grant
         wider = grant.wider_scope if grant is not None else ""
         return joined_scopes(self._oauth.scope, wider)
@@ -218,7 +221,7 @@ class _Storage:
         self._redirect_uri = redirect_uri
 
     async def get_tokens(self) -> OAuthToken | None:
-        """Return None, because the user signs in again."""
+        """Return None, so that the SDK does not reuse tokens but lets the user sign in."""
         return None
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
@@ -285,7 +288,7 @@ class _Storage:
         )
 
     def _issuer(self) -> str:
-        """Return the issuer from its metadata, or else the server's origin (2025-03-26)."""
+        """Return the issuer in the metadata, or else the server's origin (MCP 2025-03-26)."""
         assert self.provider is not None
         metadata = self.provider.context.oauth_metadata
         if metadata is not None:

@@ -1,6 +1,7 @@
 """The transport of `pegboard mcp serve` over its own standard input and output.
 
-The SDK's transport reads in a thread that no signal can end. This module imports the MCP SDK.
+It replaces the SDK's transport, which reads in a thread that no signal can end. This module imports
+the MCP SDK.
 """
 
 import asyncio
@@ -22,9 +23,9 @@ from pegboard_mcp.traffic import LINE_BYTES
 
 @asynccontextmanager
 async def standard_streams() -> AsyncIterator[TransportStreams]:
-    """Yield the streams of messages on standard input and output, which nothing else uses then.
+    """Yield the streams of messages on standard input and output, reserved for the protocol.
 
-    What anything else prints goes to standard error.
+    What other code prints meanwhile goes to standard error.
 
     :raises InvalidInputError: when the standard streams are not pipes or sockets.
     """

@@ -31,7 +31,7 @@ DRAIN_WAIT_S = 1.0
 async def process_streams(
     argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], traffic: Traffic
 ) -> AsyncIterator[TransportStreams]:
-    """Run a server and yield the streams of its messages; at the end no process of it is left.
+    """Run a server, yield the streams of its messages, and end all of its processes afterwards.
 
     :raises OSError: when the program cannot be started.
     """

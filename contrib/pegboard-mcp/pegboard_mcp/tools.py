@@ -42,7 +42,7 @@ def wanted_tools(config: ServerConfig, tools: Sequence[ServerTool]) -> tuple[Ser
 
 
 def pegboard_tools(config: ServerConfig, tools: Sequence[ServerTool]) -> tuple[Tool, ...]:
-    """Return the server's tools for the model, without those that Pegboard cannot offer."""
+    """Return the server's tools for the model, without tools that Pegboard cannot represent."""
     wanted = wanted_tools(config, tools)
     ids = tool_ids(config.name, [each.name for each in wanted])
     found = []
@@ -75,7 +75,7 @@ async def _require(
     /,
     **arguments: object,
 ) -> None:
-    """Ask for the permission under the tool's id; the server's own hints never grant it."""
+    """Request permission for a call; a server's hint such as "read-only" does not replace it."""
     pins = await asyncio.to_thread(files_of(context.plugin, config).pins.read)
     facts = {"server": config.name, "tool": tool.name, "first_use": not pins.is_approved(tool.name)}
     if tool.annotations:

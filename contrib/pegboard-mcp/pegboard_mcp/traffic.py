@@ -33,7 +33,10 @@ _ITEMS_PER_PAGE = 4 * LIST_TOOLS
 
 
 class TrafficError(Exception):
-    """A server has exceeded a limit; the message continues a sentence that starts with its name."""
+    """A server has exceeded a limit.
+
+    The message completes a sentence that begins with the server's name.
+    """
 
 
 class RequestOutcome:
@@ -112,9 +115,10 @@ class Traffic:
             raise TrafficError(f"sent more than {UNASKED_BYTES >> 20} MiB that nothing asked for")
 
     def stand_in(self, message: JSONRPCMessage) -> str:
-        """Return the JSON text for the SDK to parse; for an answer, a short placeholder.
+        """Return the JSON text for the SDK to parse; an answer is replaced by a short placeholder.
 
         The SDK parses HTTP responses in the event loop's thread, where a long answer would block.
+        `taken` returns the answer for its placeholder.
         """
         if isinstance(message, JSONRPCResponse):
             token = secrets.token_hex()
@@ -123,7 +127,7 @@ class Traffic:
         return message.model_dump_json(by_alias=True, exclude_unset=True)
 
     def taken(self, message: JSONRPCMessage) -> JSONRPCMessage:
-        """Return the answer that belongs to a placeholder, or the message itself."""
+        """Return the answer for a placeholder of `stand_in`, or any other message unchanged."""
         if isinstance(message, JSONRPCResponse):
             answer = self._parsed.pop(str(message.result.get(_PARSED)), None)
             if answer is not None:

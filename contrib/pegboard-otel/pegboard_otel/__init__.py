@@ -1,7 +1,7 @@
 """OpenTelemetry spans and metrics of turns, model requests and tool calls.
 
-Nothing is imported or sent unless the environment names a collector, or the program has set up
-OpenTelemetry itself.
+Nothing is imported or sent unless environment variables such as `OTEL_EXPORTER_OTLP_ENDPOINT` name
+a collector, or the program has set up OpenTelemetry itself.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Telemetry:
     async def around_call(
         self, activity: Activity, plugin: Plugin
     ) -> tuple[AbstractContextManager[object], ...] | None:
-        """Return a context manager that records a span for the activity."""
+        """Return a context manager that records a span for a turn, model request or tool call."""
         export = self._export or await self._opened(plugin)
         return None if export is None else (export.spans.around(activity),)
 
@@ -61,7 +61,7 @@ class Telemetry:
 
     @hookimpl
     async def shell_env(self, env: Mapping[str, str]) -> Mapping[str, str] | None:
-        """Remove Pegboard's OpenTelemetry variables for tools, and add their parent span."""
+        """Replace OpenTelemetry variables in a tool's environment by its parent span."""
         gone = [name for name in env if name.startswith("OTEL_") or name in _PARENT]
         parent = self._parent()
         if not gone and not parent:
@@ -78,7 +78,7 @@ class Telemetry:
             await export.aclose()
 
     async def _opened(self, plugin: Plugin) -> "Export | None":
-        """Open the exporter on first use, and return it; None if telemetry is off."""
+        """Return the exporter, opened on first use; None if it is not wanted or not installed."""
         if self._failed or not wanted():
             return None
         self._opening = self._opening or asyncio.Lock()

@@ -106,7 +106,7 @@ class Spans:
             self._put(trace.get_current_span(), names.OUTPUT_MESSAGES, content.answer(text))
 
     def note_fold(self, step: FoldStep) -> None:
-        """Add a child span for a plugin's change of the value that a hook passes on."""
+        """Add a child span for one plugin's call of a hook that transforms a value."""
         ended_ns = time.time_ns()
         known: Attributes = {
             names.HOOK_NAME: step.hook,

@@ -17,7 +17,7 @@ async def register_storage() -> Mapping[str, OpenStorage]:
 
 @hookimpl
 async def startup(app: Host) -> None:
-    """Register the App, so that it stops its run of a session that another process takes over."""
+    """Register the App, so that its runs stop when another process takes over their sessions."""
     storage: Any = getattr(app, "storage", None)
     if hasattr(storage, "hosts"):  # the driver is loaded only where it is used
         storage.hosts.add(app)
@@ -26,7 +26,7 @@ async def startup(app: Host) -> None:
 async def open_postgres(
     url: str | Path, *, ids: IdSource, on_commit: OnCommit | None = None
 ) -> Storage:
-    """Open the database at a PostgreSQL connection URI; see `OpenStorage`.
+    """Open the database at a PostgreSQL connection URI; the parameters are those of `OpenStorage`.
 
     Creates the tables or brings them up to date, if the role has the rights.
 

@@ -122,7 +122,7 @@ class Readers:
 
 
 def refusal_of(error: Error) -> NotFoundError | InvalidInputError | None:
-    """Translate the error of a refused change; None for errors with another cause."""
+    """Return Pegboard's error for a change that the database rejected; None for other failures."""
     detail = error.diag.message_detail or ""
     message = error.diag.message_primary or ""
     if error.sqlstate == _NOT_FOUND:

@@ -49,13 +49,13 @@ class HeldSession(msgspec.Struct, frozen=True):
 
 
 def is_held(held: Mapping[str, HeldSession], fence: Fence) -> bool:
-    """Return whether a fence is still that of its session."""
+    """Return whether the owner and epoch in a fence are still the current ones of its session."""
     found = held.get(fence.session_id)
     return found is not None and (found.owner, found.epoch) == (fence.owner, fence.epoch)
 
 
 class SessionTakenError(SessionBusyError):
-    """Another process took over the session while the lease of this process was expired."""
+    """Another process took over the session, because this one did not renew its lease in time."""
 
     def __str__(self) -> str:
         return (
@@ -253,7 +253,7 @@ def _of_session(change: Change) -> Iterator[Written]:
 
 
 def _of_any(change: Change) -> Iterator[Written]:
-    """Yield the rows for a change that is valid even if no session exists."""
+    """Yield the rows for a change that the database accepts even if its session does not exist."""
     match change:
         case PutProject(project=project):
             data = encode_checked(project)
@@ -279,6 +279,6 @@ def _event(
     properties: Properties,
     parent: str | None = None,
 ) -> Written:
-    """Return a row whose event has properties that no other table stores."""
+    """Return a row that itself has the event's data, as for a deletion."""
     data = encode_checked(Event(properties=properties).payload())
     return Written(kind, session_id, id_, parent, data=data, properties=properties)

@@ -20,9 +20,9 @@ _BASE = "SELECT value FROM meta WHERE key = 'seq_base'"
 
 
 async def migrate(db: Connection) -> int:
-    """Bring the tables up to date; return the offset for transaction numbers.
+    """Create the tables or bring them up to date; return the base for event numbers.
 
-    An event's number starts with the transaction number plus this offset.
+    An event's number is derived from the number of its transaction plus this base.
 
     :raises StorageError: when a later Pegboard made the tables, or the role may not change them.
     """

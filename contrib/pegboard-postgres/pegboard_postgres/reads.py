@@ -242,7 +242,10 @@ async def session_approvals(db: Connection, project_id: str) -> tuple[Approval, 
 
 
 async def events(db: Connection, after: int, limit: int, base: int) -> tuple[Event, ...]:
-    """Return stored events with a number greater than `after`, in order."""
+    """Return stored events with a number greater than `after`, in order.
+
+    `base` is the result of `migrate`.
+    """
     found = await fetch(db, _EVENTS, after, base, limit)
     return tuple(
         Event(properties=properties, seq=seq)
@@ -259,7 +262,7 @@ def _properties(
     at: float,
     *row: Any,  # noqa: ANN401
 ) -> Properties | None:
-    """Return the properties of an event, or None if the updated row no longer exists."""
+    """Decode the properties of a stored event; None if the row that the event reports is gone."""
     session, project_id, directory, updated, message, role, part, message_id, *others = row
     project, listed = others
     match name:

@@ -45,8 +45,8 @@ _Value = TypeVar("_Value")
 class PostgresStorage:
     """A `Storage` in a PostgreSQL database that many processes may share; bound to one event loop.
 
-    `own` is the id of this process in the database. When another process takes over a session, each
-    App in `hosts` stops its run of that session.
+    `own` is the id of this process in the database. `hosts` are the open Apps: if another process
+    takes over a session, the App that runs it stops the run.
     """
 
     warnings: tuple[str, ...] = ()
@@ -103,9 +103,9 @@ class PostgresStorage:
     async def commit(self, *changes: Change, fence: Fence | None = None) -> tuple[Event, ...]:
         """See `Storage.commit`.
 
-        If the process was suspended after a fenced commit was written, the commit waits until the
-        lease is confirmed. Otherwise its caller could start a tool that another process has already
-        reported as interrupted.
+        A commit with a fence returns only when the lease of this process is confirmed. If the
+        process was suspended, another process may have taken over the session. The caller must not
+        start a tool that the other process has already reported as interrupted.
         """
         events = await self._writer.commit(changes, fence)
         if fence is not None:
@@ -179,7 +179,7 @@ class PostgresStorage:
                 await self._read(reads.forget_events)
 
     async def lasting(self) -> None:
-        """Wait until the lease is confirmed and lost sessions are known."""
+        """Wait until the lease is confirmed and sessions that were taken over are known."""
         await self._lease.seen()
 
     async def _watch(self) -> None:

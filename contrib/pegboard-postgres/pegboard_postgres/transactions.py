@@ -62,7 +62,7 @@ class Transaction:
         }
 
     async def draft(self, changes: Sequence[Change], held: dict[str, HeldSession]) -> RowDraft:
-        """Return an empty draft that knows the descendants of sessions that the changes delete."""
+        """Return an empty draft with the descendants of the sessions that will be deleted."""
         families: dict[str, tuple[Session, ...]] = {}
         for each in changes:
             if isinstance(each, DropSession):

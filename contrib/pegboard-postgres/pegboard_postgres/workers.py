@@ -67,8 +67,8 @@ class Lease:
 
     A thread renews the row on its own connection, even while the event loop is busy. If the event
     loop is stuck for longer than `stuck_s`, the thread pauses. The lease then expires, and other
-    processes may take over the sessions. `lapses` counts the renewals that came so late that this
-    may have happened. The storage sets `looked` to that count once it knows the lost sessions.
+    processes may take over the sessions. `lapses` counts renewals that came so late that sessions
+    may have been lost. The storage then looks for lost sessions, and sets `looked` to the count.
     """
 
     def __init__(self, address: Address, *, stuck_s: float = STUCK_S) -> None:
@@ -93,7 +93,7 @@ class Lease:
         self._turning = asyncio.create_task(self._turns(), name="pegboard-postgres-turns")
 
     async def seen(self) -> None:
-        """Wait until the lease is confirmed and all lost sessions are known."""
+        """Wait until the database has confirmed the lease and all lost sessions are known."""
         while time.monotonic() - self._seen_at > LEASE_S:
             if self._closed.is_set():
                 return
@@ -152,7 +152,9 @@ class Lease:
 async def claim(
     transaction: Transaction, held: dict[str, HeldSession], session_id: str, own: str
 ) -> tuple[Fence, tuple[Event, ...]]:
-    """Claim a session for the process `own`; return the fence, and the events of a takeover.
+    """Claim a session for the process `own`.
+
+    Return the fence, and the events that end the work of a dead previous owner.
 
     :raises SessionBusyError: while another living process owns the session.
     :raises NotFoundError: when no session has this id.
@@ -175,14 +177,14 @@ async def claim(
 async def lost(
     _: Transaction, held: dict[str, HeldSession], fences: Sequence[Fence]
 ) -> tuple[tuple[Fence, ...], tuple[Event, ...]]:
-    """Return the fences that are no longer those of their sessions."""
+    """Return the fences that no longer hold: their sessions were taken over or deleted."""
     return tuple(each for each in fences if not is_held(held, each)), ()
 
 
 async def bury(
     transaction: Transaction, held: dict[str, HeldSession], session_id: str
 ) -> tuple[None, tuple[Event, ...]]:
-    """End the unfinished work of a session, unless a living process runs the session."""
+    """End the unfinished work of a session that no living process runs; return the events."""
     if session_id not in held:
         return None, ()
     owner = held[session_id].owner
@@ -222,7 +224,7 @@ async def interrupt(
 ) -> tuple[Event, ...]:
     """End all unfinished work of a session, and release the session.
 
-    `died` has the meaning that it has in `end_unfinished`.
+    `died` is false if the process lives but could not write the end of its work.
     """
     parts = await transaction.run(_PARTS, session_id)
     messages = await transaction.run(_MESSAGES, session_id)

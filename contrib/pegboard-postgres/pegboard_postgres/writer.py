@@ -1,4 +1,4 @@
-"""The writing connection; commits that wait share one transaction (group commit)."""
+"""The connection for writes; commits that wait at the same time share one transaction."""
 
 import asyncio
 from collections import deque

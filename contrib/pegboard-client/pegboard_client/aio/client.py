@@ -34,15 +34,16 @@ from pegboard_plugins.shared.frontend import (
 
 
 class AsyncClient:
-    """One project on one server; `sessions`, `permissions`, `questions` and `files` are in it.
+    """A client for one project on one server.
 
-    Every request has a limit of a minute, but for those that a model answers: they take as long
-    as they take and end with the connection; the turn then goes on.
+    More methods are in `sessions`, `permissions`, `questions` and `files`. A request may take a
+    minute. Requests that a model answers have no time limit; if their connection is lost, the turn
+    continues on the server.
 
     :raises ServerError: from every method, when the server refuses; `status`, `name`, `message`
         and `data` say why.
     :raises ServerUnreachableError: from every method, when no server answers.
-    :raises TimeLimitError: from every method, when an answer is due for a minute.
+    :raises TimeLimitError: from every method, when an answer takes longer than a minute.
     """
 
     def __init__(
@@ -72,10 +73,11 @@ class AsyncClient:
         password: str | None = None,
         env: Mapping[str, str] | None = None,
     ) -> Self:
-        """Return a client of a server that this user has started, for a directory.
+        """Return a client for a directory, of a server that this user has started.
 
-        Servers describe themselves in files; from these come the address and the token. `url`
-        names one of them, or another server, which `password` or that of the environment opens.
+        Running servers write files with their address and token. The server that was started
+        nearest to the directory is used, or the server at `url`. A server without such a file needs
+        `password`, or the password in the environment variable `PEGBOARD_SERVER_PASSWORD`.
 
         :raises ServerUnreachableError: when no server runs.
         """
@@ -133,12 +135,12 @@ class AsyncClient:
         mentions: str | None = None,
         checked: bool = False,
     ) -> Turn:
-        """Return the last answer, once the prompt is answered.
+        """Send a prompt, wait until the turn has ended, and return its last answer.
 
-        In `mentions`, words that a user typed, `@name` stands for a file or an agent. What went
-        wrong with the model is in the answer's `info.error`. Paths in `files` of the prompt are
-        relative to the client's directory. With `checked`, a prompt that no model can answer is
-        refused before it is stored.
+        `mentions` is text that a user typed, in which `@name` stands for a file or an agent. If the
+        model failed, `info.error` of the answer says why. Paths in `files` of the prompt are
+        relative to the client's directory. With `checked`, a prompt for an unknown agent or model
+        is refused before it is stored.
         """
         place = route("session", id_of(session), "message")
         return await self._link.turn(
@@ -223,11 +225,11 @@ class AsyncClient:
         return await self._link.get(tuple[PluginEntry, ...], route("pegboard", "plugins"))
 
     async def branch(self) -> Branch:
-        """Return the checked-out branch, and the branch from which others start."""
+        """Return the checked-out branch and the repository's default branch."""
         return await self._link.get(Branch, route("vcs"))
 
     async def protection(self) -> Protection:
-        """Return the server's sandbox, and the project files that lack trust and are ignored."""
+        """Return the server's sandbox level, and the project's files that Pegboard ignores."""
         return await self._link.get(Protection, route("pegboard", "protection"))
 
     async def standing(self, session_id: str, agent: str) -> dict[str, int]:

@@ -58,9 +58,9 @@ class AsyncLink:
         return await self._send(self._request("DELETE", path), kind)
 
     async def stream(self, path: str, headers: Mapping[str, str]) -> "httpx.Response":
-        """Open an event stream and read its head; the caller closes it.
+        """Open an event stream and return the response, which the caller must close.
 
-        :raises ServerError: when the server refuses it, or is not there.
+        :raises ServerError: when the server refuses the stream or cannot be reached.
         """
         import httpx
 

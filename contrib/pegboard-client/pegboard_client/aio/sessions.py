@@ -68,7 +68,7 @@ class AsyncSessions:
     ) -> Session:
         """Change the session and return it; rules and metadata change only while it is idle.
 
-        `archived_at` is in milliseconds since the epoch; None takes it out of the archive.
+        `archived_at` is in milliseconds since the epoch; None restores an archived session.
         """
         body = SessionChange(
             title=title,

@@ -25,11 +25,11 @@ _Told = TypeVar("_Told")
 
 
 class AsyncEventStream(Generic[_Told]):
-    """The events of a server in order, from now on until the stream is closed.
+    """The events of a server in order, from the subscription until the stream is closed.
 
     Entering the stream with `async with` waits until the server has subscribed it, so no later
     event is missed. After a lost connection, the stream reconnects and resumes after the last
-    event; a `Resync` means that events were lost meanwhile. A cancelled wait loses no event. The
+    event. If events were lost meanwhile, it yields a `Resync`. A cancelled wait loses no event. The
     stream may be silent for any length of time.
     """
 
@@ -108,7 +108,7 @@ class AsyncEventStream(Generic[_Told]):
         return self._pieces
 
     async def _come_back(self) -> None:
-        """Reconnect once, after a pause that grows with each attempt."""
+        """Try to reconnect, after a pause that grows with each attempt."""
         if self._tries == 0:
             self._lost_at = monotonic()
         elif monotonic() - self._lost_at > GIVE_UP_S:

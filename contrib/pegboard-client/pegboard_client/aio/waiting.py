@@ -36,8 +36,8 @@ class AsyncPermissions:
     ) -> bool:
         """Answer the request; return True.
 
-        `message` with `reject` gives the model other instructions. `scope` is where `always`
-        applies, and `agent_only` limits it to the agent that asked.
+        `message` with `reject` gives the model other instructions. `scope` is where an approval by
+        `always` applies, and `agent_only` limits this approval to the agent that asked.
         """
         body = ReplyBody(reply=reply, message=message, scope=scope, agent_only=agent_only)
         return await self._link.post(bool, route("permission", request_id, "reply"), body)
@@ -50,10 +50,10 @@ class AsyncPermissions:
         agent_only: bool = False,
         patterns: Sequence[str] = (),
     ) -> bool:
-        """Allow the request and similar ones; return True.
+        """Allow the request and similar later ones; return True.
 
-        `scope` is where this applies, `agent_only` limits it to the agent that asked. `patterns`
-        may only narrow the patterns that the request offers as `always`.
+        `scope` is where the approval applies, and `agent_only` limits it to the agent that asked.
+        `patterns` may only narrow the patterns in the request's field `always`.
         """
         body = ReplyBody(
             reply="always", scope=scope, agent_only=agent_only, patterns=tuple(patterns)

@@ -107,8 +107,8 @@ async def _init(role: str | None) -> None:
 def submit(jobs: Path, name: str | None, pool: str, **settings: Any) -> None:  # noqa: ANN401 - click's own types
     """Queue the jobs of the file JOBS for a pool of workers, and print the batch's name.
 
-    The file is that of `pegboard batch run`. If the command was interrupted, repeat it with the
-    name of the batch: it queues the jobs that are missing.
+    The file has the format of `pegboard batch run`. If the command was interrupted, repeat it with
+    the name of the batch: it queues the jobs that are missing.
     """
     chosen = read_settings("pegboard fleet submit", settings)
     found = read_jobs(jobs)
@@ -161,10 +161,10 @@ async def _submit(jobs: tuple[Job, ...], name: str, pool: str, settings: Setting
 def worker(  # noqa: PLR0913 - the options of a command
     *, pool: str, concurrency: int, remote: str, work: Path, secret: Path | None, hostname: str
 ) -> None:
-    """Run jobs of a pool, until the worker is drained or stopped; others continue its jobs.
+    """Run jobs of a pool, until the worker is drained or stopped.
 
-    Exit codes: 0 drained or stopped, 1 the database was unreachable, 75 the fleet declared the
-    worker dead, so start it again.
+    Other workers continue the jobs of a stopped worker. Exit codes: 0 drained or stopped, 1 the
+    database was unreachable, 75 the fleet declared the worker dead, so start it again.
     """
     place = None if secret is None else (secret, hostname)
     run_async(_worker(pool, concurrency, remote, work.absolute(), place))

@@ -47,7 +47,10 @@ def database_url(env: Mapping[str, str]) -> str:
 
 
 class SweepLock:
-    """The lock that lets one worker sweep a pool; PostgreSQL releases it if the worker is idle."""
+    """The lock of the worker that queues the jobs of a pool's dead workers again.
+
+    PostgreSQL releases the lock if its worker is idle.
+    """
 
     def __init__(self, db: Connection) -> None:
         self._db = db
@@ -104,7 +107,7 @@ class FleetDatabase:
 
     @asynccontextmanager
     async def alone(self, pool: str) -> AsyncIterator[SweepLock | None]:
-        """Hold the lock that lets one worker sweep a pool; yield None if another worker holds it.
+        """Yield the lock to queue the jobs of dead workers again, or None if another worker has it.
 
         A worker that is stopped loses the lock after its lease time.
 

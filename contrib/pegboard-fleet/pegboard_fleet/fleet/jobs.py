@@ -80,8 +80,9 @@ _WITHDRAWN = (
 class JobKey(NamedTuple):
     """The key of a queued attempt: its batch, its job, its number, and its delivery number.
 
-    A command that stops or repeats an attempt increases the delivery number. The queue then takes
-    the attempt for a new one, and a worker with the earlier key can no longer change it.
+    The delivery number distinguishes the deliveries of an attempt: a command that stops or repeats
+    the attempt increases it. The queue then takes the attempt for a new one, and a worker with the
+    earlier key can no longer change it.
     """
 
     batch: str
@@ -129,7 +130,7 @@ async def has_ended(database: FleetDatabase, key: JobKey) -> bool:
 
 
 async def withdrawn_of(database: FleetDatabase, keys: Sequence[JobKey]) -> tuple[JobKey, ...]:
-    """Return the keys whose attempts a command has stopped or repeated since."""
+    """Return the keys of attempts that a command has stopped or repeated meanwhile."""
     columns = map(list, zip(*keys, strict=True))
     return tuple(JobKey(*row) for row in await database.run(_WITHDRAWN, *columns))
 
@@ -160,8 +161,8 @@ async def go_on(
 ) -> None:
     """Queue stopped attempts again, and repeat attempts that ended with a status in `retry`.
 
-    A repeated attempt has a new session. A higher budget also repeats the attempts that the budget
-    ended.
+    A repeated attempt has a new session. A higher budget also repeats the attempts that ended
+    because the budget was spent.
 
     :raises NotFoundError: when the batch does not exist.
     :raises InvalidInputError: for a budget that is already spent.
@@ -240,11 +241,11 @@ class TakenJob:
         return self.state.attempts[self.key.id, self.key.attempt]
 
     async def begin(self, begun: list[int]) -> bool:
-        """Store the number of steps that the session had at each start."""
+        """Store `begun`, the session's number of steps at each start of the attempt."""
         return bool(await self.database.run(_BEGUN, begun, *self.key, self.owner))
 
     async def again(self) -> bool:
-        """Store that the attempt will be repeated in a new session, after the batch's pause."""
+        """Pause the batch, and store that the attempt will be repeated in a new session."""
         await self.database.run(_PAUSE, self.state.settings.pause_s, self.key.batch)
         fresh = Attempt(
             job=self.attempt.job, number=self.attempt.number, round=self.attempt.round + 1

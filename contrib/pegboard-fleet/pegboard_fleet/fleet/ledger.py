@@ -38,9 +38,10 @@ class LostJobError(BudgetError):
 
 
 class SharedLedger:
-    """The ledger of one attempt in a batch that many workers run.
+    """The money account of one attempt; all attempts of the batch share its budget.
 
-    Money that a dead worker held stays held, because the cost of the requests is unknown.
+    Money that a dead worker has held for a request is never freed, because the request's cost is
+    unknown.
     """
 
     def __init__(self, job: TakenJob) -> None:
@@ -49,7 +50,7 @@ class SharedLedger:
 
     @property
     def state(self) -> BatchState:
-        """The state of the batch, limited to this attempt."""
+        """The state of the batch, with this attempt as its only attempt."""
         return self._job.state
 
     async def note(self, *entries: Entry) -> None:

@@ -36,7 +36,7 @@ def queue_of(pool: str) -> str:
 
 
 def queue_schema(schema: str, role: str) -> str:
-    """Return the name of the schema with the queues of `role`; each role is a separate tenant."""
+    """Return the name of the schema with the queues of `role`; each role has its own."""
     return f"{schema}_dbos_{role}"[:_IDENTIFIER_CHARACTERS]
 
 
@@ -165,7 +165,7 @@ class Queue:
         return [(each.workflow_id, each.executor_id or "") for each in found]
 
     async def put_back(self, pool: str, key: str) -> None:
-        """Queue a taken attempt again, and stop its old worker from ending it in the queue."""
+        """Queue an unfinished attempt again, for another worker; its old worker cannot end it."""
         await DBOS.resume_workflow_async(key, queue_name=queue_of(pool))
 
     async def leave(self) -> None:

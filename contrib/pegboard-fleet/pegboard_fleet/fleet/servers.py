@@ -33,9 +33,10 @@ async def put_server(database: FleetDatabase, owner: str, server: FleetServer) -
 
 
 class ServerMembership:
-    """The membership of a server in a fleet, from `begin` to `aclose`; see `FleetMembership`.
+    """The membership of a server in a fleet, from `begin` to `aclose`.
 
-    `storage` keeps the lease of the server, even while none of its Apps is open.
+    The methods are those of `FleetMembership`. `storage` keeps the lease of the server, even while
+    none of its Apps is open.
     """
 
     def __init__(

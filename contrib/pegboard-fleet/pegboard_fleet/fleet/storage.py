@@ -21,14 +21,14 @@ _LOOK_S = 0.05
 class SharedStorage(PostgresStorage):
     """The storage of a worker; closing an App does not close it.
 
-    `seen_at` is the last `time.monotonic` time at which the worker was known to count as alive. A
-    worker that does not has lost its jobs, even those that no other worker has started yet.
+    `seen_at` is the `time.monotonic` time at which the fleet last counted the worker as alive. If
+    it is too long ago, the worker must assume that other workers have its jobs.
     """
 
     seen_at = float("inf")
 
     async def lasting(self) -> None:
-        """See `PostgresStorage.lasting`."""
+        """Wait until the lease is confirmed and the fleet counts this worker as alive."""
         await super().lasting()
         while time.monotonic() - self.seen_at > LEASE_S:  # noqa: ASYNC110 - the watch ends it
             await asyncio.sleep(_LOOK_S)
@@ -42,7 +42,7 @@ class SharedStorage(PostgresStorage):
 
 
 class SharedDatabase:
-    """The database of a worker, which notifies the Apps of commits."""
+    """The database of a worker; it passes the events of commits to the worker's Apps."""
 
     def __init__(self) -> None:
         self.listeners: list[OnCommit] = []
@@ -61,7 +61,7 @@ class SharedDatabase:
 
 
 class SharedAccess:
-    """The plugin that gives one App its worker's database, under the URL `fleet://`."""
+    """The plugin that makes an App use its worker's open database (URL `fleet://`)."""
 
     def __init__(self, database: SharedDatabase) -> None:
         self._database = database
@@ -91,7 +91,7 @@ class SharedAccess:
 
     @hookimpl
     async def shell_env(self) -> None:
-        """Wait until the lease is confirmed before a tool starts a process."""
+        """Wait until the worker's lease is confirmed, before a tool starts a process."""
         await self._database.storage.lasting()
 
     @hookimpl

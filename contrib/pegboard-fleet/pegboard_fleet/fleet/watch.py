@@ -49,7 +49,8 @@ _LEAVE = "UPDATE fleet_worker SET state = 'ended' WHERE owner = %s AND state <> 
 class FleetWatch:
     """One worker's monitor of its pool; `own` is the worker's id.
 
-    The database connection is named after the worker, so that other workers notice its death.
+    The worker's id is the name of its database connection. If the connection is gone, other workers
+    know that the worker is dead.
     """
 
     def __init__(self, url: str, queue: Queue, own: str, pool: str) -> None:
@@ -87,10 +88,10 @@ class FleetWatch:
         return states[self._own]
 
     async def _sweep(self) -> bool:
-        """Queue the jobs of dead workers again under the sweep lock; return False if this failed.
+        """Queue the jobs of dead workers again; return False if another worker does so.
 
-        Without the lock, two workers could queue the same job twice, and the second delivery would
-        occupy a worker that another job needs.
+        Only the worker with the sweep lock queues jobs. Otherwise two workers could queue a job
+        twice, and the second copy would occupy a worker that another job needs.
         """
         try:
             async with self._database.alone(self._pool) as lock:

@@ -39,7 +39,7 @@ class WorkerSettings:
     """The settings of a worker; `root` is the parent of the worker's own folder.
 
     `url` is the address of the database, and `remote` the git repository for checkpoints. `server`
-    gives the servers of the fleet access to the sessions of the jobs.
+    is the worker's own server, by which clients reach the sessions of its jobs.
     """
 
     url: str
@@ -216,7 +216,7 @@ class Worker:
                 return
 
     async def _until_free(self, job: TakenJob) -> None:
-        """Wait until the batch's pause is over and no other process has claimed the session."""
+        """Wait until the batch's pause is over and no other process runs the attempt's session."""
         session_id = job.state.session_id(job.attempt)
         pause_s = await job.paused_s()
         while pause_s or await self._shared.storage.is_claimed_elsewhere(session_id):
