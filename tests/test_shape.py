@@ -38,7 +38,10 @@ BEYOND = {
         "pegboard_plugins.skill.",  # and which libraries have skills
         "pegboard_plugins.instructions.",  # and which imports have no room
     ),
-    "pegboard_plugins.commandhooks": ("pegboard_plugins.chat.",),  # a command of the chat
+    "pegboard_plugins.commandhooks": (
+        "pegboard_plugins.chat.",  # a command of the chat
+        "pegboard_plugins.skill.",  # whose front matter can have hooks
+    ),
     "pegboard_plugins.foreignfiles": (
         "pegboard_plugins.commandhooks.",  # a survey shows the hooks of a file
         "pegboard_plugins.instructions.",  # and what a text imports

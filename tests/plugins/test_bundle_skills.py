@@ -59,7 +59,7 @@ def test_a_file_that_is_not_a_skill_is_left_out_and_named(root: Path, text: str,
     assert why in note
 
 
-@pytest.mark.parametrize("key", ["allowed-tools", "model", "hooks"])
+@pytest.mark.parametrize("key", ["allowed-tools", "model", "shell"])
 def test_a_setting_of_a_skill_without_effect_is_named(root: Path, key: str) -> None:
     write(root / "skills" / "good" / "SKILL.md", SKILL.format("good", f"{key}: x\n"))
     names, (note,) = found(root)

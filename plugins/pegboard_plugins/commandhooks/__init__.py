@@ -5,6 +5,7 @@ digests of the file and of the scripts that it names. A hook can tighten rules b
 them, so an `allow` has no effect.
 """
 
+import asyncio
 import os
 from collections.abc import Mapping
 from functools import lru_cache
@@ -41,6 +42,8 @@ FILES: "ForeignFiles" = (
 _APPS: "WeakKeyDictionary[Plugin, Host]" = WeakKeyDictionary()
 _RUNNERS: "WeakKeyDictionary[Plugin, HookRunner]" = WeakKeyDictionary()
 """The Apps and runners of the plugin, stored here because hooks of tools do not get the App."""
+_BEGUN: "WeakKeyDictionary[Plugin, set[str]]" = WeakKeyDictionary()
+"""The sessions that had a prompt in this process."""
 
 
 class HookOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,16 +56,45 @@ options = HookOptions
 
 
 def _runner(plugin: Plugin, session: SessionView) -> "HookRunner | None":
-    """Return the runner of the App's hooks, or None without hook files."""
-    if not _has_files(session):
+    """Return the runner of the App's hooks, or None without hook files and used skills."""
+    known = _RUNNERS.get(plugin)
+    if not _has_files(session) and (known is None or not known.skills.of(session)):
         return None
+    return known or _new_runner(plugin)
+
+
+def _new_runner(plugin: Plugin) -> "HookRunner":
     from pegboard_plugins.commandhooks.runner import HookRunner  # where there are hooks
 
-    if plugin not in _RUNNERS:
-        _RUNNERS[plugin] = HookRunner(plugin, FILES)
-        if plugin in _APPS:
-            _RUNNERS[plugin].open(_APPS[plugin])
-    return _RUNNERS[plugin]
+    runner = _RUNNERS[plugin] = HookRunner(plugin, FILES)
+    if plugin in _APPS:
+        runner.open(_APPS[plugin])
+    return runner
+
+
+async def _use_skills(plugin: Plugin, session: SessionView, folder: str) -> None:
+    """Run the hooks of the skill in this folder in the session from now on."""
+    from pegboard_plugins.commandhooks.skillhooks import hooked_skills  # few sessions use skills
+
+    found = await asyncio.to_thread(hooked_skills, session)
+    if skills := [each for each in found if str(each.folder) == folder]:
+        await (_RUNNERS.get(plugin) or _new_runner(plugin)).use(session, skills)
+
+
+async def _resume_skills(plugin: Plugin, session: SessionView) -> None:
+    """Find the skills that a session used in an earlier process, at its first prompt in this."""
+    begun = _BEGUN.setdefault(plugin, set())
+    if session.id in begun or plugin not in _APPS:
+        return
+    begun.add(session.id)
+    if session.info.model is None:
+        return
+    from pegboard_plugins.commandhooks.skillhooks import hooked_skills, used_folders  # few resume
+
+    if skills := await asyncio.to_thread(hooked_skills, session):
+        used = frozenset(used_folders(await _APPS[plugin].list_turns(session.id)))
+        if again := [each for each in skills if str(each.folder) in used]:
+            await (_RUNNERS.get(plugin) or _new_runner(plugin)).use(session, again)
 
 
 def _has_files(session: SessionView) -> bool:
@@ -124,6 +156,8 @@ async def tool_execute_after(
 ) -> ToolResult | None:
     """Run PostToolUse and AfterTool hooks, which can extend or replace the result."""
     del context
+    if call.tool == "skill":
+        await _use_skills(plugin, session, str(result.metadata.get("dir")))
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.calls import after_call
@@ -158,6 +192,7 @@ async def chat_messages_transform(
 @hookimpl(timeout_s=HOOK_S)
 async def chat_message(session: SessionView, message: Turn, plugin: Plugin) -> Turn | None:
     """Run SessionStart or SubagentStart, then UserPromptSubmit, which can reject the prompt."""
+    await _resume_skills(plugin, session)
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.prompts import before_prompt
@@ -170,6 +205,8 @@ async def command_execute_before(
     session: SessionView, command: Command, parts: tuple[Part, ...], plugin: Plugin
 ) -> tuple[Part, ...] | None:
     """Run UserPromptExpansion hooks, which can extend or reject a slash command."""
+    if command.source == "skill" and command.location:
+        await _use_skills(plugin, session, str(Path(command.location).parent))
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.prompts import before_command

@@ -37,7 +37,7 @@ def _lines(
         return
     for file in found_files(app, files, home):
         waits = is_waiting(app, file)
-        yield f"{file.path} ({'not trusted: /trust' if waits else 'runs'})"
+        yield f"{file.path} ({'not trusted: /trust' if waits else file.mark})"
         for hook in file.hooks:
             words = " ".join((hook.command, *(hook.args or ())))
             ran = runs.get(hook.label)

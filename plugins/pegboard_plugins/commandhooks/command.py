@@ -25,6 +25,7 @@ from pegboard_plugins.commandhooks.hookfiles import HookFile, places
 from pegboard_plugins.commandhooks.hookruns import HookRuns, read_runs, runs_file
 from pegboard_plugins.shared import has_project_bundles
 from pegboard_plugins.shared.terminal import question_terminal
+from pegboard_plugins.skill import SkillSite, find_skills
 
 
 @click.group(cls=Group)
@@ -68,7 +69,8 @@ async def trust_found_hooks(directory: Path, *, yes: bool) -> bool:
     place = open_workspace(directory)
     found = places(FILES, Path.home(), place)
     own = any(is_project and path.exists() for _, path, is_project in found)
-    if not own and not has_project_bundles(place.worktree):
+    site = SkillSite(directory=place.directory, worktree=place.worktree, home=None, config_dir=None)
+    if not own and not has_project_bundles(place.worktree) and not find_skills(site):
         return False
     async with open_app(directory) as app:
         is_on = any(each.name == "commandhooks" and not each.blocked for each in app.plugins.infos)
@@ -88,7 +90,7 @@ async def _list(directory: Path, style: Literal["text", "json"]) -> None:
             return
         for file in found:
             differing = is_waiting(app, file)
-            mark = "switched off" if file.is_off else "not trusted" if differing else "runs"
+            mark = "switched off" if file.is_off else "not trusted" if differing else file.mark
             click.echo(escape_controls(f"{file.path} ({mark})"))
             _show(file, runs)
         if not found:

@@ -18,6 +18,8 @@ from pegboard_plugins.commandhooks.hookfiles import (
     wanted_digests,
     without_disabled,
 )
+from pegboard_plugins.commandhooks.skillhooks import skill_hooks, skill_site
+from pegboard_plugins.skill import with_libraries
 
 
 def found_files(app: App, files: ForeignFiles, home: Path | None = None) -> list[HookFile]:
@@ -26,11 +28,13 @@ def found_files(app: App, files: ForeignFiles, home: Path | None = None) -> list
 
 
 def files_of(app: App, files: ForeignFiles, home: Path | None = None) -> Iterator[HookFile]:
-    """Yield the hook files of the user, of the project and of bundles; blocks."""
+    """Yield the hook files of the user, of the project, of bundles and of skills; blocks."""
     for product, path, is_project in places(files, home or Path.home(), app.workspace):
         if (file := read_hooks(product, path, is_project=is_project)) is not None:
             yield file
     yield from bundle_hooks(app.places, app.workspace.worktree, app.trust)
+    site = skill_site(app.workspace, home or Path.home(), app.places, app.trust)
+    yield from skill_hooks(replace(site, libraries=with_libraries(app.config)))
 
 
 def is_of_project(app: App, file: HookFile) -> bool:
@@ -50,7 +54,8 @@ def project_digests(
     ]
     bundled = bundle_hooks(folders, workspace.worktree, whole)
     found: dict[str, str] = {}
-    for file in (*own, *bundled):
+    skills = skill_hooks(skill_site(workspace, Path.home(), folders, whole))
+    for file in (*own, *bundled, *skills):
         if file is not None and file.path.is_relative_to(workspace.worktree):
             found |= digests_of(workspace, file)
     return found

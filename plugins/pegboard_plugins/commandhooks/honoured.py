@@ -1,12 +1,13 @@
-"""The hook events and output fields of other agents that Pegboard supports, computed from a table.
+"""The hook events and fields of other agents that Pegboard supports, computed from tables.
 
-A page of the documentation repeats the table.
+A page of the documentation repeats the tables.
 """
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pegboard_plugins.commandhooks.hookevents import COMMON, ROWS
+from pegboard_plugins.commandhooks.hookevents import COMMON, ROWS, Field
+from pegboard_plugins.commandhooks.hookfields import FIELDS
 
 
 class Share(NamedTuple):
@@ -52,13 +53,20 @@ def share(product: str = "") -> Share:
 
 
 def page() -> str:
-    """Return the documentation's table as Markdown, below the numbers of supported cells."""
+    """Return the documentation's tables as Markdown, below the numbers of supported cells."""
     names = {"": "all", "claude": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
     shares = "; ".join(
         f"{name}: {share(product).honoured} of {share(product).cells}"
         for product, name in names.items()
     )
-    return "\n".join((f"Cells honoured: {shares}.", "", *_lines()))
+    fields = (f"| {each.name} | {_effect(each)} |" for each in FIELDS)
+    files = ("| in a hook file | honoured |", "|---|---|", *fields)
+    return "\n".join((f"Cells honoured: {shares}.", "", *_lines(), "", *files))
+
+
+def _effect(field: Field) -> str:
+    word = "yes" if field.is_honoured else "no"
+    return f"{word}: {field.note}" if field.note else word
 
 
 def _lines() -> Iterator[str]:
@@ -68,9 +76,7 @@ def _lines() -> Iterator[str]:
         runs = row.runs or f"never: {row.note}"
         first: tuple[str, ...] = (row.claude or "-", row.codex or "-", row.gemini or "-", runs)
         for field in row.fields:
-            word = "yes" if field.is_honoured else "no"
-            effect = f"{word}: {field.note}" if field.note else word
-            yield f"| {' | '.join((*first, field.name, effect))} |"
+            yield f"| {' | '.join((*first, field.name, _effect(field)))} |"
             first = ("", "", "", "")
         if not row.fields:
             yield f"| {' | '.join((*first, '-', 'yes' if row.runs else 'no'))} |"

@@ -31,8 +31,8 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
 
     With `args` the command is a program; without them it is a line for `sh`. `is_project` means
     that the project has the file, so that the hook runs only by digest. `sequential` hooks run in
-    order. The text of a hook with `wakes` is added to the next prompt. `root` and `storage` are the
-    folders of the hook's bundle.
+    order. The text of a hook with `wakes` is added to the next prompt. A hook with `once` runs once
+    in a session. `root` and `storage` are the folders of the hook's bundle.
     """
 
     product: Product
@@ -49,6 +49,7 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
     is_project: bool = False
     sequential: bool = False
     wakes: bool = False
+    once: bool = False
     root: Path | None = None
     storage: Path | None = None
 

@@ -18,7 +18,7 @@ from pegboard.app import Decision, UserFolders
 from pegboard.unstable import ProgramSearch, read_bounded
 from pegboard_plugins.commandhooks.honoured import FIRING, never_reason
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, ForeignFiles, Product
-from pegboard_plugins.shared.frontend import read_bundles
+from pegboard_plugins.shared.frontend import front_matter, read_bundles
 
 LONGEST_S = 600.0
 MOST_FILES = 200
@@ -43,6 +43,8 @@ _LISTING = re.compile(
 )
 """A sign that a script takes all files of a folder, whatever their names are."""
 _LOOKED_AT_BYTES = 64 * 1024
+_FLAGS = frozenset({"async", "asyncRewake", "once", "sequential"})
+"""The fields of a hook in front matter that are true or false."""
 
 
 class HookFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +59,11 @@ class HookFile(msgspec.Struct, frozen=True, kw_only=True):
     hooks: tuple[CommandHook, ...] = ()
     notes: tuple[str, ...] = ()
     is_off: bool = False
+
+    @property
+    def mark(self) -> str:
+        """The mark of a trusted file in a list of hooks."""
+        return "runs with its skill" if self.path.suffix == ".md" else "runs"
 
 
 def without_disabled(files: list[HookFile], home: Path) -> list[HookFile]:
@@ -82,14 +89,13 @@ def places(
 
 
 def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | None:
-    """Parse a hook file; return None if it is missing or has no hooks. Blocks."""
+    """Parse a hook file or a `SKILL.md`; return None if it is missing or has no hooks. Blocks."""
     content, error = read_bounded(path)
     if error or not content:
         return None
     digest = hashlib.sha256(content).hexdigest()
     try:
-        text = content.decode()
-        table = tomllib.loads(text) if path.suffix == ".toml" else msgspec.json.decode(text)
+        table = _table(path.suffix, content)
     except (ValueError, msgspec.MsgspecError, RecursionError) as wrong:
         return HookFile(path=path, digest=digest, notes=(f"{path} cannot be read: {wrong}",))
     if isinstance(table, dict) and table.get("disableAllHooks") is True:
@@ -103,6 +109,40 @@ def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | 
     reader = _Reader(product, path, is_project=is_project, off=settings.get("disabled"))
     hooks = tuple(reader.read(table["hooks"]))
     return HookFile(path=path, digest=digest, hooks=hooks, notes=tuple(reader.notes))
+
+
+def _table(suffix: str, content: bytes) -> Any:  # noqa: ANN401 - JSON
+    """Parse a hook file; of Markdown, return the hooks in its front matter.
+
+    :raises ValueError: for an invalid file; msgspec and tomllib raise subclasses of it.
+    """
+    if suffix != ".md":
+        text = content.decode()
+        return tomllib.loads(text) if suffix == ".toml" else msgspec.json.decode(text)
+    settings, _ = front_matter(content.decode("utf-8-sig", "replace"))
+    if not settings or "hooks" not in settings:
+        return {}
+    if not isinstance(settings["hooks"], dict):
+        raise ValueError("its `hooks` are not a table of events")  # noqa: TRY004 - what is caught
+    return {"hooks": _typed(settings["hooks"], set())}
+
+
+def _typed(value: object, seen: set[int], key: str = "") -> object:
+    """Return a value of front matter with the types of JSON, because its scalars are strings.
+
+    :raises ValueError: for a YAML alias, with which a short text can be endless.
+    """
+    if isinstance(value, dict | list):
+        if id(value) in seen:
+            raise ValueError("its `hooks` have a YAML alias; write the value out")
+        seen.add(id(value))
+    if isinstance(value, dict):
+        return {name: _typed(each, seen, str(name)) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_typed(each, seen) for each in value]
+    if key == "timeout" and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", str(value)):
+        return float(str(value))
+    return {"true": True, "false": False}.get(str(value), value) if key in _FLAGS else value
 
 
 def bundle_hooks(places: UserFolders, worktree: Path, trust: Decision) -> Iterator[HookFile]:
@@ -160,7 +200,8 @@ class _Reader:
             return
         if not self._off.isdisjoint((table.get("name"), command)):
             return
-        for key in ("once", "statusMessage"):
+        is_skill = self._path.suffix == ".md"
+        for key in ("statusMessage",) if is_skill else ("once", "statusMessage"):
             if key in table:
                 self._note(f"the field {key}")
         args, matcher = table.get("args"), group.get("matcher")
@@ -180,6 +221,7 @@ class _Reader:
             sequential=group.get("sequential") is True,
             blocks_on_failure=table.get("onFailure") == "block",
             is_project=self._is_project,
+            once=is_skill and table.get("once") is True,
         )
 
     def _timeout_s(self, event: str, given: object) -> float:

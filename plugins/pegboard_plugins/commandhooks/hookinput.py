@@ -89,6 +89,8 @@ def hook_env(hook: CommandHook, session: SessionView) -> dict[str, str]:
     if hook.root is not None and hook.storage is not None:
         env |= {"CLAUDE_PLUGIN_ROOT": str(hook.root), "PLUGIN_ROOT": str(hook.root)}
         env |= {"CLAUDE_PLUGIN_DATA": str(hook.storage), "PLUGIN_DATA": str(hook.storage)}
+    if hook.file.suffix == ".md":
+        env["CLAUDE_SKILL_DIR"] = str(hook.file.parent)
     if hook.is_project:  # a new file next to a script is a change of the hook
         env["PYTHONDONTWRITEBYTECODE"] = "1"
     return env

@@ -12,7 +12,10 @@ from pegboard_plugins.commandhooks.hookcommand import CommandHook
 from pegboard_plugins.commandhooks.outcome import Ended
 
 OUTPUT_LIMIT_BYTES = 1 << 20
-_PLACEHOLDERS = ("CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA")
+_PLACEHOLDERS = (
+    *("CLAUDE_PROJECT_DIR", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA"),
+    "CLAUDE_SKILL_DIR",
+)
 _TRANSCRIPT = b"transcript_path"
 _WORD = re.compile(r"[\w./@%+~${}-]+")
 
@@ -67,6 +70,7 @@ def _named_contents(text: str, hook: CommandHook, session: SessionView) -> Itera
         "CLAUDE_PROJECT_DIR": str(session.worktree),
         "GEMINI_PROJECT_DIR": str(session.directory),
         "CLAUDE_PLUGIN_ROOT": str(hook.root or ""),
+        "CLAUDE_SKILL_DIR": str(hook.file.parent),
         "HOME": str(session.home or Path.home()),
     }
     for word in _WORD.findall(text):

@@ -16,6 +16,7 @@ async def before_prompt(runner: HookRunner, session: SessionView, message: Turn)
     :raises PromptRefusedError: when a hook rejects the prompt.
     """
     is_child = session.info.parent_id is not None
+    runner.skills.add(session, ())  # its parent's
     texts = runner.take_later(session.id)
     texts += await (_started_child if is_child else _started)(runner, session)
     runner.sessions[session.id] = session

@@ -13,7 +13,7 @@ from pegboard import Host, PendingCall, Plugin, SessionView, ToolError
 from pegboard.schema.message import Turn
 from pegboard.schema.part import ToolPart
 from pegboard.unstable import ProgramSearch
-from pegboard_plugins.commandhooks.hookcommand import CommandHook, ForeignFiles
+from pegboard_plugins.commandhooks.hookcommand import CommandHook, ForeignFiles, Product
 from pegboard_plugins.commandhooks.hookfiles import (
     HookFile,
     bundle_hooks,
@@ -27,6 +27,7 @@ from pegboard_plugins.commandhooks.hookprocess import hook_ended, mentions_trans
 from pegboard_plugins.commandhooks.hookruns import HookRuns, add_runs, runs_file
 from pegboard_plugins.commandhooks.outcome import HookOutcome, merged, outcome_of
 from pegboard_plugins.commandhooks.sessionenv import exported, path_outside
+from pegboard_plugins.commandhooks.skillhooks import SkillFile, UsedSkills
 from pegboard_plugins.commandhooks.toolnames import ForeignCall, foreign_calls
 
 OPEN_WITHIN_S = 10.0
@@ -62,7 +63,7 @@ class HookRunner:
     `busy` is held while an event's hooks run. `later` has text for each session's next prompt.
     `continuing` are the sessions that a Stop hook continues. `compacted` are the sessions with a
     new summary, and `triggers` has the cause of each summary. `batches` has the texts of
-    PostToolBatch by message id.
+    PostToolBatch by message id. `skills` are those with hooks.
     """
 
     def __init__(self, plugin: Plugin, foreign: ForeignFiles) -> None:
@@ -84,6 +85,8 @@ class HookRunner:
         self.compacted: set[str] = set()
         self.triggers: dict[str, str] = {}
         self.batches: dict[str, tuple[str, ...]] = {}
+        self.skills = UsedSkills()
+        self._done_once: set[tuple[str, CommandHook]] = set()
         self._pending: dict[tuple[str, str], PendingHooks] = {}
 
     def open(self, app: Host) -> None:
@@ -172,6 +175,11 @@ class HookRunner:
                     refusal = await asyncio.to_thread(self._refusal, app, hook, session)
                     self.is_refusing = self.is_refusing or bool(refusal)
                     await self.tell(session, refusal)
+
+    async def use(self, session: SessionView, skills: Sequence[SkillFile]) -> None:
+        """Run the hooks of these skills in the session from now on."""
+        self.skills.add(session, skills)
+        await self.warn(session)
 
     def asks_nothing(self, tool: str) -> bool:
         """Return whether a tool requests no permission, so that a question is not possible."""
@@ -267,17 +275,24 @@ class HookRunner:
         home = session.home or Path.home()
         found = []
         for product, path, is_project in places(self._foreign, home, session):
-            state = _state(path)
-            if path not in self._files or self._files[path][0] != state:
-                read = read_hooks(product, path, is_project=is_project) if state else None
-                self._files[path] = state, read
-            if (file := self._files[path][1]) is not None:
+            if (file := self._parsed(product, path, is_project=is_project)) is not None:
                 found.append(file)
         if session.places is not None:
             bundled = [*bundle_hooks(session.places, session.worktree, session.trust)]
             self._files |= {file.path: (None, file) for file in bundled}
             found += bundled
+        for skill in self.skills.of(session):
+            file = self._parsed("claude", skill.path, is_project=skill.is_project)
+            if file is not None:
+                found.append(skill.accepted(skill.in_bundle(file), session))
         return without_disabled(found, home)
+
+    def _parsed(self, product: Product, path: Path, *, is_project: bool) -> HookFile | None:
+        state = _state(path)
+        if path not in self._files or self._files[path][0] != state:
+            read = read_hooks(product, path, is_project=is_project) if state else None
+            self._files[path] = state, read
+        return self._files[path][1]
 
     async def _opened(self) -> Host:
         try:
@@ -309,6 +324,10 @@ class HookRunner:
             refused = await asyncio.to_thread(self._refusal, app, hook, session)
             if refused:
                 return HookOutcome(notes=(refused,))
+        if hook.once:
+            if (session.id, hook) in self._done_once:
+                return HookOutcome()
+            self._done_once.add((session.id, hook))
         transcript = self.transcript(session.id)
         reads = bool(session.turns) and await asyncio.to_thread(mentions_transcript, hook, session)
         if reads:

@@ -109,7 +109,6 @@ async def test_settings_without_effect_are_named_once(project: CommandLine) -> N
     assert await named(project) == [
         "agent is not honoured: it counts with `context: fork`; in the skills milk",
         "allowed-tools is not honoured: a skill allows nothing; in the skills coffee, tea",
-        "hooks is not honoured: a skill runs nothing; in the skills milk",
         "model is not honoured: the session's model answers; in the skills coffee, tea",
     ]
 

@@ -10,6 +10,7 @@ from pegboard.testing import EventRecorder
 from pegboard_plugins.commandhooks.honoured import page, share
 from pegboard_plugins.commandhooks.hookcommand import CommandHook, Product
 from pegboard_plugins.commandhooks.hookevents import COMMON, ROWS
+from pegboard_plugins.commandhooks.hookfields import FIELDS
 from pegboard_plugins.commandhooks.hookfiles import read_hooks
 from pegboard_plugins.commandhooks.outcome import Ended, HookOutcome, outcome_of
 from support.plugins.hook_house import House, own
@@ -28,6 +29,7 @@ def test_the_docs_repeat_the_table() -> None:
 def test_each_cell_has_a_test() -> None:
     tests = "".join(path.read_text() for path in HERE.glob("test_*.py"))
     named = [test for row in ROWS for test in (row.test, *(each.test for each in row.fields))]
+    named += [each.test for each in FIELDS]
 
     assert [test for test in named if f"def {test}(" not in tests] == []
 

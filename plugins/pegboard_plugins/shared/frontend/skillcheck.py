@@ -18,7 +18,6 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _PORTABLE_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _IGNORED = {
     "allowed-tools": "a skill allows nothing",
-    "hooks": "a skill runs nothing",
     "effort": "the session's variant counts",
     "shell": "a skill runs nothing",
 }
