@@ -12,6 +12,7 @@ import pytest
 from pegboard.schema.config import Config, PluginConfig
 from pegboard.schema.part import Completed, CompletedSpan, ToolPart
 from pegboard.workspace import open_workspace
+from pegboard_plugins.shared.frontend.claudetemplate import template_of
 from pegboard_plugins.shared.frontend.slashcommand import fill
 from pegboard_plugins.skill import FILE, register_commands, tool_definition
 from pegboard_plugins.skill.libraries import library_skills
@@ -297,7 +298,9 @@ async def test_a_skill_takes_arguments_and_settings_as_in_claude_code(tmp_path: 
         home=tmp_path / "home",
         config_dir=tmp_path / "config",
     )
-    filled = fill(command.template, "green 2", {}).text
+    assert command.argument_names == ("kind", "cups")
+    template = template_of(command.template, command.argument_names)
+    filled = fill(template, "green 2", {}).text
 
     assert listed is None
     assert (command.hints, command.model) == (("KIND CUPS",), "a/b")
