@@ -57,7 +57,7 @@ def import_costs(modules: Sequence[str]) -> tuple[ImportCost, ...]:
 
 
 def _costs(plugin: str, lines: str) -> Iterator[ImportCost]:
-    """Yield the import time of the plugin, and of each foreign module that it imports directly.
+    """Yield the import times of the plugin's modules, and of foreign modules that these import.
 
     `lines` is the output of `python -X importtime`, which lists a module after its own imports.
     """

@@ -297,7 +297,7 @@ def _plugins(options: Options) -> Iterator[object]:
 
 
 def _check(app: "pegboard.App", options: Options) -> None:
-    """Check that `--record` has its plugin, and that tools use the permissions of `--allow`."""
+    """Check that `--record` has its plugin, and each allowed or denied permission a tool."""
     on = {info.name for info in app.plugins.infos if not info.blocked}
     if options.tape and "cassette" not in on:
         raise InvalidInputError("--record and --replay need the plugin cassette, which is off")

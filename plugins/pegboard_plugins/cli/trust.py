@@ -261,9 +261,9 @@ def _show(decision: "Decision", difference: str) -> None:
 
 
 def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
-    """Return a warning for each setting that sends requests or commands elsewhere.
+    """Return the lines about a settings file that the user must see before trusting the project.
 
-    An invalid configuration file gives no warnings.
+    They name foreign addresses, models and servers. An invalid file gives no lines.
     """
     if path.suffix == ".md":
         return redirections({"its text": content.decode(errors="replace")})

@@ -72,7 +72,7 @@ class View(Protocol):
 
     @property
     def width(self) -> int:
-        """The width of tool calls' blocks in columns; 0 for a view without blocks."""
+        """The width of formatted tool calls in columns; 0 for a view that does not show them."""
         ...
 
     @property
@@ -81,7 +81,7 @@ class View(Protocol):
         ...
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Store the block of an ended call, before the event of its end."""
+        """Store the formatted result of an ended call, before the event of its end."""
         ...
 
     def show(self, event: Event) -> None:
@@ -244,7 +244,7 @@ class Viewer:
         self.last_detail = ""
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Store the block of an ended call, before the event of its end."""
+        """Store the formatted result of an ended call, before the event of its end."""
         self._blocks[part_id] = block
 
     def show(self, event: Event) -> None:

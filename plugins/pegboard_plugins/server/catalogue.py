@@ -171,7 +171,7 @@ async def _services(app: App, kind: str) -> list[Service]:
 )
 @routes.get("/experimental/worktree", **operation("worktree.list", gives=tuple[str, ...]))
 async def none_of_them(_app: Here) -> Response:
-    """Return an empty list, because Pegboard has no workspaces and no worktrees of the protocol."""
+    """Return an empty list, because the server manages no workspaces and no worktrees."""
     return answer([])
 
 

@@ -1,4 +1,4 @@
-"""Facts beyond the protocol: plugins, their changes to prompts, and protected paths."""
+"""Routes that OpenCode's protocol lacks: plugins, their changes to prompts, and protected paths."""
 
 import asyncio
 

@@ -24,7 +24,7 @@ class RunningSessions:
         self._ending = False
 
     def end(self) -> None:
-        """Keep the files from now on, because the sessions end only with the server."""
+        """Keep the files from now on, so that the next server resumes the sessions."""
         self._ending = True
 
     async def note(self, events: Iterable[Event], directory: Path) -> None:

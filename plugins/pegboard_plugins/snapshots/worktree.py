@@ -184,9 +184,9 @@ class GitSnapshots:
     async def restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
         """Change files from their state in `before` to their state in `after`.
 
-        A file in neither state has been changed since, and is left as it is. A file with a lost
-        state is left too. A file is removed only if `after` has none. Secret files are restored
-        only from the user's repository, and are never removed.
+        A file in neither state has been changed since, and is left as it is. So is a file with a
+        state that is no longer stored. A file is removed only if `after` does not contain it.
+        Secret files are restored only from the user's repository, and are never removed.
         """
         return await self._beside(self._restore, ways)
 
@@ -195,7 +195,7 @@ class GitSnapshots:
         return await self._beside(self._restage, ways)
 
     async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
-        """Write files in these states to `folder`, a copy of the worktree; return the lost ones."""
+        """Write files in these states to a copy of the worktree; return those no longer stored."""
         return await self._beside(self._copy_out, states, folder)
 
     async def collect(self, directories: Collection[Path]) -> int:
