@@ -50,8 +50,8 @@ async def _may_run(
 ) -> Path:
     """Require the permissions for all effects of the call, and return its folder."""
     _check(command, timeout)
-    told = {"command": command}
-    cwd = await context.require_path(named_path(context, workdir), metadata=told)
+    metadata = {"command": command}
+    cwd = await context.require_path(named_path(context, workdir), metadata=metadata)
     env = await context.process_env() if _READS_VARIABLES.search(command) else {}
     if len(command) <= QUICK_LETTERS and "pegboard_plugins.bash.scan" in sys.modules:
         scanned, outside = _scanned(context, command, cwd, env)
@@ -66,8 +66,8 @@ async def _may_run(
         scanned = await asyncio.to_thread(looked_up, scanned, command)
         outside = _outside(scanned.paths, context)
     for path in outside:
-        await context.require_path(path, metadata=told)
-    inside, facts = _inside(scanned.writes, context), {**told, "runs_in": str(cwd)}
+        await context.require_path(path, metadata=metadata)
+    inside, facts = _inside(scanned.writes, context), {**metadata, "runs_in": str(cwd)}
     if inside and cwd == context.directory and not is_once(scanned):
         facts["part_of"] = "bash"  # elsewhere the same line writes other files
     if inside:  # a denial comes before any question
@@ -117,7 +117,7 @@ def _facts(scanned: "Scan", command: str) -> dict[str, object]:
     return {
         "command": command,
         **_unclear(scanned, command),
-        **({"told": list(scanned.told)} if scanned.told else {}),
+        **({"told": list(scanned.snippets)} if scanned.snippets else {}),
         "paths": [str(path) for path in scanned.paths],
         "writes": [str(path) for path in scanned.writes],
         **({"reads": [str(path) for path in scanned.reads]} if scanned.reads else {}),
@@ -137,9 +137,9 @@ def _unclear(scanned: "Scan", command: str) -> dict[str, object]:
         return {"unclear": []}
     from pegboard_plugins.bash.advice import advised  # 5 ms, and most lines are clear
 
-    said = advised(scanned.unclear, command)
-    facts = {"column": said.column, "marked": said.marked, "instead": said.instead}
-    return {"unclear": [said.code], "advice": [said.sentence], "place": facts}
+    advice = advised(scanned.unclear, command)
+    facts = {"column": advice.column, "marked": advice.marked, "instead": advice.instead}
+    return {"unclear": [advice.code], "advice": [advice.sentence], "place": facts}
 
 
 def _scanned(
@@ -304,10 +304,10 @@ def _result(result: ProcessResult, command: str, description: str, timeout_ms: i
     }
     if result.output_path is not None:
         metadata["outputPath"] = str(result.output_path)
-    said = output.strip("\n") or "(no output)"
+    text = output.strip("\n") or "(no output)"
     notes = "\n".join(f"[{note}]" for note in _notes(result, timeout_ms))
     return ToolResult(
-        output=f"{said}\n\n{notes}",
+        output=f"{text}\n\n{notes}",
         title=description or command,
         metadata=metadata,
     )

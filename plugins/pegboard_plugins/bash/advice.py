@@ -14,14 +14,14 @@ _SHOWN = 72
 @cache
 def sayings() -> Mapping[str, tuple[str, str]]:
     """Return for each reason code a description of the line, and a way to write it instead."""
-    return {code: told for code, (told,) in pairs("sayings", "sayings").items()}
+    return {code: row for code, (row,) in pairs("sayings", "sayings").items()}
 
 
 class Advice(NamedTuple):
     """The advice on an unclear line; `marked` is the line with its unclear part underlined."""
 
     code: str
-    said: str
+    description: str
     instead: str
     column: int
     marked: str
@@ -30,14 +30,14 @@ class Advice(NamedTuple):
     def sentence(self) -> str:
         """The advice as one or two sentences."""
         return (
-            f"Pegboard cannot tell what this line would run: it {self.said}"
+            f"Pegboard cannot tell what this line would run: it {self.description}"
             f" ({self.code}, column {self.column}). Instead: {self.instead}"
         )
 
 
 def advised(error: Unclear, command: str) -> Advice:
     """Return the advice on an unclear line, by the reason code of the error."""
-    said, instead = sayings()[error.code]
+    description, instead = sayings()[error.code]
     start = min(error.start, max(len(command) - 1, 0))
     line_start = command.rfind("\n", 0, start) + 1
     line = command[line_start:].partition("\n")[0]
@@ -46,4 +46,4 @@ def advised(error: Unclear, command: str) -> Advice:
     shown = line[first : first + _SHOWN]
     length = max(1, min(error.end - start, len(shown) - (column - first)))
     marked = f"{shown}\n{' ' * (column - first)}{'^' * length}"
-    return Advice(error.code, said, instead, column + 1, marked)
+    return Advice(error.code, description, instead, column + 1, marked)

@@ -41,7 +41,7 @@ def covered(scanned: Scan) -> list[str]:
 def only_reads(scanned: Scan) -> bool:
     """Return whether all commands of the line are known and only read."""
     changes = (scanned.writes, scanned.destroys, scanned.overlays, scanned.lands, scanned.linked)
-    runs = (scanned.unclear, scanned.settings, scanned.hazards, scanned.told)
+    runs = (scanned.unclear, scanned.settings, scanned.hazards, scanned.snippets)
     return (
         bool(scanned.commands) and not any((*changes, *runs)) and all(map(_looks, scanned.commands))
     )

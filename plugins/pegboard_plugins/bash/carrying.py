@@ -186,7 +186,7 @@ def coder(call: CommandCall) -> None:
     """Judge an interpreter: reject code that another command prints, leave other code to rules."""
     words = call.words
     texts = [word.literal or word.shown for word in words]
-    call.line.told += texts
+    call.line.snippets += texts
     for word in words:
         kinds = {piece.kind for piece in word.pieces}
         if "process" in kinds or (
@@ -203,15 +203,17 @@ def coder(call: CommandCall) -> None:
     if _reads_code(texts) and (code := _code_fed(call)) is not None:
         if any(piece.kind == "output" for piece in code.pieces):
             raise call.no("dynamic-code", code)
-        call.line.told.append(code.shown)
+        call.line.snippets.append(code.shown)
 
 
 def _reads_code(texts: Sequence[str]) -> bool:
     """Return whether an interpreter runs its input: without a script, or with `-` as the script."""
     if "-" in texts or any(map(DEVICE.match, texts)):
         return True
-    is_told = any(re.match(r"-{1,2}(v|V|h|version|help)$|-\w*[cemrpSnE]", text) for text in texts)
-    return not is_told and all(text.startswith("-") for text in texts)
+    needs_no_input = any(
+        re.match(r"-{1,2}(v|V|h|version|help)$|-\w*[cemrpSnE]", text) for text in texts
+    )
+    return not needs_no_input and all(text.startswith("-") for text in texts)
 
 
 def evaluate(call: CommandCall) -> None:

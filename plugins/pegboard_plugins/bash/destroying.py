@@ -87,8 +87,8 @@ def _is_name(one: Statement, names: Container[str]) -> bool:
     if not isinstance(one, Simple):
         return False
     pieces = (piece for word in one.expanded for piece in word.pieces)
-    is_said = one.runs is not None and one.runs.base in SAYS
-    return is_said and all(
+    prints = one.runs is not None and one.runs.base in SAYS
+    return prints and all(
         each.kind != "output" and (each.kind != "variable" or each.text in names) for each in pieces
     )
 

@@ -62,8 +62,8 @@ def destruction(text: str, folders: Sequence[str]) -> str:
         return found[0]
     if written := next(_each_written(text), ""):
         return written
-    for guise in _guises(text):
-        words = _WORDS.findall(guise)
+    for variant in _variants(text):
+        words = _WORDS.findall(variant)
         if destroyed := _in_statement(words, folders) or _in_line(words, folders):
             return destroyed
     return ""
@@ -84,7 +84,7 @@ def line_destruction(text: str, folders: Sequence[str]) -> str:
 
     The check is for lines in which only the names of some files are unknown.
     """
-    found = (_in_line(_WORDS.findall(guise), folders) for guise in _guises(text))
+    found = (_in_line(_WORDS.findall(variant), folders) for variant in _variants(text))
     return next(filter(None, found), "")
 
 
@@ -103,14 +103,14 @@ def code_destruction(code: str, folders: Sequence[str]) -> str:
         return found[0]
     if (call := _CODE_DELETES.search(code)) and (target := _CODE_VITAL.search(code)):
         return f"{call[0]} {target[0]}"
-    for guise in _guises(code):
-        if " " in (destroyed := _in_statement(_WORDS.findall(guise), folders)):
+    for variant in _variants(code):
+        if " " in (destroyed := _in_statement(_WORDS.findall(variant), folders)):
             return destroyed
     return ""
 
 
-def _guises(text: str) -> Iterator[str]:
-    """Yield the text without quotes, and other forms of it, such as decoded or reversed text."""
+def _variants(text: str) -> Iterator[str]:
+    """Yield the text without quotes, and variants of it, such as decoded or reversed text."""
     yield from _parted(text)
     if re.search(r"\brev\b", text):
         yield from _parted(text[::-1])
@@ -198,7 +198,7 @@ def _destroys(word: str, behind: Sequence[str]) -> bool:
     """Return whether a command destroys its operands, by its name and the words after it."""
     if _deletes(word):
         return True
-    if word.startswith("$"):  # what is told what `rm -rf` is told
+    if word.startswith("$"):  # an unknown program with the options of `rm -rf`
         return any(map(_FORCES.fullmatch, behind))
     needs = _NEEDS.get(_name(word))
     return needs is not None and (not needs or any(re.match(needs, each) for each in behind))

@@ -293,10 +293,10 @@ class WalkState:
             self.reach = max(self.reach, names)
         if base in ("find", "gfind"):
             texts = product(*(self.values.texts(word) or ("",) for word in words))
-            told = list(islice(texts, MOST_FOLDERS))
+            word_lists = list(islice(texts, MOST_FOLDERS))
             self.listings |= {
                 FolderListing(start, path, each, is_find=True): None
-                for each in told
+                for each in word_lists
                 for start in start_texts(each)
                 for path in self.places(Operand(start))
             }

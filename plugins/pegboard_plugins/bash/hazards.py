@@ -48,7 +48,7 @@ _QUOTES = re.compile(r"[\\'\"]")
 _ENVIRON = re.compile(r"(?<![\w.])/+proc\b.*(?<![.\w])environ\b", re.DOTALL | re.IGNORECASE)
 _IN_PROC = re.compile(r"(?<![\w.])/+proc/\S*/([^\s/;|&()<>`]+)")
 _HAZARDS = pairs("programs", "hazards")
-"""By program, patterns of what it is told that endangers what it does not name, and why."""
+"""By program, patterns of words that endanger what the command does not name, and why."""
 
 
 def endanger(base: str, words: Sequence[Word], findings: WalkState) -> None:
@@ -56,23 +56,23 @@ def endanger(base: str, words: Sequence[Word], findings: WalkState) -> None:
     rule, row = _RULES.get(base), _HAZARDS.get(base)
     if rule is None and row is None:
         return
-    told = " ".join(word.shown for word in words)
-    fitting = (reason for pattern, reason in row or () if re.search(pattern, told))
+    text = " ".join(word.shown for word in words)
+    fitting = (reason for pattern, reason in row or () if re.search(pattern, text))
     reason = next(fitting, "") or (rule(words, findings) if rule else "")
     if reason:
-        findings.hazards[f"{base} {told}" if told else base] = reason
+        findings.hazards[f"{base} {text}" if text else base] = reason
 
 
 def _texts(words: Sequence[Word]) -> list[str]:
     return [word.shown for word in words]
 
 
-def _working(told: Sequence[Word], findings: WalkState) -> str:
+def _working(words: Sequence[Word], findings: WalkState) -> str:
     """Return why a `git` command is a hazard; "" if it is none.
 
     It may delete untracked files, or run programs that another repository names.
     """
-    return _cleaning(told, findings) or _nested(findings)
+    return _cleaning(words, findings) or _nested(findings)
 
 
 def _nested(findings: WalkState) -> str:
@@ -100,10 +100,10 @@ def _top(folder: str) -> str:
     return next((each for each in places if os.path.isdir(f"{each}/.git")), "")  # noqa: PTH112 - text
 
 
-def _cleaning(told: Sequence[Word], findings: WalkState) -> str:
+def _cleaning(words: Sequence[Word], findings: WalkState) -> str:
     """Return why `git clean` or `git stash` takes away untracked files for good; "" if not."""
-    words = findings.operands(told)
-    texts = [word.text for word in words]
+    operands = findings.operands(words)
+    texts = [word.text for word in operands]
     if git_words(texts)[:1] == ["stash"] and _takes_home(texts, findings):
         return "it would take away all files of a home that git does not track"
     if git_words(texts)[:1] != ["clean"]:
@@ -118,7 +118,7 @@ def _cleaning(told: Sequence[Word], findings: WalkState) -> str:
         return ""
     named = [
         word
-        for before, word in pairwise(words[at:])
+        for before, word in pairwise(operands[at:])
         if not word.text.startswith("-") and before.text not in ("-e", "--exclude")
     ]
     folder = next((texts[at + 1] for at in range(at) if texts[at] == "-C"), ".")
@@ -149,7 +149,7 @@ def _finding(words: Sequence[Word], findings: WalkState) -> str:
     if "-delete" not in texts and not (runs and any(map(destroys, texts))):
         return ""
     if not any(map(_BY_NAME.fullmatch, texts)):
-        return ""  # it is told by the folder where it starts
+        return ""  # the folder where it starts decides
     files = {
         f"{start.rstrip('/')}/{name}": is_folder
         for start in start_texts(texts)

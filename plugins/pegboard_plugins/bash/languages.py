@@ -102,7 +102,7 @@ def awk(call: CommandCall) -> None:
         or any(piece.kind not in ("text", "variable") for piece in program.pieces)
     ):
         raise call.no("awk-program", program)
-    call.line.told.append(program.shown)
+    call.line.snippets.append(program.shown)
     call.line.later.append(partial(_refuse_acts, call, program))
 
 

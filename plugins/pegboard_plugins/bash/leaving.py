@@ -25,7 +25,7 @@ async def left_running(
     try:
         process = await context.background.wait(process.id, limit_s=SETTLE_S)
     except asyncio.CancelledError:
-        await context.background.stop(process.id)  # nobody would be told of it
+        await context.background.stop(process.id)  # no result would report it
         raise
     output, note = await asyncio.to_thread(_ending, process), ""
     if process.running:

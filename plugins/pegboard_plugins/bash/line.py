@@ -33,7 +33,7 @@ _PROGRAM = re.compile(r"[\w./+-]+")
 _IN_FOLDER = re.compile(r"(/[\w.+-]+)+")
 _VERSION = re.compile(r"-?[\d.]+$")
 _CODE = re.compile(r"[\s;|&<>(){}$`'\"\\]")
-"""Not in a name that another program is told: it may give that to a shell."""
+"""Not in a name that another program gets: the program may pass the name to a shell."""
 _NETWORK = ("/dev/tcp/", "/dev/udp/")
 _NO_PROGRAMS = RESERVED - {"time"}
 _IN_THIS_SHELL = frozenset({"eval", "trap"})
@@ -45,8 +45,8 @@ _BASH_ONLY, _PLAIN_CODE = pattern("shell", "bash-only"), pattern("shell", "plain
 class CommandCall:
     """A command under judgement.
 
-    `one` is the command in the syntax tree. `level` counts the commands that start it, `code_level`
-    the codes in each other around it.
+    `one` is the command in the syntax tree. `level` counts the commands that start it,
+    `code_level` the nested code snippets around it.
     """
 
     line: "JudgedLine"
@@ -135,9 +135,10 @@ Rule = Callable[[CommandCall], None]
 class JudgedLine:
     """The judgement of a line, as far as it has been read.
 
-    `values` are all values that the line assigns to variables. `told` are texts that interpreters
-    run as code. `later` are the checks that need all values. `shell` is the shell that reads the
-    current text. `settings` are the variables that may change a command, with the command's words.
+    `values` are all values that the line assigns to variables. `snippets` are texts that
+    interpreters run as code. `later` are the checks that need all values. `shell` is the shell
+    that reads the current text. `settings` are the variables that may change a command, with the
+    command's words.
     """
 
     rules: Mapping[str, Rule]
@@ -150,7 +151,7 @@ class JudgedLine:
     functions: set[str] = field(default_factory=set)
     sums: dict[str, int] = field(default_factory=dict)
     settings: dict[tuple[str, ...], None] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
+    snippets: list[str] = field(default_factory=list)
     later: list[Callable[[], None]] = field(default_factory=list)
     has_arrays: bool = False
     first: tuple[str, Word] | None = None

@@ -21,7 +21,7 @@ _INVERSE = re.compile(r"-[a-zA-Z]*v[a-zA-Z]*|--invert-match")
 _LISTS = {
     name: frozenset(" ".join(each).split()) for name, each in rows("programs", "lists").items()
 }
-_SAYS, _PICKS = (
+_PRINTS_MORE, _PICKS = (
     {name: re.compile(each) for name, each in patterns("programs", section).items()}
     for section in ("says", "picks")
 )
@@ -59,11 +59,12 @@ def names_secret(text: str) -> bool:
 
 def lists(statements: Sequence[Statement], texts_of: Texts) -> bool:
     """Return whether these statements print only names of existing files, or numbers."""
-    found = [said for each in statements if (said := _says(each, texts_of)) is not None]
+    answers = [_prints_names(each, texts_of) for each in statements]
+    found = [each for each in answers if each is not None]
     return bool(found) and all(found)
 
 
-def _says(statement: Statement, texts_of: Texts) -> bool | None:
+def _prints_names(statement: Statement, texts_of: Texts) -> bool | None:
     """Return whether a statement prints only names or numbers; None if it prints nothing."""
     if isinstance(statement, Simple):
         if not statement.words or statement.kind:
@@ -75,9 +76,9 @@ def _says(statement: Statement, texts_of: Texts) -> bool | None:
         return _lists(name, texts, statement, texts_of) and not (is_fed and name != "wc")
     if statement.kind == "pipe":
         return pipes(statement.parts, texts_of)
-    found = [_says(each, texts_of) for each in statement.parts]
-    said = [each for each in found if each is not None]
-    return all(said) if said else None
+    found = [_prints_names(each, texts_of) for each in statement.parts]
+    printed = [each for each in found if each is not None]
+    return all(printed) if printed else None
 
 
 def _called(statement: Statement) -> tuple[str, list[str]]:
@@ -92,19 +93,19 @@ def pipes(parts: Sequence[Statement], texts_of: Texts) -> bool:
     """Return whether the commands of a pipe print only names of files, or numbers."""
     if not parts:
         return False
-    said = _says(parts[0], texts_of) or False
+    is_listing = _prints_names(parts[0], texts_of) or False
     others = (part for part in parts[1:] if "keeps-lines" not in kinds(_called(part)[0]))
     cut = next(others, None)
-    said = said or (cut is not None and _leads_lines(parts[0], cut, texts_of))
+    is_listing = is_listing or (cut is not None and _leads_lines(parts[0], cut, texts_of))
     for part in parts[1:]:
         name, texts = _called(part)
         if not isinstance(part, Simple) or not name:
             return False
         if "numbers" in kinds(name):
-            said = True
+            is_listing = True
         elif not _keeps(name, texts, part, texts_of):
             return False
-    return said
+    return is_listing
 
 
 def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
@@ -121,8 +122,8 @@ def _leads_lines(search: Statement, cut: Statement, texts_of: Texts) -> bool:
 
 def _lists(name: str, texts: Sequence[str], one: Simple, texts_of: Texts) -> bool:
     """Return whether a command prints only names of files, or numbers."""
-    says_more = name in _SAYS and any(map(_SAYS[name].match, texts))
-    if one.words[0].literal is None or says_more or _is_open(one, texts_of):
+    prints_more = name in _PRINTS_MORE and any(map(_PRINTS_MORE[name].match, texts))
+    if one.words[0].literal is None or prints_more or _is_open(one, texts_of):
         return False
     if "searches" in kinds(name):
         return any(map(_NAMES_ONLY.fullmatch, texts))

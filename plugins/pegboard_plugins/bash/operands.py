@@ -92,16 +92,16 @@ def apply(base: str, words: Words, findings: WalkState) -> None:
     writes = "writes" in does or (base == "sed" and any(_EDITS.match(w.text) for w in operands))
     _doubt(base, words, operands, findings)
     is_local = "moves" in does and base not in _SENDS  # an address is a folder for it
-    told = [word.text for word in operands]
+    texts = [word.text for word in operands]
     for word in (*operands, *_as_names(operands, names)):
         _touch(word, findings, write=writes, is_local=is_local)
-    if "proc" in "".join(told):
+    if "proc" in "".join(texts):
         _note_process(base, operands, findings, writes=writes)
     if base == "git" or "reads" not in does:
         hand_over(base, does, operands, findings)
     _write(base, words, operands, findings)
     findings.end()
-    if "replaces" in does and not any(_TO_STDOUT.fullmatch(text) for text in told):
+    if "replaces" in does and not any(_TO_STDOUT.fullmatch(text) for text in texts):
         for word in operands:  # it has read them, too
             _touch(word, findings, write=True)
         findings.end()
@@ -151,8 +151,8 @@ def _note_listed(base: str, operands: Words, findings: WalkState) -> None:
         return
     names = [text for text in (acts[1:] if base == "git" else texts) if text[:1] != "-"]
     names += [found[1] for text in texts if (found := _CHOOSES_NAMES.match(text))]
-    is_told = base not in ("git", "fd", "fdfind") or acts[:1] == ["ls-files"]
-    chosen = tuple(names) if is_told and not any(map(is_any, names)) else ()
+    has_names = base not in ("git", "fd", "fdfind") or acts[:1] == ["ls-files"]
+    chosen = tuple(names) if has_names and not any(map(is_any, names)) else ()
     here = [folder for folder in findings.cwd if folder != ANYWHERE]
     hides = base not in _SHOW_HIDDEN and reach(base, texts) != Reach.ANY
     is_git = base == "git"
@@ -181,8 +181,8 @@ def _note_process(base: str, operands: Words, findings: WalkState, *, writes: bo
     is_found = base == "find" and acted_on([word.text for word in operands], files)
     is_whole = not kinds(base).isdisjoint(("searches", "moves"))
     is_seen = not writes and any(names_secret(w.text) and not w.wild for w in operands)
-    is_told = not is_seen and tells_of_process(" ".join(word.text for word in operands))
-    if is_told or (files and (is_found or is_whole)):
+    names_it = not is_seen and tells_of_process(" ".join(word.text for word in operands))
+    if names_it or (files and (is_found or is_whole)):
         findings.tell_of_process()
 
 

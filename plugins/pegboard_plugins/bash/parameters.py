@@ -62,8 +62,8 @@ def _trimmed(tokens: list[str], sign: str, pattern: str) -> tuple[str, ...]:
             left = tokens[cut:] if from_start else tokens[:cut]
             break
     wild = [at for at, token in enumerate(tokens) if token in ("*", "?") or len(token) > 1]
-    is_told = not wild or (gone and not longest and all(token not in gone for token in "*?"))
-    if is_told and not any(len(token) > 1 for token in gone):
+    is_certain = not wild or (gone and not longest and all(token not in gone for token in "*?"))
+    if is_certain and not any(len(token) > 1 for token in gone):
         return ("".join(left),)
     other = ["*", *tokens[wild[-1] + 1 :]] if from_start else [*tokens[: wild[0]], "*"]
     return tuple(dict.fromkeys(("".join(left), "".join(other))))

@@ -26,8 +26,9 @@ def patched(
 
     The patch is in an existing file, or in the `texts` of the command's input.
     """
-    told, is_git = [word.text for word in words], base == "git"
-    if (is_git and git_words(told)[:1] not in _OF_GIT) or any(map(_TELLS_ONLY.fullmatch, told)):
+    arguments, is_git = [word.text for word in words], base == "git"
+    is_other = is_git and git_words(arguments)[:1] not in _OF_GIT
+    if is_other or any(map(_TELLS_ONLY.fullmatch, arguments)):
         return
     patches = [*_in_files(words, findings), *texts]
     found = [name for patch in patches for name in _named_in(patch, words, is_git=is_git)]

@@ -23,15 +23,15 @@ def put_out(
     one = lone(body)
     if one is None:
         return _reached(body, folders, texts_of)
-    told = [word.literal or "" for word in one.words]
-    if told[0] == "pwd" and {"-L", "-P"}.issuperset(told[1:]):
+    words = [word.literal or "" for word in one.words]
+    if words[0] == "pwd" and {"-L", "-P"}.issuperset(words[1:]):
         return tuple(folders)
-    if found := [each for folder in folders for each in places_of_git(told, plain(folder))]:
+    if found := [each for folder in folders for each in places_of_git(words, plain(folder))]:
         return tuple(map(marked, found))
-    texts = texts_of(one.words[1]) if len(told) == len(("dirname", "x")) else ()
-    is_told = len(texts) == 1 and ANYTHING not in texts[0] and texts[0][:1] != "~"
-    is_told &= all(piece.kind != "glob" for word in one.words for piece in word.pieces)
-    return (str(Path(texts[0]).parent),) if told[0] == "dirname" and is_told else ()
+    texts = texts_of(one.words[1]) if len(words) == len(("dirname", "x")) else ()
+    is_known = len(texts) == 1 and ANYTHING not in texts[0] and texts[0][:1] != "~"
+    is_known &= all(piece.kind != "glob" for word in one.words for piece in word.pieces)
+    return (str(Path(texts[0]).parent),) if words[0] == "dirname" and is_known else ()
 
 
 def _reached(

@@ -77,8 +77,8 @@ class Scan(NamedTuple):
     `overlays` are folders that would be overwritten completely, `renames` globs of files that get
     other names. `listings` are folder listings: the line writes their files if `writes_listed`, and
     shows them if `reads_listed`. `lost` are listed names that would be destroyed; the disk tells
-    how much they are. `told` are texts that interpreters run as code. `settings` are variables that
-    may change what a command does, each with the command's words.
+    how much they are. `snippets` are texts that interpreters run as code. `settings` are variables
+    that may change what a command does, each with the command's words.
     """
 
     commands: tuple[tuple[str, ...], ...] = ()
@@ -93,7 +93,7 @@ class Scan(NamedTuple):
     overlays: tuple[str, ...] = ()
     renames: tuple[str, ...] = ()
     reads: tuple[Path, ...] = ()
-    told: tuple[str, ...] = ()
+    snippets: tuple[str, ...] = ()
     settings: tuple[tuple[str, ...], ...] = ()
     listings: tuple[FolderListing, ...] = ()
     writes_listed: bool = False
@@ -132,11 +132,12 @@ def scan(command: str, place: StartPlace) -> Scan:
         written = [*map(str, (*found.writes, *found.lands))]
         refuse_computed(line, written)
         refuse_renamed(line)
-        told = (*line.told, *code_texts(line, written))
-        found = found._replace(told=told)
-        if any(map(tells_of_process, told)):
+        snippets = (*line.snippets, *code_texts(line, written))
+        found = found._replace(snippets=snippets)
+        if any(map(tells_of_process, snippets)):
             found = found._replace(paths=(*found.paths, Path(PROCESS)))
-        if destroyed := next(filter(None, (code_destruction(code, vital) for code in told)), ""):
+        destroyed = next(filter(None, (code_destruction(each, vital) for each in snippets)), "")
+        if destroyed:
             found = found._replace(hazards=(*found.hazards, (destroyed, _IN_CODE)))
         is_known = found.unclear is None and not _names_deleter(line)
         destroyed = "" if is_known else line_destruction(command, vital)
@@ -322,7 +323,7 @@ def _refuse_runs(call: CommandCall, runs: str | None, *, is_open: bool) -> None:
             if is_open and text.rpartition("/")[2] in _SHARP:
                 raise call.no("wrapper", word)
             is_option = runs is not None and any(
-                _pattern(runs).match(told) for told in _guises(text, behind[:1])
+                _pattern(runs).match(form) for form in _option_forms(text, behind[:1])
             )
             if is_option or (takes_options and languages.is_open(word, text)):
                 raise call.no("option-runs", word)
@@ -347,12 +348,12 @@ def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.DOTALL | re.MULTILINE)
 
 
-def _guises(text: str, behind: Sequence[str]) -> Iterator[str]:
-    """Yield an option joined with the next word; an unknown part takes several bad values."""
-    told = "\n".join([text, *behind])
-    yield told
-    told = told.replace(LISTED, ANYTHING)
-    yield from (told.replace(ANYTHING, worst) for worst in _WORST if ANYTHING in told)
+def _option_forms(text: str, behind: Sequence[str]) -> Iterator[str]:
+    """Yield an option joined with the next word, with bad values for its unknown parts."""
+    form = "\n".join([text, *behind])
+    yield form
+    form = form.replace(LISTED, ANYTHING)
+    yield from (form.replace(ANYTHING, worst) for worst in _WORST if ANYTHING in form)
 
 
 def _refuse_input(call: CommandCall) -> None:

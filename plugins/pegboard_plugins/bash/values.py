@@ -348,6 +348,6 @@ def is_count(body: Sequence[Statement]) -> bool:
     if not isinstance(last, Simple):
         return False
     text = "\n".join(word.shown for word in last.words)
-    is_told = text.startswith("stat") or all(word.literal is not None for word in last.words)
+    is_certain = text.startswith("stat") or all(word.literal is not None for word in last.words)
     is_one_each = all(map(is_single, last.words))
-    return is_told and is_one_each and _COUNTERS.fullmatch(text) is not None
+    return is_certain and is_one_each and _COUNTERS.fullmatch(text) is not None
