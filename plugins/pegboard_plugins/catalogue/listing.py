@@ -50,13 +50,13 @@ async def listed(kind: Kind, url: str, ask: Ask) -> dict[str, ModelRow]:
         case "llamacpp":
             rows = await _llamacpp(_rows(await ask(f"{url}/models")), _root(url), ask)
         case "openai":
-            rows = await _of_whoever(url, ask)
+            rows = await _of_unknown(url, ask)
         case _:
             assert_never(kind)
     return rows
 
 
-async def _of_whoever(url: str, ask: Ask) -> dict[str, ModelRow]:
+async def _of_unknown(url: str, ask: Ask) -> dict[str, ModelRow]:
     """Return the models of an unknown server that lists them in OpenAI's format."""
     found = await ask(f"{url}/models")
     owners = {_OWNERS.get(str(each.get("owned_by"))) for each in _entries(found)}

@@ -64,7 +64,7 @@ class Keyboard:
             self._press(letter)
         elif mode is not None and mode.is_unasked and not mode.edits and not letter.isspace():
             self._held = letter
-            self._holding = asyncio.get_running_loop().call_later(HELD_S, self._let_go)
+            self._holding = asyncio.get_running_loop().call_later(HELD_S, self._press_held)
         else:
             self._press(letter)
 
@@ -78,7 +78,7 @@ class Keyboard:
         if self._holding is not None and self._holding.cancelled():
             self._release()
 
-    def _let_go(self) -> None:
+    def _press_held(self) -> None:
         self._press(self._release())
 
     def _release(self) -> str:

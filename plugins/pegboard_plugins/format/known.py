@@ -193,11 +193,11 @@ def _declared(formatter: Formatter, path: Path, root: Path) -> bool:
         return True
     folders = [folder for folder in path.parents if folder.is_relative_to(root)]
     return any(
-        _says(folder / name, text) for folder in folders for name, text in formatter.declared
+        _contains(folder / name, text) for folder in folders for name, text in formatter.declared
     )
 
 
-def _says(file: Path, text: str) -> bool:
+def _contains(file: Path, text: str) -> bool:
     try:
         with file.open("rb") as content:
             return text.encode() in content.read(_PROBE_BYTES)

@@ -81,7 +81,7 @@ class LanguageServers:
         finally:
             slot.users -= 1
             if not slot.users and self._slots.get(key) is not slot:
-                self._let_go(slot.starting)
+                self._end_later(slot.starting)
 
     def services(self) -> tuple[Service, ...]:
         """Return the started servers, with their states."""
@@ -98,11 +98,11 @@ class LanguageServers:
     async def aclose(self) -> None:
         """End all servers, even those that are still starting."""
         for slot in self._slots.values():
-            self._let_go(slot.starting)
+            self._end_later(slot.starting)
         self._slots.clear()
         await asyncio.gather(*self._ending)
 
-    def _let_go(self, start: "asyncio.Task[LanguageServer]") -> None:
+    def _end_later(self, start: "asyncio.Task[LanguageServer]") -> None:
         """End a server, even if other callers wait for its replacement."""
         task = asyncio.create_task(_end(start))
         self._ending.add(task)
@@ -123,7 +123,7 @@ class LanguageServers:
                 f"the language server {launch.language.name} has failed {slot.failures} times;"
                 f" it is started again in {slot.retry_at - now:.0f} s at the earliest"
             )
-        self._let_go(slot.starting)
+        self._end_later(slot.starting)
         slot.retry_at = 0.0
         slot.starting = asyncio.create_task(LanguageServer.start(launch, env, enclosed))
 
@@ -141,7 +141,7 @@ class LanguageServers:
         if self._slots.get(key) is slot:
             del self._slots[key]
             if not slot.users:
-                self._let_go(slot.starting)
+                self._end_later(slot.starting)
 
 
 def _alive(slot: _Slot) -> bool:

@@ -32,10 +32,10 @@ def placeholders(policy: SandboxPolicy) -> Iterator[None]:
                 path.mkdir(exist_ok=True)
         yield
     finally:
-        _let_go(lock)
+        _remove_made(lock)
 
 
-def _let_go(lock: int) -> None:
+def _remove_made(lock: int) -> None:
     """Remove the placeholders, unless another process still needs them."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

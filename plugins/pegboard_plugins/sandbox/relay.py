@@ -28,7 +28,7 @@ def main(path: str, port: int, argv: Sequence[str]) -> None:
     given = given_environment()
     listener = socket.create_server((HOST, port), backlog=BACKLOG)
     if _fork_apart() == 0:
-        _let_go(listener.fileno())
+        _close_streams(listener.fileno())
         _carry(listener, path)
     else:
         become(argv, given)
@@ -71,7 +71,7 @@ def _fork_apart() -> int:
     return 0
 
 
-def _let_go(kept: int) -> None:
+def _close_streams(kept: int) -> None:
     """Close all streams except `kept`, because readers of the output wait for their end."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):

@@ -85,7 +85,7 @@ class Pool:
         :raises ConfigError: when its configuration cannot be used.
         """
         place = no_system(await asyncio.to_thread(_resolve, directory))
-        await self._let_go(place)
+        await self._drop_old(place)
         task = self._opening.get(place)
         if task is None:
             task = asyncio.create_task(self._open(place), name=f"open {place}")
@@ -140,7 +140,7 @@ class Pool:
         finally:
             member.users -= 1
             if member.outdated and member.rests:
-                task = asyncio.create_task(self._let_go(app.workspace.directory), name="renew")
+                task = asyncio.create_task(self._drop_old(app.workspace.directory), name="renew")
                 self._renewing.add(task)
                 task.add_done_callback(self._renewing.discard)
 
@@ -165,9 +165,9 @@ class Pool:
         """Close each App as soon as it is idle, so that it is opened again with current files."""
         for member in self.members():
             member.outdated = True
-            await self._let_go(member.app.workspace.directory)
+            await self._drop_old(member.app.workspace.directory)
 
-    async def _let_go(self, directory: Path) -> None:
+    async def _drop_old(self, directory: Path) -> None:
         """Close the directory's App if it is idle and outdated."""
         task = self._opening.get(directory)
         if task is None or not task.done() or task.cancelled() or task.exception() is not None:
