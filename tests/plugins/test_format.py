@@ -129,11 +129,9 @@ async def test_the_configuration_adds_a_formatter_with_its_environment(project):
         ("file.unlink(); file.symlink_to('other')", "it left no file there, or a link"),
         ("file.unlink(); file.symlink_to('.')", "it left no file there, or a link"),
         ("file.write_text('half'); import os; os.kill(os.getpid(), 9)", "exit code -9"),
-        ("file.write_text('half'); import time; time.sleep(60)", "it took longer than 0.5 s"),
     ],
 )
-async def test_a_formatter_that_fails_halfway_costs_nothing(project, monkeypatch, code, reason):
-    monkeypatch.setattr(formatting, "FILE_S", 0.5)
+async def test_a_formatter_that_fails_halfway_costs_nothing(project, code, reason):
     config = own(script(project, code), ".txt")
     (project / "other").write_text("another\n")
 
@@ -142,6 +140,18 @@ async def test_a_formatter_that_fails_halfway_costs_nothing(project, monkeypatch
     assert not (project / "a.txt").is_symlink()
     assert (project / "a.txt").read_text() == "all of it\n"
     assert (project / "other").read_text() == "another\n"
+    assert f"(own could not format a.txt, which is as it was written: {reason}" in result.output
+
+
+async def test_a_formatter_that_takes_too_long_costs_nothing(project, monkeypatch):
+    monkeypatch.setattr(formatting, "FILE_S", 0.5)
+    code = "file.write_text('half'); import time; time.sleep(60)"
+    config = own(script(project, code), ".txt")
+
+    result = await written(Context(project, config=config), "all of it\n", "a.txt")
+
+    assert (project / "a.txt").read_text() == "all of it\n"
+    reason = "it took longer than 0.5 s"
     assert f"(own could not format a.txt, which is as it was written: {reason}" in result.output
 
 
