@@ -112,7 +112,7 @@ async def startup(app: Host) -> None:
 
 
 class KeptKeyStore:
-    """The keys of a project below `root`, as `KeyStore` describes.
+    """The `KeyStore` of a project below `root`.
 
     The output of a key command and the keys of the keyring are read once.
     """
@@ -171,7 +171,7 @@ class KeptKeyStore:
         return kept if isinstance(kept, str) else None
 
     def values(self) -> Iterator[str]:
-        """Yield the keys read so far, all keys in the file, and the secrets of plugins."""
+        """Yield the keys read so far, all keys and tokens in the file, and the plugins' secrets."""
         yield from (key.value for key in self._given.values())
         for credential in self._all_kept().values():
             key = self._of_file(credential)
@@ -181,7 +181,7 @@ class KeptKeyStore:
             yield from (each for each in table.values() if isinstance(each, str))
 
     async def _once(self, name: str, ask: Callable[[], Awaitable[Key]]) -> Key:
-        """Read a key once at a time, because that may take long and need the user."""
+        """Return the key `name`; read it with `ask` only once, since that may need the user."""
         async with self._asking:
             if name not in self._given:
                 self._given[name] = await ask()

@@ -25,7 +25,7 @@ _KEY = re.compile(r"[!-~]{1,8192}")
 
 @dataclass(frozen=True, kw_only=True)
 class _Order:
-    """The credential to store, and its form."""
+    """The options of `pegboard auth login`: the credential to get, and where to store it."""
 
     provider_id: str | None
     label: str

@@ -104,7 +104,7 @@ def _rows(
 
 
 def _repeats(model: str, rows: dict[str, ModelRow]) -> bool:
-    """Return whether a dated release of a model repeats the row of the model without a date."""
+    """Return whether the model is a dated release of a model that has a row without a date."""
     plain = _DATED.sub("", model)
     return plain != model and plain in rows
 

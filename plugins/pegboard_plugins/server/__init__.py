@@ -98,7 +98,7 @@ def services(app: Host) -> Sequence[Service] | None:
 def service_action(
     app: Host, kind: str, name: str, action: str, data: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
-    """Let a service of the plugin do something, and return the facts for the client.
+    """Perform an action on a service of the plugin, and return the data for the client.
 
     Called when a client of the server asks for it; return `None` for a service of another plugin.
     A `PegboardError` becomes the client's error. An implementation that waits for a connection or

@@ -211,7 +211,7 @@ class EventFeed:
     async def publish_all(
         self, events: Iterable[tuple[bytes, bool]], *, directory: str, project: str | None
     ) -> None:
-        """Publish many events, each with its `repeats`, and let clients read in between.
+        """Publish many events, and let clients read in between; each comes with its flag `repeats`.
 
         The function does not wait for a client with a full connection.
         """
@@ -296,9 +296,9 @@ class EventFeed:
         return any(listener.directory == str(directory) for listener in self._listeners)
 
     async def read(self, directory: Path) -> None:
-        """Wait until new clients have read the events of a turn.
+        """Give clients that have just connected a moment to read the events of a turn.
 
-        `opencode run` opens its stream together with its prompt, and leaves after the answer.
+        `opencode run` opens its stream when it sends its prompt, and disconnects after the answer.
         """
         since = time.monotonic() - NEW_S
         places = (None, str(directory))

@@ -54,7 +54,7 @@ async def default_branch(app: App) -> str | None:
 
 
 async def find_branch_point(app: App) -> str | None:
-    """Return the commit at which this branch left the default branch; None on the latter."""
+    """Return the commit at which this branch left the default branch, or None on that branch."""
     ref = await _start(app)
     here = await asyncio.to_thread(lambda: branch(app.workspace))
     if ref is None or ref.removeprefix(_REMOTE) == here:

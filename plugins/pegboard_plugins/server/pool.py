@@ -145,9 +145,9 @@ class Pool:
                 task.add_done_callback(self._renewing.discard)
 
     def trust(self, directory: Path, decision: Decision) -> None:
-        """Trust this code of the directory from its next opening on, while the server runs.
+        """Trust the directory's present code when its App is next opened, until the server stops.
 
-        The decision covers only the present code; the user is asked again about a changed file.
+        If a file of the code changes, the user is asked again.
         """
         self._trusted[directory] = decision
 

@@ -67,7 +67,7 @@ class Spoken(Rest, frozen=True):
 
 @routes.get("/global/health", **operation("global.health", gives=Health))
 async def health() -> Response:
-    """Return the sign that the server runs, with its version."""
+    """Report that the server runs, with its version."""
     return answer(Health(healthy=True, version=__version__))
 
 

@@ -103,7 +103,7 @@ def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> bool:
 
 
 def _copy_from_pages(damaged: Path, db: apsw.Connection, lost: set[str]) -> None:
-    """Copy rows of lost tables from pages that no b-tree reaches."""
+    """Copy the rows of lost tables from all leaf pages, even those that no b-tree reaches."""
     columns = {table: _columns(db, table) for table in lost}
     for number, row in Pages(damaged).rows():
         table = _table_of(row)
@@ -254,7 +254,7 @@ def _adopt_sessions(db: apsw.Connection) -> None:
 
 
 def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
-    """Return the project and directory of a session; if unknown, those of the only project."""
+    """Return a session's project and directory; guess what is unknown from the projects."""
     directory = _directory(db, session_id)
     query = "SELECT project_id FROM session WHERE directory = ?"
     for (project_id,) in db.execute(query, (directory,)):
