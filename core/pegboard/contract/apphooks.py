@@ -28,9 +28,10 @@ def register_hooks() -> Sequence[object] | None:
 
     Called once, after all plugins are imported and before every other hook; it must be a plain
     function. The plugin calls its hooks with the argument `hooks` of `register_tools`, or with
-    `app.hooks`. An implementation elsewhere is marked `@hookimpl(optionalhook=True)` unless its
-    plugin is useless without this one. Collect: the hooks of a plugin that raises are missing,
-    and the plugin is reported; a hook whose name is taken is reported and left out.
+    `app.hooks`. Another plugin marks its implementation of such a hook with
+    `@hookimpl(optionalhook=True)`, unless it requires the plugin that defines the hook. Collect:
+    the hooks of a plugin that raises are missing, and the plugin is reported; a hook whose name is
+    taken is reported and left out.
 
     ```python
     from pegboard import hookimpl, hookspec
@@ -134,10 +135,11 @@ def wrap_providers(
     """Replace providers by id, to record, replay or observe their answers.
 
     Called once when the App opens, after `register_providers` and without the providers that the
-    user has switched off. `InvalidInputError` stops the opening with its text. Fold: a plugin
-    that raises another error is reported and skipped.
+    user has switched off. If a plugin raises `InvalidInputError`, the App does not open and
+    the user sees the error's text. Fold: a plugin that raises another error is reported and
+    skipped.
 
-    - keys: `keys.values()` are the texts that no record may contain.
+    - keys: `keys.values()` are secrets, which a recording of answers must not contain.
     - workspace: the directory of the App.
 
     ```python
@@ -158,10 +160,10 @@ def wrap_providers(
 def register_permissions() -> Sequence[Rule] | None:
     """Return default rules for the plugin's own permission names.
 
-    Called when the App opens and when project code is reloaded. The rules stand behind the
-    built-in `*` and before everything that the user has written, so the user has the last word.
-    Collect: a plugin that raises is reported and left out; so is a rule about several names or
-    about another plugin's tool.
+    Called when the App opens and when project code is reloaded. The rules come
+    after the built-in rule for `*` and before the user's rules; the last matching rule decides, so
+    the user has the last word. Collect: a plugin that raises is reported and left out; so is a rule
+    whose permission name has wildcards or belongs to another plugin's tool.
 
     ```python
     from pegboard import hookimpl
@@ -383,9 +385,9 @@ def register_processes() -> OpenProcesses | None:
 
 @hookspec("first", when="open", since="0.1")
 def register_files() -> Callable[[], FileLedger] | None:
-    """Return the ledger of the files that sessions have read, with the locks of writers.
+    """Return the function that makes a `FileLedger`: a record of files read, and write locks.
 
-    Called once when the App opens; its answer is called at the first use of `context.files`.
+    Called once when the App opens; the function is called at the first use of `context.files`.
     Without an answer a tool that uses files fails and names what is missing, and so does a
     prompt with a file. First: a plugin that raises is reported, and the next one is asked.
 
@@ -413,9 +415,9 @@ def config_load(
 ) -> Config | None:
     """Change the configuration after all files are merged.
 
-    Called when the App opens. The answer counts for every later plugin and for the App. Called
-    again when the user's trust in the project's files changes: then the answer's agents and
-    commands count. Fold: a plugin that raises is reported and skipped.
+    Called when the App opens. Later plugins and the App use the returned configuration. Called
+    again when the user's trust in the project's files changes; then only the agents and commands of
+    the returned configuration take effect. Fold: a plugin that raises is reported and skipped.
 
     - home, places: the user's home folder, and the folders of Pegboard in it.
     - trusted: the project's files that the user trusts, with their bytes, see `trusted_files`.
@@ -466,8 +468,9 @@ def trusted_files(workspace: Workspace) -> Sequence[Path] | None:
 def mention(app: Host, name: str) -> Sequence[FileInput | TextInput] | None:
     """Return the parts that `@name` stands for in a prompt that the user typed.
 
-    Called for each name that is no file of the project and no agent, by the program that takes the
-    prompt. Without an answer it stays text. Collect: a plugin that raises is reported and left out.
+    Called for each name that is neither a file of the project nor an agent, by the program in which
+    the user types. Without an answer the model gets `@name` as text. Collect: a plugin that raises
+    is reported and left out.
 
     - name: without the `@`, such as `tickets:42`.
 

@@ -34,9 +34,10 @@ class SessionView(msgspec.Struct, frozen=True, kw_only=True, weakref=True):
     - `home`, `places`: the user's home folder, and Pegboard's folders for this user.
     - `private`: folders and files that no tool may change without a question: Pegboard's own, its
       settings, and the repository's real git folders.
-    - `background`: the processes that calls of the session left running, also those that have ended
-      since.
-    - `purpose`: what a request to a model is for; hooks around the request receive it (since 0.1).
+    - `background`: the processes that tool calls of the session started and left running, also
+      those that have ended since.
+    - `purpose`: for hooks around a request to a model, why it is sent: for the conversation
+      (`turn`), a title, a summary, or another question (since 0.1).
     """
 
     info: Session
@@ -111,7 +112,8 @@ class FileAccess(Protocol):
         A revert can then bring the file back even if git ignores it. `replace` announces its
         change by itself.
 
-        :raises ToolError: while a request that the call made with `later` has not been repeated.
+        :raises ToolError: when the call made a permission request with `later` and has not yet
+          repeated it without `later`.
         """
         ...
 
@@ -129,9 +131,9 @@ class FileLedger(Protocol):
     ) -> FileAccess:
         """Return access to the files for the tools of one session.
 
-        `turns` are the session's messages, from which the files that an earlier process read or
-        wrote are known. `kept` collects what is stored in the metadata of the call. `announce` is
-        called in a thread before each write.
+        `turns` are the session's messages; they tell which files the session read or wrote before
+        this process started. `kept` is a dictionary for facts about files, which the caller stores
+        in the metadata of the call. `announce` is called in a thread before each write.
         """
         ...
 
@@ -141,7 +143,7 @@ class FileLedger(Protocol):
 
 
 def named_path(context: "PermissionContext", text: str) -> Path:
-    """Return the path that a model's text means: relative to `directory`, with `~` as home."""
+    """Return the path for a text of the model: relative to `directory`, with `~` as home."""
     home = context.session.home
     if home is not None and (text == "~" or text.startswith("~/")):
         return home / text[2:]
@@ -149,7 +151,7 @@ def named_path(context: "PermissionContext", text: str) -> Path:
 
 
 class PermissionContext(Protocol):
-    """The context of a tool's `requires`: the facts of a call, without any method that acts."""
+    """The context of a tool's `requires`: it can request permissions, but change nothing."""
 
     @property
     def session(self) -> SessionView:
@@ -193,10 +195,12 @@ class PermissionContext(Protocol):
         """Wait until rules, plugins or the user allow the permission for all patterns.
 
         Once granted, the same request is not asked again during the call. `always` are the patterns
-        that are approved if the user chooses to allow this for good. The user sees the patterns,
-        and from `metadata` the `text` that is to be sent, a unified `diff`, the `reason`, and
-        `arguments` by their names. Without `metadata` the user sees the arguments of the call. The
-        call's time limit is suspended while the user is asked.
+        that are approved if the user chooses to allow this for good.
+
+        The user sees the patterns and these entries of `metadata`: `text` (what would be sent),
+        `diff` (a unified diff), `reason`, and `arguments` (a dictionary). Without `metadata` the
+        user sees the arguments of the call. The call's time limit is suspended while the user is
+        asked.
 
         In `requires`, `later=True` makes a request that only rules and plugins judge, so that a
         denied call fails before it has read anything. The tool's body must repeat the request
@@ -236,7 +240,7 @@ class ToolContext(PermissionContext, Protocol):
 
     @property
     def offered(self) -> tuple[ToolDefinition, ...]:
-        """The tools that the model can call, also those with schemas left out."""
+        """The tools that the model can call, also deferred ones, with schemas it does not get."""
         ...
 
     @property
@@ -279,9 +283,9 @@ class ToolContext(PermissionContext, Protocol):
     def granted(self, requires: Callable[..., Awaitable[_Granted]]) -> _Granted:
         """Return the value that the tool's own `requires` returned for this call.
 
-        The function is the argument so that type checkers know the type of the value.
+        Pass the function `requires` itself, so that type checkers know the type of the value.
 
-        :raises TypeError: for any other function.
+        :raises TypeError: when `requires` is not the function of this tool.
         """
         ...
 
@@ -337,7 +341,7 @@ class ToolContext(PermissionContext, Protocol):
 
     @property
     def in_sandbox(self) -> Enclosed:
-        """The access to the user's sandbox for processes that are started without `run`.
+        """The function that wraps a command line in the sandbox, for processes without `run`.
 
         `async with context.in_sandbox(argv, cwd=cwd, env=env) as command` gives the command line to
         start.
@@ -359,10 +363,11 @@ class ToolContext(PermissionContext, Protocol):
     async def call_tool(self, name: str, args: Mapping[str, Any]) -> ToolResult:
         """Call another tool and return its result.
 
-        The call has a part, a permission and hooks of its own. Only tools that are `offered` can be
-        called, and a tool that is called this way cannot call others.
+        Like a call of the model, it is shown as a part of the message, needs its own permission,
+        and passes through the hooks. Only tools that are `offered` can be called, and a tool that
+        is called this way cannot call others.
 
-        :raises ToolError: when the call failed or was denied, as its part then says too.
+        :raises ToolError: when the call failed or was denied; its part shows the same error.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Objects that the App passes to plugins: calls of hooks, the App, a history to compact."""
+"""The objects that hooks receive from the App: `Host`, `HookCalls`, `CompactionRequest`."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -29,9 +29,9 @@ _T = TypeVar("_T")
 class HookCalls(Protocol):
     """Calls of the hooks that a plugin defines, typed by the hooks' specifications.
 
-    For example, `await hooks.collect(specs.register_things, config=config)` asks every plugin. Each
-    function in `fold_listeners` is called after each plugin's step of a fold. It must be quick and
-    must not raise.
+    For example, `await hooks.collect(specs.register_things, config=config)` asks every plugin. In
+    a fold, each plugin receives the value that the plugin before it returned. After each plugin,
+    every function in `fold_listeners` is called; it must be quick and must not raise.
     """
 
     fold_listeners: list[Callable[[FoldStep], None]]
@@ -47,7 +47,7 @@ class HookCalls(Protocol):
         ...
 
     async def fold(self, spec: Callable[_P, _T | None], /, *_: _P.args, **named: _P.kwargs) -> _T:
-        """Pass the subject through all plugins, oldest first, and return the last version."""
+        """Pass the hook's subject (an argument) from plugin to plugin; return the last version."""
         ...
 
     async def first(
@@ -131,7 +131,7 @@ class Host(Protocol):
 
     @property
     def in_sandbox(self) -> Enclosed:
-        """The access to the user's sandbox for processes that serve the whole App.
+        """The function that wraps a command line in the sandbox, for processes of the whole App.
 
         It is used like `ToolContext.in_sandbox`. End the process in `shutdown`.
         """
@@ -172,7 +172,10 @@ class Host(Protocol):
         ...
 
     async def models(self, *, without_keys: bool = False) -> tuple[Model, ...]:
-        """Return the usable models with all known facts, on request also those without a key."""
+        """Return the models of providers that need no key or have one, with all known facts.
+
+        With `without_keys`, models of providers that lack a key are included.
+        """
         ...
 
     async def create_session(
@@ -255,7 +258,7 @@ class Host(Protocol):
     async def abort(self, session_id: str, *, reason: str = "") -> bool:
         """Stop the session's run, wait until it has ended, and return whether one ran.
 
-        The answer then has the failure `AbortedFailure`; with a plugin's `reason`,
+        The `error` of the interrupted answer is an `AbortedFailure`, or with a `reason` a
         `StoppedFailure`.
         """
         ...
@@ -307,6 +310,7 @@ class Compactor(Protocol):
     async def compact(self, request: CompactionRequest) -> Compaction:
         """Return the replacement of the history, within ten minutes.
 
-        An error ends the turn with its text and leaves the history unchanged.
+        An exception ends the turn as failed and leaves the history unchanged; the user sees its
+        text.
         """
         ...

@@ -14,7 +14,7 @@ from pegboard.schema.part import FileInput, FilePart, TextInput, TextPart
 
 
 def _same_message(answer: Turn, before: Turn) -> Turn:
-    """Reject an answer with another message's id or session, or with parts of another message."""
+    """Reject a plugin's new message if its id, role or session differ from the old one's."""
     own = (type(before.info), before.info.id, before.info.session_id)
     if (type(answer.info), answer.info.id, answer.info.session_id) != own:
         raise ValueError("another message: its id, role and session must stay")
@@ -32,10 +32,10 @@ def _same_message(answer: Turn, before: Turn) -> Turn:
 def chat_message(session: SessionView, message: Turn) -> Turn | None:
     """Change the user's message and its parts, or refuse it with `PromptRefusedError`.
 
-    Called for each prompt, after the message is stored as it was sent, so that none is lost. The
-    answer is stored in its place; ids must stay. Fold: `PromptRefusedError` ends the turn before
-    a request, and no model reads the message then or later; a plugin that raises another error is
-    reported and skipped.
+    Called for each prompt. The message is stored as it was sent before that, so that no prompt is
+    lost. The returned message replaces it; ids must stay. Fold: `PromptRefusedError` ends the turn
+    before a request, and no model reads the message then or later; a plugin that raises another
+    error is reported and skipped.
 
     ```python
     from pegboard import evolve, hookimpl
@@ -60,7 +60,7 @@ def chat_message(session: SessionView, message: Turn) -> Turn | None:
 def expand_file(
     session: SessionView, file: FilePart, files: FileAccess
 ) -> Sequence[FileInput | TextInput] | None:
-    """Return the parts that a file of a prompt becomes for the model, by its URL.
+    """Return the parts that replace a file of a prompt, such as its text, for the model.
 
     Called for each file of a prompt, after the message is stored and before `chat_message`. The
     first part replaces the file, the others follow the user's input; without an answer the file
@@ -89,12 +89,12 @@ def chat_messages_transform(
 ) -> tuple[Turn, ...] | None:
     """Change the history for one request to a model.
 
-    Called before each request; `session.purpose` is what the request is for. A request outside
-    the conversation, such as one for a title, comes as a single turn that is not stored; for a
-    summary the history comes first, and then each text that the compactor asks. The answer is not
-    stored. A turn that is the same object as before costs nothing; a new one is encoded again.
-    Fold: a plugin that raises is reported and skipped, but a filter with
-    `@hookimpl(required=True)` stops the request.
+    Called before each request; `session.purpose` is what the request is for. For a request outside
+    the conversation, such as one for a title, `messages` is a single turn that is not stored. For a
+    summary the hook is called with the history, and then with each text that the compactor sends to
+    the model. The returned turns are not stored. A turn that is the same object as before costs
+    nothing; a new one is encoded again. Fold: a plugin that raises is reported and skipped, but a
+    filter with `@hookimpl(required=True)` stops the request.
 
     ```python
     from pegboard import evolve, hookimpl
@@ -129,9 +129,9 @@ def chat_system_transform(
     """Change the system prompt, a tuple of pieces.
 
     Called before each request to a model, with the pieces of earlier plugins; the agent's own
-    prompt is the first. Add what only the session's own turns need when `session.purpose` is
-    `turn`. Return the same text every time where you can, since providers cache the prefix. Fold:
-    a plugin that raises, or returns no text, is reported and skipped.
+    prompt is the first. Add a piece that requests for titles and summaries do not need only if
+    `session.purpose` is `turn`. Return the same text every time where you can, since providers
+    cache the prefix. Fold: a plugin that raises, or returns no text, is reported and skipped.
 
     ```python
     from pegboard import SessionView, hookimpl
@@ -147,7 +147,7 @@ def chat_system_transform(
 
 
 def _same_request(answer: ModelRequest, before: ModelRequest) -> ModelRequest:
-    """Reject changes of the session, the messages or the schema, and an empty system prompt."""
+    """Reject a new session, new messages, a new answer schema, or an empty system prompt."""
     if answer.session_id != before.session_id:
         raise ValueError("a request of another session")
     if answer.messages is not before.messages:
@@ -164,8 +164,8 @@ def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | N
     """Change the parameters of a request: temperature, limits, the provider's options.
 
     Called before each request to a model, as the last hook. Messages must stay the same object:
-    `chat_messages_transform` changes them, `chat_system_transform` and `tool_definition` change
-    the rest of what the model reads. Fold: a plugin that raises is reported and skipped.
+    use `chat_messages_transform` to change them, `chat_system_transform` for the system prompt, and
+    `tool_definition` for tools. Fold: a plugin that raises is reported and skipped.
 
     ```python
     from pegboard import evolve, hookimpl
@@ -203,9 +203,9 @@ def chat_headers(session: SessionView, headers: Mapping[str, str]) -> Mapping[st
 def text_complete(session: SessionView, part: TextPart, text: str) -> str | None:
     """Change a text of the model before it is stored.
 
-    Called when a block of text is complete or cut off; for a title or another request outside the
-    conversation, before its answer is used. Users have already seen the raw text arrive; it is
-    replaced there, too. Fold: a plugin that raises is reported and skipped.
+    Called when a block of text is complete or cut off, and for each answer to a title or another
+    request outside the conversation. Users have already seen the raw text arrive; clients then show
+    the changed text in its place. Fold: a plugin that raises is reported and skipped.
 
     ```python
     from pegboard import hookimpl
@@ -219,7 +219,7 @@ def text_complete(session: SessionView, part: TextPart, text: str) -> str | None
 
 
 def _some_prompt(answer: str, _: object) -> str:
-    """Reject a text without words."""
+    """Reject a plugin's prompt that is empty or blank."""
     if not answer.strip():
         raise ValueError("an empty text; None lets the turn end")
     return answer
@@ -227,14 +227,14 @@ def _some_prompt(answer: str, _: object) -> str:
 
 @hookspec("first", check=_some_prompt, since="0.1")
 def turn_end(session: SessionView, answer: Turn) -> str | None:
-    """Return a text with which the turn goes on instead of ending.
+    """Return a prompt for the model with which the turn goes on instead of ending.
 
     Called when the model has answered without a further call and no other prompt waits; not after a
     failure, a stop or a rejected permission, nor in the agent's last step. The text is a prompt
     that the user does not see as theirs. A turn goes on like this 8 times in a row at most.
     First: a plugin that raises is reported, and the next one is asked.
 
-    - session: of a subagent, `session.info.parent_id` is the caller's.
+    - session: in a subagent's session, `session.info.parent_id` is the id of the caller's session.
 
     ```python
     from pegboard import SessionView, hookimpl
@@ -251,11 +251,11 @@ def turn_end(session: SessionView, answer: Turn) -> str | None:
 
 @hookspec("first", since="0.1")
 def prefix_changed(session: SessionView, change: PrefixChange) -> PrefixLoss | None:
-    """Return who changed the beginning of a request, which costs a provider's cache.
+    """Return which plugin changed the beginning of a request, so that a provider's cache missed it.
 
     Called when the tools, the system prompt or the earlier messages of a turn's request are not
     those of the session's request before, to the same model. The answer is stored with the message
-    and counts in `pegboard stats`; its `warning` is the session's. First: a plugin that raises is
+    and counts in `pegboard stats`; the user sees its `warning`. First: a plugin that raises is
     reported, and the next one is asked.
 
     - change: has what each plugin made of both requests.

@@ -99,7 +99,7 @@ class HookMark(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def hookspec(kind: Kind, **facts: Unpack[HookFacts]) -> Callable[[_Function], _Function]:
-    """Mark a function as the specification of the hook with its name.
+    """Mark a function as the specification of a hook; the function's name is the hook's name.
 
     Its return annotation is the type of an answer. `HookMark` describes the other facts.
     """
@@ -143,12 +143,12 @@ def hookimpl(
     optionalhook: bool = False,
     **facts: Unpack[ImplFacts],
 ) -> Any:
-    """Mark a function as an implementation of the hook with its name.
+    """Mark a function as an implementation of a hook; the function's name is the hook's name.
 
     `tryfirst` and `trylast` make the hook call this implementation first or last. With
-    `optionalhook` it is no error if the plugin that defines the hook is missing. A fold that is
-    `required` is never left out: when it fails or cannot be called, the operation ends with a
-    `RequiredHookError`, even if the plugin is quarantined.
+    `optionalhook` it is no error if the plugin that defines the hook is missing. A
+    `required` implementation of a fold is never left out: when it fails or cannot be called, the
+    operation ends with a `RequiredHookError`, even if the plugin is quarantined.
 
     `before`, `after` and `requires` are names of plugins: those that are asked later, those that
     are asked earlier, and those without which this one is left out.

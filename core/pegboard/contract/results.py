@@ -80,8 +80,8 @@ class ToolResult(msgspec.Struct, frozen=True, kw_only=True):
     """A tool's answer: `output` for the model, `title` and `metadata` for clients.
 
     Clients of the protocol list calls by their `title`. The terminal lists them by their arguments;
-    if the title begins with these, it also shows the rest of the title. `display` is shown to users
-    instead of the output; no model gets it.
+    if the title begins with the arguments, the terminal also shows the rest of the title. `display`
+    is shown to users instead of the output; no model gets it.
     """
 
     output: str
@@ -96,10 +96,10 @@ class Activity:
     """A turn, a request to a model or a tool call; the engine fills it in while it runs.
 
     `id` is the id of the message or the call, and `name` the name of the agent, the model or the
-    tool. `asked` is the request or the call; `outcome` or `error` is set at the end. For a request,
-    `chunks_ns` are the times at which its chunks arrived and `last_ns` is the time at which the
-    answer was complete, in nanoseconds since the epoch: a request lasts until its tools have run,
-    too.
+    tool. `asked` is the `ModelRequest` or the `PendingCall`, and `outcome` or `error` is set at the
+    end. For a request to a model, `chunks_ns` are the times at which chunks of the answer arrived,
+    and `last_ns` is the time at which the answer was complete, in nanoseconds since the epoch. The
+    activity ends later, when the tools of the answer have run.
     """
 
     kind: Literal["turn", "model", "tool"]
@@ -123,9 +123,10 @@ class PendingCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FoldStep(msgspec.Struct, frozen=True):
-    """One plugin's step of a fold: the subject `before` and `after` it.
+    """What one plugin changed in a fold, a hook that passes a value from plugin to plugin.
 
-    They are the same object if the plugin changed nothing. `session_id` is "" for a hook without a
+    `before` and `after` are the value before and after the plugin, the same object if the plugin
+    changed nothing. `session_id` is "" for a hook without a
     session.
     """
 
@@ -140,7 +141,8 @@ class FoldStep(msgspec.Struct, frozen=True):
 class PrefixChange(msgspec.Struct, frozen=True, kw_only=True):
     """Two successive requests of a session, where the second does not begin like the first.
 
-    `steps_before` and `steps_after` are the steps of the folds that built each request, in order.
+    `steps_before` and `steps_after` show what each plugin changed in the first and in the second
+    request, in order.
     """
 
     before: ModelRequest

@@ -28,7 +28,7 @@ def permission_ask(
     plugin that raises, exceeds its time limit or could not be loaded counts as deny.
 
     - request: judge every pattern; the strictest verdict counts.
-    - stash: the memory of plugins.
+    - stash: values that plugins keep in memory for the App.
 
     ```python
     from pegboard import hookimpl
@@ -48,13 +48,14 @@ def permission_ask(
 def permission_decided(
     decided: Decided, stash: Stash, places: UserFolders, secrets: tuple[str, ...]
 ) -> Verdict | None:
-    """Object to a decision before it has an effect; for logs that must be complete.
+    """Record a permission decision before it takes effect, or prevent it, as an audit log needs.
 
-    Called for each verdict on a request, each answer to one, each tool call, and each approval
-    that is taken back. A deny or an ask prevents the effect. Strictest: a plugin that raises or
-    exceeds its time limit counts as deny.
+    Called for each verdict on a permission request, each answer of a user to such a request, each
+    tool call, and each approval that is taken back. A verdict of deny or ask prevents the effect.
+    Strictest: a plugin that raises or exceeds its time limit counts as deny.
 
-    - stash, places: the memory of plugins, and the user's folders; `places.audit` is a log file.
+    - stash, places: values that plugins keep in memory, and the user's folders; `places.audit` is a
+      log file.
     - secrets: texts that no log may contain, such as the keys of providers.
 
     ```python

@@ -61,17 +61,17 @@ class Tool:
       the configured one.
     - `requires`: makes the permission requests of a call; the engine awaits it before the function.
       None requests `permission` for the pattern `*`, False requests nothing.
-    - `effect`: what a call may do to files. If it promises less than the tool does, the changes are
-      noticed late and are not reverted with the step.
-    - `exposure`: how a model gets at the tool, unless the user decides otherwise. None defers the
-      tool if the schemas of all tools are too long for the model.
+    - `effect`: what a call may do to files. If a tool changes files that its `effect` does not
+      allow, the changes are noticed late and are not reverted with the step.
+    - `exposure`: whether the tool is in each request, has to be searched for, or is hidden, unless
+      the user decides otherwise. None defers the tool if all schemas are too long for the model.
     - `source`: where its plugin has it from, such as the name of a server; "" is the plugin itself.
       Tools of one source are deferred together.
     - `on_cut`: a sentence that tells the model what this tool can do with the file that holds an
       output which was too long; "" for nothing.
     - `lasting`: the output stays in the model's view when old outputs are cleared.
-    - `needs_user`: the tool waits for a decision of the user. It is closed to subagents and to
-      agents that the configuration adds, unless their rules name it.
+    - `needs_user`: the tool waits for a decision of the user. Subagents, and agents that the
+      configuration adds, cannot call it unless their rules name it.
     - `serves`: what the engine may use the tool for; the newest tool with the same value is used.
     - `imports`: modules that the tool's code imports in the first call. They are loaded beforehand,
       while the model thinks.
@@ -176,7 +176,7 @@ class Tool:
 
     @property
     def call_imports(self) -> tuple[str, ...]:
-        """The modules that a call needs but the tool's description does not."""
+        """The modules that a call imports, but that are not needed to describe the tool."""
         return (*self.arguments.imports, *self.imports)
 
     def with_id(self, id: str) -> "Tool":  # noqa: A002 - the field's name
@@ -187,7 +187,7 @@ class Tool:
         return replace(self, id=checked_id(id), has_own_id=True)
 
     def own_names(self, args: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Rename arguments that have the names of another agent's tool to the tool's own names.
+        """Replace argument names that models know from other agents by the tool's own names.
 
         A name counts as the tool's if `aliases` says so, or if it differs only in case and
         underscores (`file_path` for `filePath`). If an argument is also given by its own name, that
@@ -203,7 +203,7 @@ class Tool:
         """Convert the arguments to the values that `call` takes, defaults included.
 
         Run it in a thread unless it is `quick`: the first check imports pydantic or jsonschema and
-        takes up to 0.2 s, and one against a foreign JSON Schema takes up to 0.3 s.
+        takes up to 0.2 s, and a check against a JSON Schema of `Tool.raw` takes up to 0.3 s.
 
         :raises ToolError: when the arguments do not fit; its text tells the model what is wrong.
         :raises SignatureError: when an annotation names an object that was never defined.
@@ -267,7 +267,7 @@ class Tool:
 
     @cached_property
     def _judged(self) -> frozenset[str] | None:
-        """The arguments that `requires` names, or None if it takes all of them."""
+        """The names of the arguments that `requires` accepts, or None if it accepts all."""
         wanted = inspect.signature(self.requires).parameters if self.requires else {}
         takes_all = any(each.kind is each.VAR_KEYWORD for each in wanted.values())
         return None if takes_all else frozenset(wanted)
@@ -311,10 +311,11 @@ def tool(
     """Make a tool from a function, as `@tool` or as `@tool(timeout_s=5)`.
 
     The signature becomes the JSON Schema of the arguments. The docstring becomes the description,
-    and its entries describe the parameters. The engine fills a parameter that is annotated
-    `ToolContext`. `permission` and `id` are the function's name by default. `requires` takes the
-    context and those of the arguments that it names. `aliases` are other names for a parameter,
-    such as those that models know from other agents. `Tool` describes the other facts.
+    and its entries for parameters, for example below `Args:`, describe the parameters. The engine
+    fills a parameter that is annotated `ToolContext`. `permission` and `id` are the function's name
+    by default. `requires` is called with the context, and with those arguments of the call that its
+    signature names. `aliases` are other names for a parameter, such as those that models know from
+    other agents. `Tool` describes the other facts.
 
     :raises SignatureError: for a parameter that cannot be described to a model.
     :raises InvalidInputError: for an `id` that providers refuse, and for an unknown `effect` or

@@ -1,4 +1,4 @@
-"""The event bus, which passes published events to listeners at once and queues them."""
+"""The event bus: it calls listeners with each published event, and queues it for subscribers."""
 
 import asyncio
 from collections import deque

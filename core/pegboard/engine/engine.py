@@ -77,9 +77,9 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
 
     `snapshots` is None if no plugin provides them. `decision` is whether the project's own code may
     run. `private` are paths that no tool may change without asking. `secrets` are strings that no
-    log may contain. `refused` are tool schemas that providers rejected, by model and tool.
-    `sweeping` is the task that deletes old tool outputs. `expected` are the forms of final answers,
-    by prompt. `formless` are the models with servers that accept no such form.
+    log may contain. `refused` maps the model and the tool to a tool schema that the provider has
+    rejected. `sweeping` is the task that deletes old tool outputs. `expected` maps the id of a
+    prompt to the form of its final answer. `formless` are models whose servers accept no such form.
     """
 
     workspace: Workspace
@@ -240,7 +240,10 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         env: Mapping[str, str],
         **facts: Any,  # noqa: ANN401 - those of `Enclosure.around`
     ) -> AbstractAsyncContextManager[Sequence[str]]:
-        """Yield the command line, wrapped in the sandbox if the user wants one."""
+        """Yield the command line, wrapped in the sandbox if the user wants one.
+
+        Unlike `enclosed`, this sets no resource limits.
+        """
         if self.enclosure is None:
             return nullcontext(argv)
         return self.enclosure.around(argv, cwd=cwd, search=env.get("PATH", os.defpath), **facts)
@@ -271,7 +274,10 @@ class Engine(msgspec.Struct, kw_only=True, dict=True):
         return self.places.tool_output / session_id
 
     def say_status(self, session_id: str, status: SessionStatus) -> None:
-        """Publish the status of a session; when idle, also the protocol's older event."""
+        """Publish the status of a session; for an idle session, also publish `session.idle`.
+
+        Older clients of the protocol wait for that event.
+        """
         told = [Event(properties=SessionStatusChanged(session_id=session_id, status=status))]
         if isinstance(status, Idle):
             told.append(Event(properties=SessionIdle(session_id=session_id)))

@@ -102,7 +102,11 @@ class Expected:
 
 
 def _json_in(text: str) -> Any:  # noqa: ANN401 - JSON
-    """Parse the JSON in an answer: the whole text, a fenced block, or from a bracket on."""
+    """Parse the JSON in an answer.
+
+    The first valid JSON value counts: the whole text, a fenced block (the last block first), or the
+    rest of the text from an opening bracket.
+    """
     starts = [match.start() for match in re.finditer(r"[\[{]", text)][:_MOST_STARTS]
     for each in (text, *reversed(_FENCE.findall(text)), *(text[start:] for start in starts)):
         try:
@@ -113,7 +117,9 @@ def _json_in(text: str) -> Any:  # noqa: ANN401 - JSON
 
 
 async def prompt_for_output(send: Callable[[Prompt], Awaitable[Turn]], prompt: Prompt) -> Turn:
-    """Send a prompt with an output form, and return the last answer with its value.
+    """Send a prompt that requires a form of the answer, and return the last answer.
+
+    Its `output` is the JSON value of the answer, or an instance of the required Python type.
 
     :raises InvalidInputError: when the output has no JSON Schema, or its schema is invalid.
     """

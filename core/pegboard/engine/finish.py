@@ -9,7 +9,7 @@ Another step follows only a step with tool calls, whatever finish reason the pro
 - A call that is cut by the output limit is returned to the model `CUT_ANSWERS` times per turn.
 - After `FRUITLESS_STEPS` steps in a row in which no call could run, the turn ends. The limit is
   `DENIED_STEPS` if a call of the newest step was denied.
-- A call that keeps returning the same result must be allowed (`RepeatedCalls`).
+- A call that keeps returning the same result needs a permission to run again (`RepeatedCalls`).
 """
 
 import hashlib
@@ -140,7 +140,7 @@ class StalledSteps(msgspec.Struct):
         """Count a step with these calls; return the failure if the turn must end.
 
         `made` is whether a tool was run, `denied` whether a call was denied. `refusing` is the id
-        of the tool that answers invalid calls.
+        of the tool in whose name the calls with an unknown tool or invalid arguments are stored.
         """
         if made or not calls:
             self.fruitless = 0
@@ -162,7 +162,11 @@ class StalledSteps(msgspec.Struct):
 
 
 def _refused(part: ToolPart, refusing: str) -> str:
-    """Describe a call that could not run; `refusing` is the tool that answers invalid calls."""
+    """Describe a call that could not run, for the user.
+
+    A call of an unknown tool, or with invalid arguments, is stored as a call of the tool
+    `refusing`. For it, the original tool's name is shown.
+    """
     error = part.state.error if isinstance(part.state, Failed) else part.state.input.get("error")
     name = part.state.input.get("tool", part.tool) if part.tool == refusing else part.tool
     reason = " ".join(str(error).split())
@@ -235,7 +239,11 @@ _DIGEST_BYTES = 16
 
 
 class _Latest(msgspec.Struct, frozen=True):
-    """The last result of a call: its digest, its count in a row, and the count of news then."""
+    """The last result of a call.
+
+    `answer` is the digest of the result, and `times` counts how often it came in a row. `news` is
+    the number of changes in `RepeatedCalls` at that time.
+    """
 
     answer: bytes
     times: int
@@ -245,11 +253,11 @@ class _Latest(msgspec.Struct, frozen=True):
 class RepeatedCalls:
     """The calls of a turn and their results, to detect a model that repeats itself.
 
-    Calls count as repeated if they return the same result while the files are unchanged. The count
-    starts again after news: a result that the call did not have before in this turn, or a new state
-    of the files. Thus running tests after each change, or reading a file again after other work, is
-    not a repetition. Making and reverting the same change in turns is one. Without snapshots only
-    results count.
+    Calls count as repeated if they return the same result while nothing else changes. A change is a
+    result that the call did not have before in this turn, or a new state of the files; it restarts
+    the count. Thus running tests after each edit, or reading a file again after other work, is not
+    a repetition. Making and reverting the same edit in turns is one. Without snapshots only results
+    count.
     """
 
     def __init__(self) -> None:
@@ -283,7 +291,7 @@ class RepeatedCalls:
         self._latest[call, self._tree] = _Latest(answer, times, self._news)
 
     def times(self, call: bytes) -> int:
-        """Return how often the call had the same result since the last news."""
+        """Return how often the call had the same result since results or files last changed."""
         latest = self._latest.get((call, self._tree))
         return latest.times if latest is not None and latest.news == self._news else 0
 

@@ -51,9 +51,10 @@ _UNREADABLE_MIMES = ("text/plain", "application/x-directory")
 
 
 class _Sent(msgspec.Struct):
-    """The turns of the newest request and their messages, without a final "Go on.".
+    """The turns of the newest request, and the messages that they were converted to.
 
-    The next request starts with the same turns, so only new turns are converted.
+    The next request starts with the same turns, so only new turns are converted. The message "Go
+    on." that a request may end with is not included.
     """
 
     model: str
@@ -206,7 +207,10 @@ def as_seen(turns: Iterable[Turn]) -> list[Turn]:
 
 
 def _came_later(turn: Turn, parent_id: str) -> bool:
-    """Return whether the turn is a prompt other than `parent_id`, the answered one."""
+    """Return whether the turn is a prompt with another id than `parent_id`.
+
+    `parent_id` is the prompt that an answer belongs to.
+    """
     is_prompt = isinstance(turn.info, UserMessage) and not is_compaction(turn)
     return is_prompt and turn.info.id != parent_id
 

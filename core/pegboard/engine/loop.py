@@ -77,10 +77,10 @@ async def reopen(run: Run) -> None:
 def unanswered(run: Run) -> UserMessage | None:
     """Return the newest prompt without a complete answer, or None.
 
-    Prompts are ordered as stored, not by id. A request for a compaction counts as a prompt; of
-    several in a row, the first is returned. After a compaction that the engine requested during an
-    answer, the answer's prompt is returned again. An answer that the run has reopened is not
-    complete.
+    Prompts are ordered as stored, not by id. A request for a compaction counts as a prompt; if
+    several unanswered requests follow each other, the first of them is returned. After a compaction
+    that the engine requested during an answer, the answer's prompt is returned again. An answer
+    that the run has reopened is not complete.
     """
     for place, turn in run.history.users():
         assert isinstance(turn.info, UserMessage)
@@ -121,7 +121,11 @@ def _answer_to(run: Run, place: int) -> Turn | None:
 
 
 class _LoopTurn(msgspec.Struct):
-    """The values that stay the same for all steps of one prompt, and counters of steps."""
+    """The state of the loop for one prompt: its message, the session's view, tools and counters.
+
+    `steps` counts requests to the model, `repairs` requested corrections of the final answer, and
+    `continued` prompts of plugins that continued the turn.
+    """
 
     user: UserMessage
     view: SessionView

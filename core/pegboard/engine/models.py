@@ -50,7 +50,10 @@ class Models(msgspec.Struct, frozen=True):
         return await self.completed(model)
 
     async def seeing(self, parts: Sequence[Part], model: Model) -> Model:
-        """Return the model, or the user's vision model if it cannot read an image in `parts`."""
+        """Return the model to ask about `parts`: `model`, or the user's vision model.
+
+        The vision model is returned if `parts` have an image and `model` reads no images.
+        """
         name = self.config.models.vision
         if name is None or model.capabilities.input.image:
             return model

@@ -1,4 +1,4 @@
-"""The check, the value and the repair of a final answer with an expected form."""
+"""The check of a final answer that must have a form, and the request to correct it."""
 
 from functools import partial
 
@@ -22,10 +22,11 @@ _WRONG = "Your answer does not fit the JSON Schema: {}\nAnswer with the correcte
 
 
 async def settle(run: Run, user: UserMessage, *, repairs: int | None) -> UserMessage | None:
-    """Store the value of a final answer, or store and return a prompt that asks for its repair.
+    """Check the final answer against the form that the prompt requires, and store its value.
 
-    `repairs` is the number of earlier repairs; None allows no repair. If no attempt matches the
-    form, a failure is stored.
+    If the answer does not match, store and return a prompt that asks the model for a correction.
+    `repairs` is the number of earlier corrections; None allows none. If no further correction is
+    allowed, store a failure and return None.
     """
     last = run.last_answer()
     if last is None or goes_on(last) or user.format is None:

@@ -1,4 +1,7 @@
-"""The prefixes of requests: if a prefix changes, the provider's cache does not apply."""
+"""The beginnings of requests: if tools, system prompt or earlier messages change, caches miss.
+
+Providers cache the beginning that two requests have in common.
+"""
 
 from pegboard.contract import modelhooks
 from pegboard.contract.context import SessionView

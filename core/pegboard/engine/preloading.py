@@ -25,8 +25,8 @@ async def load_beside(
 ) -> _T:
     """Await `work` while a thread imports the modules of the first calls of these tools.
 
-    `opening` are functions that import the modules of a first process and a first file. The thread
-    may outlive the work; a call waits only for its own modules.
+    `opening` are functions that import the modules needed to start a process and to open a file.
+    The thread may outlive the work; a call waits only for its own modules.
     """
     is_cold = bool(tools) and (_EACH_CALL[0] not in sys.modules or bool(_cold(tools)))
     task = asyncio.create_task(_load(tools, opening), name="loading") if is_cold else None

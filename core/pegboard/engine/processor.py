@@ -64,7 +64,11 @@ _Kind = type[TextPart | ReasoningPart]
 
 
 class _Progress(msgspec.Struct):
-    """The progress of a running call; `put_at` and `pause` are in milliseconds."""
+    """The progress of a running call, and when it was stored.
+
+    `put_at` is the time of the last store, and `pause` the shortest time until the next one, both
+    in milliseconds. `waits` is whether there is progress that is not stored yet.
+    """
 
     part: ToolPart
     put_at: int

@@ -77,7 +77,10 @@ async def build_request(
 async def seen_by_model(
     engine: Engine, view: SessionView, turns: tuple[Turn, ...]
 ) -> tuple[Turn, ...]:
-    """Return the turns as plugins change them for the model; () without calling any hook."""
+    """Return the turns as plugins change them for the model.
+
+    Without turns, return () and call no hook.
+    """
     if not turns:
         return ()
     return await engine.hooks.fold(modelhooks.chat_messages_transform, session=view, messages=turns)

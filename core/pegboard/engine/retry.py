@@ -176,8 +176,8 @@ def leave_out(engine: Engine, error: ProviderError, request: ModelRequest | None
 async def next_model(config: Config, models: Models, model: Model, tried: set[str]) -> Model | None:
     """Return the first fallback model that is not in `tried`, and add it to `tried`.
 
-    A local model is replaced by a remote one only if the provider's own list names it. Return None
-    if no model is left.
+    The fallback list in the provider's settings replaces the general list. A remote model of the
+    general list never replaces a local model. Return None if no model is left.
     """
     own = config.provider.get(model.provider_id, ProviderConfig()).fallback
     for name in own or config.fallback:

@@ -34,7 +34,7 @@ MAX_WIDTH = 8
 
 
 class Untracked(Trail):
-    """A trail without snapshots, for an App without a snapshot plugin."""
+    """A recorder of file changes that records nothing, for an App without a snapshot plugin."""
 
     def calling(self, effect: str) -> AbstractAsyncContextManager[None]:  # noqa: ARG002 - unheard
         """Return a context manager that does nothing."""
@@ -45,14 +45,14 @@ class Run(msgspec.Struct):
     """The run of one session: from its first unanswered prompt until all prompts are answered.
 
     `session` is the record as this process last stored it. `ancestors` are the ids of the sessions
-    above a subagent's session. `owed` is the cost that is not yet in these records. `run_child`
-    runs a subagent, and `width` limits how many run at the same time. `chosen` is the model that
-    the prompt named. `sent` is the newest request to the model. `loss` describes how that request
-    broke the provider's cache. `calls` are the turn's calls by result. `progress` counts steps
-    without progress. `trail` records what the steps change in files. `reopened` are the ids of
-    interrupted answers that the run continues. `stored` completes when the result of the last step
-    is stored. `blocked` is set when the user rejected a permission; the turn then ends after the
-    step.
+    above a subagent's session. `owed` is the cost that is not yet stored in the session and its
+    ancestors. `run_child` runs a subagent, and `width` limits how many run at the same time.
+    `chosen` is the model that the prompt named. `sent` is the newest request to the model. `loss`
+    describes how that request missed the provider's cache. `calls` are the turn's calls with their
+    results, to detect repetitions. `progress` counts steps without progress. `trail` records which
+    files the steps change. `reopened` are the ids of interrupted answers that the run continues.
+    `stored` completes when the result of the last step is stored. `blocked` is set when the user
+    rejected a permission; the turn then ends after the step.
     """
 
     engine: Engine
@@ -114,7 +114,10 @@ class Run(msgspec.Struct):
         return replace(turn, parts=tuple(processor.parts.values()))
 
     def compactable(self) -> bool:
-        """Return whether a compaction is possible: never twice without an answer in between."""
+        """Return whether the session may be compacted: the settings and a plugin must allow it.
+
+        After a compaction the model must answer before the next compaction.
+        """
         engine = self.engine
         if not engine.config.compaction.auto or not engine.hooks.has(apphooks.register_compactors):
             return False
@@ -180,7 +183,9 @@ class Run(msgspec.Struct):
         self.owed = self.owed.plus(spent)
 
     def take_subagent(self, *, resumed: bool = False) -> None:
-        """Count a new subagent against the run's budget.
+        """Check the nesting of a new subagent, and count it against the run's budget.
+
+        A `resumed` subagent, which continues an existing session, is not counted again.
 
         :raises ToolError: when it would be nested too deeply, or exceeds the number of subagents.
         """

@@ -134,7 +134,10 @@ class Runs:
         return await self._outcome(task, session_id)
 
     async def alone(self, session_id: str, work: Callable[[Run], Awaitable[_Value]]) -> _Value:
-        """Do work with a temporary run next to the session's own; an abort ends both."""
+        """Call `work` with a second run of the session and return its result.
+
+        The run is temporary and does not answer prompts. Aborting the session ends it too.
+        """
 
         async def working() -> _Value:
             async with self._opened(session_id, fence=None) as run:
@@ -275,7 +278,7 @@ class Runs:
             self._stopping.discard(session_id)
 
     async def _stopped(self, session_id: str) -> None:
-        """Wait for the end of an aborted run, because it takes no new prompts."""
+        """If the session's run is being aborted, wait for its end: it takes no new prompts."""
         if session_id in self._stopping:
             await asyncio.wait((self._tasks[session_id],))  # without a limit: it has its own
 
@@ -367,7 +370,10 @@ class Runs:
 
     @asynccontextmanager
     async def _opened(self, session_id: str, *, fence: Fence | None) -> AsyncIterator[Run]:
-        """Yield a run of the stored session; without a fence the run is not the session's own."""
+        """Yield a run of the stored session.
+
+        `fence` proves the exclusive right to the session; a temporary run has none.
+        """
         ids = await self._session_ids(session_id)
         session = await self._storage.session(session_id)
         ancestors = await ancestors_of(self._storage, session)

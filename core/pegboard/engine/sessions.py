@@ -276,7 +276,10 @@ _Value = TypeVar("_Value")
 
 
 class Preparations:
-    """The tasks that run outside of the sessions' runs, by session; an abort cancels them too."""
+    """The tasks of sessions besides the runs that answer prompts, such as storing a prompt.
+
+    Aborting a session also cancels these tasks.
+    """
 
     def __init__(self) -> None:
         self._tasks: dict[str, set[asyncio.Task[Any]]] = {}

@@ -62,9 +62,9 @@ Outcome = Literal["ended", "overflow"]
 
 
 class Step:
-    """One step and its message; the constructor publishes the empty message.
+    """One step and its message; the constructor stores and publishes the empty message.
 
-    With `summary` the message is a summary of the session and not an answer.
+    With `summary` the model writes a summary of the session, instead of an answer to a prompt.
     """
 
     def __init__(
@@ -164,9 +164,11 @@ class Step:
         return RetryAttempts(self._run.engine.config, made=self._run.progress.cuts)
 
     async def _fall_back(self, error: ProviderError, tried: set[str], *, hopeless: bool) -> bool:
-        """Prepare the next attempt without the refused part, or with another model if `hopeless`.
+        """Prepare another attempt after a failure, and return whether there is one.
 
-        Return False if neither is possible.
+        If the provider refused tools or the schema of the answer, the next request does not have
+        them. Otherwise, if the model is `hopeless` (it cannot answer soon), a fallback model is
+        asked.
         """
         from pegboard.engine.retry import leave_out, next_model
 
@@ -226,7 +228,10 @@ class Step:
         return None
 
     def _blaming(self, request: ModelRequest) -> AbstractContextManager[None]:
-        """Return a block for the provider's code, which reports its errors but passes OSError."""
+        """Return a context manager in which errors of the provider's code are reported to the user.
+
+        An OSError is not reported: it is a failure of the connection.
+        """
         engine, name = self._run.engine, request.model.provider_id
         what = f"the provider {name}"
         return engine.hooks.blaming(engine.providers[name], what, passing=(OSError,))

@@ -78,7 +78,8 @@ async def within_bounds(
     """Yield the answer up to the first call that is too long, or that exceeds `MOST_CALLS`.
 
     The answer then ends with the finish reason "tool-calls". `refuse` receives each incomplete call
-    and the reason. `blaming` is entered around the provider's code only.
+    and the reason. `blaming` is a context manager that attributes errors to the provider; it
+    surrounds only the reading of `answer`.
     """
     calls = _Calls()
     with blaming:

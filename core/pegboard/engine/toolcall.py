@@ -50,8 +50,9 @@ STOPPED = "The call was stopped before it ended."
 class CallPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A call to make: the tool and its arguments.
 
-    An `ordered` call is made by a user. The tool's own permission is then not asked, and the call
-    may repeat. `model` replaces the model of subagents that the call starts.
+    An `ordered` call is made by a user. The user is then not asked whether the tool may run, and
+    the call may be repeated without limit. `model` replaces the model of subagents that the call
+    starts.
     """
 
     tool: Tool
@@ -162,7 +163,10 @@ class Caller:
         self._processor.tool_failed(call.id, cut, metadata)
 
     def _repaired(self, call: ToolCall) -> CallPlan:
-        """Return the plan of a call, repaired if necessary, or a plan that refuses the call."""
+        """Return the plan of a call; a name or arguments that do not match a tool are repaired.
+
+        If they cannot be repaired, the plan makes the call fail with an explanation for the model.
+        """
         tool = self._run.engine.tools.get(call.name if call.name in self._offered else "")
         if tool is not None:
             with suppress(msgspec.DecodeError, RecursionError, UnicodeEncodeError):
@@ -172,7 +176,10 @@ class Caller:
         return self._read(call)
 
     def _read(self, call: ToolCall) -> CallPlan:
-        """Return the plan of a call with a name or arguments that do not match a tool exactly."""
+        """Repair the name and the arguments of a call, and return the plan.
+
+        If they cannot be repaired, the plan makes the call fail with an explanation for the model.
+        """
         from pegboard.arguments.written import fitted, read_arguments, tool_named  # few need it
 
         name = tool_named(call.name, self._offered)
@@ -312,7 +319,10 @@ class Caller:
 
 
 def _by(plan: CallPlan) -> dict[str, Any]:
-    """Return who made a call, and for a user's call also its string arguments."""
+    """Return who made the call, for plugins that log decisions.
+
+    For a user's call the result also has the arguments that are strings, such as a command line.
+    """
     words = [text for text in plan.input.values() if isinstance(text, str) and text]
     return {"by": "user", "patterns": words} if plan.ordered else {"by": "model"}
 
@@ -340,7 +350,10 @@ def _words(error: BaseException) -> str:
 
 
 def _reported_state(error: BaseException | None) -> tuple[str, ...]:
-    """Return the state that a cancelled tool put into its own `CancelledError`."""
+    """Return the message that a cancelled tool has raised with its own `CancelledError`.
+
+    The message reports how far the tool came. The result is () if there is none.
+    """
     own = isinstance(error, asyncio.CancelledError) and error.__cause__ is not None
     return (str(error),) if own and error is not None and error.args else ()
 

@@ -41,12 +41,12 @@ CallTool = Callable[[str, Mapping[str, Any]], Awaitable[ToolResult]]
 class CallContext(CallFacts):
     """The `ToolContext` of one call; without `call_tool` the call cannot call other tools.
 
-    `requirements` makes the call's permission requests. `exempt` is the permission that is not
-    asked for in a user's call, or None. `model` replaces the model of its subagents. `clock` times
-    the call and is stopped while the user is asked. `writing` receives the files that the call
-    changes; it is None before the work and for calls that change none. `stored` completes when the
-    call is stored. `kept` is metadata to store with the call. `cancelled` is for a tool in a
-    thread, which cannot be stopped otherwise.
+    `requirements` makes the call's permission requests. `exempt` is a permission that is granted
+    without asking, because the user made the call, or None. `model` replaces the model of its
+    subagents. `clock` times the call and is stopped while the user is asked. `writing` receives the
+    files that the call changes; it is None until the tool's function runs, and for tools that
+    change no files. `stored` completes when the call is stored. `kept` is metadata to store with
+    the call. `cancelled` is for a tool in a thread, which cannot be stopped otherwise.
     """
 
     def __init__(  # noqa: PLR0913 - the facts of a call
@@ -95,7 +95,10 @@ class CallContext(CallFacts):
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Wait for the user in a block, without attributing the user's file changes to the call."""
+        """Return a context manager for waiting for the user.
+
+        File changes that the user makes meanwhile do not count as the call's, and the clock stops.
+        """
         with self.writing.paused() if self.writing else nullcontext(), self.clock.timing():
             yield
 
@@ -217,7 +220,7 @@ class CallContext(CallFacts):
 
     @property
     def in_sandbox(self) -> Enclosed:
-        """The entry to resource limits, and to the sandbox if the user wants one."""
+        """The function that wraps a command line in resource limits and, if wanted, a sandbox."""
         self._say_level()
         return self._engine.enclosed
 

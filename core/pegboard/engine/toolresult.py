@@ -310,7 +310,10 @@ def clean_title(title: str) -> str:
 
 
 def clean_facts(facts: Mapping[Any, Any]) -> dict[str, Any]:
-    """Return the metadata that are JSON and within the limit; `leftOut` names the others."""
+    """Return the metadata that have a JSON form and together fit in `FACTS_BYTES`.
+
+    The entry `leftOut` lists the names of the other metadata.
+    """
     room = FACTS_BYTES
     if 0 <= _json_size(facts) <= room:
         return dict(facts)

@@ -55,15 +55,16 @@ _Item = Change | Properties | _AddedText | asyncio.Future[None]
 class Writer:
     """The writer of changes in order; the database publishes their events with the commit.
 
-    All changes of one frame go into one commit, unless a caller waits at a barrier. Events that are
-    not stored, such as deltas, are published after all earlier changes.
+    Changes are collected for a frame, a period of `FRAME_S`, and go into one commit. `barrier`
+    commits them earlier. Events that are not stored, such as deltas, are published after all
+    earlier changes.
 
-    Added text is stored at most every `STORE_S`, when it is `STORE_SHARE` of the stored text; the
-    end of a part stores the whole part. `dirty` returns the parts with other changes and is called
-    every `STORE_S`.
+    Text that is added to a part is stored at most every `STORE_S`, and only if its length is at
+    least `STORE_SHARE` of the part's stored text. At its end the whole part is stored. `dirty`
+    returns the parts with other changes and is called every `STORE_S`.
 
     Changes that the database could not write are retried with the next commit. A change that cannot
-    be stored at all is dropped, and the next barrier raises the reason.
+    be stored at all is dropped, and the next `barrier` raises the reason.
     """
 
     def __init__(
@@ -140,14 +141,14 @@ class Writer:
         growing.letters += len(text)
 
     def touch(self) -> None:
-        """Call `dirty` at the next time when parts are stored."""
+        """Plan the next store of the parts that `dirty` returns."""
         if not self._touched:
             self._touched = True
             asyncio.get_running_loop().call_at(self._stored_at + STORE_S, self._wake.set)
 
     @property
     def owes(self) -> bool:
-        """Whether a message still waits to be passed to the database."""
+        """Whether a message is not yet passed to the database."""
         return any(isinstance(item, PutMessage) for item in self._items)
 
     async def barrier(self) -> None:
@@ -159,7 +160,10 @@ class Writer:
         await self.passed(self.mark())
 
     async def passed(self, mark: asyncio.Future[None]) -> None:
-        """Wait until all changes before a mark are durable and published; raise like `barrier`."""
+        """Wait until all changes before a call of `mark` are durable and published.
+
+        `mark` is the future that this call returned. The errors are those of `barrier`.
+        """
         assert self._task is not None
         if self._task.done() and not mark.done():
             await self._task
@@ -177,7 +181,7 @@ class Writer:
         return done.done() and not done.cancelled() and done.exception() is None
 
     def mark(self) -> asyncio.Future[None]:
-        """Commit all earlier changes now; return a future that completes when they are stored."""
+        """Commit all earlier changes soon; return a future that completes when they are stored."""
         done = asyncio.get_running_loop().create_future()
         self._items.append(done)
         self._urgent.set()

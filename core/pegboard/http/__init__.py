@@ -1,4 +1,8 @@
-"""The public names for HTTP providers; a plugin only writes the wire format."""
+"""The public names of the HTTP client for model servers.
+
+A plugin for a provider writes only the wire format: the encoding of requests and the decoding of
+answers.
+"""
 
 from pegboard import late_names
 

@@ -84,8 +84,9 @@ def _nothing(kind: AnswerKind) -> dict[str, Any] | None:  # noqa: ARG001 - of a 
 class AnswerBlocks:
     """The text and reasoning blocks of an answer whose chunks do not mark where blocks end.
 
-    Only one block is open at a time: text after reasoning ends the reasoning. At the end of each
-    block, `kept` returns the metadata for its kind.
+    Only one block is open at a time: text after reasoning ends the reasoning. When a block ends,
+    `kept` is called with its kind (text or reasoning). It returns metadata that the provider needs
+    back, or None.
     """
 
     def __init__(self, kept: Callable[[AnswerKind], dict[str, Any] | None] = _nothing) -> None:

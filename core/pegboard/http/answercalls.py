@@ -93,7 +93,10 @@ class AnswerCalls:
             yield ToolCall(call.id, call.name, call.text or "{}")
 
     def _of_stray(self, given: str, name: str) -> _OpenCall | None:
-        """Return the call that a chunk at an unknown index continues, or None if unclear."""
+        """Return the call that a chunk at an unknown index continues.
+
+        Return None if the chunk starts a new call or cannot be assigned.
+        """
         if name or not self._calls:
             return None
         last = self._calls[-1]

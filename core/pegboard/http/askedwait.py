@@ -144,7 +144,10 @@ def _until(date: datetime | None, now: datetime) -> float | None:
 
 
 def _reset_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the seconds until the exhausted limit is reset, else until the first of all."""
+    """Return the seconds until a rate limit is reset, or None without such headers.
+
+    Of several exhausted limits the last reset counts. If none is exhausted, the first reset counts.
+    """
     spent = list(_resets(headers, now, only_spent=True))
     return max(spent) if spent else min(_resets(headers, now, only_spent=False), default=None)
 

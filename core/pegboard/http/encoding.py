@@ -22,7 +22,7 @@ encode_json = msgspec.json.Encoder().encode
 
 
 def snake_case(name: str) -> str:
-    """Return the servers' spelling of an option, such as `reasoning_effort`."""
+    """Convert an option's name to snake case, as servers write it: `reasoning_effort`."""
     return _CAPITAL.sub(r"_\1", name).lower()
 
 

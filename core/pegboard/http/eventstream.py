@@ -136,9 +136,10 @@ class EventParser:
 
 
 class EventStream:
-    """The data of an answer's events or lines, or the whole body without streaming.
+    """The body of an answer, split into the data of events, into lines, or kept whole.
 
-    `complete` is whether the server has marked the end. `head` is the start of the body.
+    `complete` is whether the server has sent its end marker, or the whole body has arrived. `head`
+    is the start of the body.
     """
 
     def __init__(self, connection: Connection, shape: Shape = "events") -> None:

@@ -145,9 +145,9 @@ class Exchange:
         return await self._keys.find(place.id)
 
     def _secrets(self, key: str) -> Iterable[str]:
-        """Yield the strings of a request that errors must not contain: key, headers, password.
+        """Yield the secret strings that errors must not contain: key, header values, URL password.
 
-        The caller ignores short strings, such as `local` for a server that ignores keys.
+        The caller ignores short strings, such as the key `local` for a server that needs no key.
         """
         yield key
         yield from self._endpoint.headers.values()
@@ -200,7 +200,8 @@ class _HTTPAnswer:
     async def events(self, stream: EventStream, idle_s: float) -> AsyncGenerator[StreamEvent, None]:
         """Yield the events of the body, and heartbeats until the first event.
 
-        Until then comments and empty frames also count as progress, for a limited time.
+        Before the first event, comments and empty frames also count as progress, for a limited
+        time.
         """
         first_s = max(idle_s, self._first_event_s)
         most_s = max(first_s, COMMENTS_S)
@@ -266,7 +267,8 @@ class _HTTPAnswer:
     ) -> list[bytes]:
         """Return the data of the next events, or [] when the answer is over.
 
-        After the model has finished, only the usage may be missing, so errors then end the answer.
+        Once the model has finished, only token counts can be missing. A failure of the connection
+        then ends the answer without an error.
         """
         finished = self.reader.finished
         try:
@@ -287,7 +289,10 @@ class _HTTPAnswer:
         return frames
 
     def _broken_off(self, stream: EventStream) -> ProviderError:
-        """Return the error for a body that ends too early, chosen by the body's start."""
+        """Return the error for a body that ends too early.
+
+        It tells apart an empty body, an HTML page, and an answer that broke off.
+        """
         head = stream.head.decode("utf-8", "replace").strip()
         if not head:
             return self.refusals.broken("the server sent an empty answer")

@@ -68,7 +68,7 @@ class HttpProvider:
         return tuple(self._model(model_id) for model_id in self.endpoint.models)
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model with this id, or None if the configuration lists only others."""
+        """Return the model with this id, or None if the provider has only listed models."""
         if not model_id or (self.endpoint.strict and model_id not in self.endpoint.models):
             return None
         return self._model(model_id)
@@ -110,8 +110,9 @@ def endpoints(
 ) -> tuple[Endpoint, ...]:
     """Return the known and configured servers that have a URL; configured settings win.
 
-    A server that is only configured is included if `npm` contains its client package, by default
-    the OpenAI-compatible one. It has the key check of the first known server with one.
+    A server that only the configuration names is included if `npm` contains its client package, by
+    default the OpenAI-compatible one. Its key is tested like that of the first `known` server that
+    has a key check.
     """
     found = []
     for name in dict.fromkeys((*known, *config.provider)):

@@ -77,8 +77,9 @@ _TOO_MANY = 429
 def is_overflow(text: str, status: int | None = None, meanings: Mapping[Meaning, str] = {}) -> bool:
     """Return whether an error says that the request is longer than the model's window.
 
-    `meanings` are additional expressions for this server. Errors about the request rate are not
-    overflows, although some mention too many tokens, unless a single request exceeds the limit.
+    `meanings` are additional regular expressions for this server's errors. An error about the rate
+    of requests is not an overflow, even if it mentions too many tokens. It is one if a single
+    request exceeds the limit per minute.
     """
     if status == _TOO_LARGE or _has(text, _AT_ONCE):
         return True

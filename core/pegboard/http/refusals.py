@@ -55,11 +55,12 @@ _SECRET_HEADERS = ("set-cookie", "authorization", "proxy-authorization")
 
 
 class Refusals:
-    """The maker of errors for one endpoint; `meanings` explain its own error texts.
+    """The maker of errors for one endpoint.
 
-    `tools` are the tools of the request; an error may name one with an invalid schema. `read_error`
-    reads errors in the endpoint's own format. `key_advice` ends the error for a refused key.
-    `secrets` are removed from every error, even if the server encodes them differently.
+    `meanings` are regular expressions that recognise this server's error texts. `tools` are the
+    tools of the request; an error may name one with an invalid schema. `read_error` reads errors in
+    the endpoint's own format. `key_advice` ends the error for a refused key. `secrets` are removed
+    from every error, even if the server encodes them differently.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class Refusals:
     def _refused_schema(
         self, message: str, texts: str, facts: dict[str, Any]
     ) -> ToolSchemaError | None:
-        """Return the error for tools with an invalid schema, or None if the texts name none."""
+        """Return the error for tools with an invalid schema, or None if `texts` name no tool."""
         from pegboard.http.toolrefusal import refused_keyword, refused_tools  # where one may be
 
         tools = refused_tools(texts, self._tools, body=facts["body"])
@@ -207,9 +208,9 @@ class Refusals:
         return without_values(text, self._secrets)
 
     def _passes(self, status: int, texts: str, *, waits: bool) -> bool | None:
-        """Return whether a retry may help by the error's texts, or None if only the status tells.
+        """Return whether a retry may help, or None if the texts of the error do not tell.
 
-        `waits` is whether the texts name a time to wait.
+        The caller then decides by the status. `waits` is whether the server names a time to wait.
         """
         if self._says(texts, "policy"):
             return False
@@ -225,7 +226,7 @@ class Refusals:
 
 
 def says(text: str, meaning: Meaning) -> bool:
-    """Return whether the words of an error have this meaning for servers in general."""
+    """Return whether an error text matches the expression for this meaning in `MEANINGS`."""
     # Compiled at the first failure (and kept by `re`), not at every start.
     return re.search(MEANINGS[meaning], text, re.IGNORECASE) is not None
 

@@ -52,10 +52,10 @@ class SentMedia:
         return _with_media(request, changed) if found else request
 
     def without(self, request: ModelRequest, error: ProviderError) -> ModelRequest | None:
-        """Return the request without the media that the error may be about, or None.
+        """Return the request without the media that may have caused the error.
 
-        These are the media that the provider has not yet accepted, or all if it has accepted each.
-        The result is None for errors that are not about media.
+        These are the media that the provider has never accepted. If it has accepted all media
+        before, all are removed. The result is None for errors that are not about media.
         """
         final = isinstance(error, ContextOverflowError | ProviderAuthError) or error.retryable
         if final or error.status not in _REFUSED or not _OF_MEDIA.search(str(error)):

@@ -38,12 +38,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
 
     `env` are the variables that may contain the key; without them no key is needed. `key_check` is
     the test of a key in `pegboard auth login`, None if there is none. `url_env` is a variable with
-    another URL. `headers` and `options` are sent with every request. `strict` is whether the server
-    has only the `models`. `assumed` returns facts that the wire format knows from a model's name.
+    another URL. `headers` and `options` are sent with every request. If `strict`, the server has no
+    models except `models`. `assumed` receives a model's name and returns facts that follow from it.
     `timeout_s` is the longest time until the head of an answer, and `first_event_s` until its first
     event, if that may take longer than later pauses. `start` is the command that starts the server
     on this machine. `proxy` is a proxy for all requests, even to a loopback address. `npm` is the
-    client package in OpenCode.
+    client's npm package, by which OpenCode's configuration selects the wire format.
     """
 
     id: str
@@ -78,7 +78,7 @@ class Post(msgspec.Struct, frozen=True):
 
 
 class ErrorFrameError(Exception):
-    """The error that a frame reports a failed answer; `error` is the frame's content."""
+    """The error for a frame that reports the failure of the answer; `error` is its content."""
 
     def __init__(self, error: object) -> None:
         super().__init__(str(error))
@@ -88,8 +88,8 @@ class ErrorFrameError(Exception):
 class ErrorBody(msgspec.Struct, frozen=True, kw_only=True):
     """The body of an error: a sentence for the user, and a code and a type for programs.
 
-    All three are compared with the `meanings` of the wire format. In an error inside a stream, a
-    `code` of 400 or more is treated as the status.
+    All three are compared with the `meanings` of the wire format. If an answer with status 200
+    contains an error, a numeric `code` of 400 or more replaces the status.
     """
 
     message: str = ""
@@ -104,8 +104,8 @@ class AnswerReader(Protocol):
     def finished(self) -> bool:
         """Whether the model has finished; later failures are ignored.
 
-        An answer in frames that ends before this is a failure. It is not used for a whole JSON
-        body.
+        A stream of frames that ends while this is false is a failure. For an answer that is one
+        JSON body it is not asked.
         """
         ...
 
@@ -165,13 +165,14 @@ class WireFormat(msgspec.Struct, frozen=True, kw_only=True):
     request. `go_on` is called at the end of an answer. It may return another request, and the same
     reader reads its answer too.
 
-    `meanings` are additional expressions for the server's errors. `read_error` reads an error: the
-    JSON of a refusal, or the content of an `ErrorFrameError`. Without it, or if it finds no
-    message, the usual formats are tried.
+    `meanings` are additional regular expressions for the server's errors. `read_error` reads an
+    error: the JSON of a refusal, or the content of an `ErrorFrameError`. Without it, or if it finds
+    no message, the usual formats are tried.
 
-    `framing` is how frames are split if the content type does not tell: `text/event-stream` has
-    events, `application/x-ndjson` and `application/jsonl` have lines, and `application/json` is one
-    body unless `framing` is lines. `media` are the limits of images and PDFs.
+    The content type of an answer tells how its frames are split. `text/event-stream` has events,
+    and `application/x-ndjson` and `application/jsonl` have lines. `application/json` is one body,
+    or lines if `framing` says so. `framing` also applies to all other content types. `media` are
+    the limits of images and PDFs.
     """
 
     encode: Callable[[ModelRequest, Endpoint, str], Post]

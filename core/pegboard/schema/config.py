@@ -39,8 +39,8 @@ class AgentConfig(Table, frozen=True, forbid_unknown_fields=True):
     """The settings of one agent; a name that no plugin provides creates a new agent.
 
     `permission` and `project_permission` are the rules for this agent, in addition to those of
-    `Config`. `effects` are the same as in `Agent`; only the user can set them. `exposure` has
-    precedence over that of `Config`.
+    `Config`. `effects` limit the agent's tools to these effects, as `Agent` documents; only the
+    user can set them. `exposure` has precedence over that of `Config`.
     """
 
     model: str | None = None
@@ -231,12 +231,12 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
 
     Permissions: `permission` are the rules in the user's files, in order. `project_permission` are
     the rules in the project's files, which can only tighten. `rulesets` are further sources of
-    rules that plugins set, which can only tighten. `approvals` are rules by plugins that answer an
-    ask of this App like a permanent approval and are never stored. `auto_approve` allows requests
-    that would be asked, except denied ones and ones to be asked every time. `permission_mode` names
-    how much runs without asking if the user has no rule; plugins define the names. No project can
-    set either. `continue_loop_on_deny` continues a turn after the user rejected a permission or a
-    question.
+    rules that plugins set, which can only tighten. `approvals` are rules that plugins set: they
+    allow requests which the user would be asked about, like permanent approvals, but are never
+    stored. `auto_approve` allows requests that the user would be asked about, except those to be
+    asked about every time. `permission_mode` names how much runs without asking if the user has no
+    rule; plugins define the names. No project can set `auto_approve` or `permission_mode`.
+    `continue_loop_on_deny` continues a turn after the user rejected a permission or a question.
 
     Sandbox: `sandbox` is the access of tool processes to files, `sandbox_network` their access to
     the network or to some hosts, `limits` their resources. With `sandbox_allow_commands`, a
@@ -244,8 +244,8 @@ class Config(Table, frozen=True, forbid_unknown_fields=True, weakref=True):
 
     Models: `fallback` are models to ask in turn when the chosen one does not exist, refuses the
     key, or cannot be asked within `fallback_after_s` seconds. They are not asked once text was
-    displayed. `title` is the author of session titles: nobody ("off"), `small_model` if it is set
-    ("small"), or else also the answering model ("model").
+    displayed. `title` is which model writes session titles: none ("off"), `small_model` if it is
+    set ("small"), or `small_model` and else the answering model ("model").
 
     Plugins and tools: `plugins` maps a plugin's name to its settings, and `plugin_paths` are
     additional plugin files and folders. `exposure` maps patterns of tool ids and permissions to a
@@ -313,9 +313,9 @@ class Agent(Wire, frozen=True, weakref=True):
     A primary agent talks to the user; a subagent is called by the `task` tool. `steps` is the limit
     of requests to the model in a turn, None for no limit. `prompt` replaces the default prompt, and
     `prompt_append` follows it. `on_enter` is a note for the model when this agent takes over from
-    another, `on_leave` when another takes over. `serves` is work of the engine that this agent
-    does. An agent with `effects` has only tools with one of these effects, and tools that its own
-    rules or the user's rules allow.
+    another, `on_leave` when another takes over. `serves` is the engine's own work that this agent
+    does: writing titles or summaries. An agent with `effects` has only tools with one of these
+    effects, and tools that its own rules or the user's rules allow.
     """
 
     name: str

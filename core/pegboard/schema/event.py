@@ -137,7 +137,10 @@ class QuestionAsked(Wire, frozen=True):
 
 
 class QuestionReplied(SessionEvent, frozen=True):
-    """The event that questions were answered, with the chosen labels or own text for each."""
+    """The event that questions were answered.
+
+    `answers` has one item for each question: the chosen labels, or the text that the user wrote.
+    """
 
     request_id: str
     answers: Answers

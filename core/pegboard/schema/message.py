@@ -150,7 +150,7 @@ class UnknownFailure(Wire, frozen=True, tag_field="name", tag="UnknownError"):
 
 
 class NoData(Wire, frozen=True):
-    """Empty data on the wire; `message` is a text for users."""
+    """The data of a failure without details, empty on the wire; `message` is a text for users."""
 
     message: ClassVar[str] = "the answer was cut at the model's output limit"
 

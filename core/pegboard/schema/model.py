@@ -193,7 +193,7 @@ _EFFORT = "reasoningEffort"
 
 
 def fill_model(model: Model, facts: ModelFacts) -> Model:
-    """Return the model, with known facts where the provider's own entry has none."""
+    """Fill the gaps of a model with known facts; what the provider itself says has precedence."""
     return with_facts(model, merge_facts(facts, over=_facts_of(model)))
 
 
@@ -212,7 +212,7 @@ def _facts_of(model: Model) -> ModelFacts:
 
 
 def with_facts(model: Model, facts: ModelFacts) -> Model:
-    """Return the model with all known facts applied."""
+    """Replace fields of a model by all known facts; the facts have precedence."""
     known = _known(facts, _PLAIN)
     efforts = known.get("effort_names", model.effort_names)
     return replace(

@@ -139,10 +139,10 @@ git, in a repository of its own, or an empty folder."""
 
 
 class Staged(Wire, frozen=True):
-    """A step's changes of git's index: their paths, and git trees of these paths only.
+    """The changes that a step made in git's index.
 
-    `hash` is the tree before the step, `after` the tree after it. `head` is the commit before the
-    step, "" if there was none.
+    `files` are the paths of the changed entries. `hash` is a git tree with only these paths before
+    the step, `after` the same after it. `head` is the commit before the step, "" if there was none.
     """
 
     hash: str
@@ -152,10 +152,10 @@ class Staged(Wire, frozen=True):
 
 
 class PatchPart(StoredPart, frozen=True, tag_field="type", tag="patch"):
-    """The files that a step changed from the tree `hash` to the tree `after`.
+    """The files that a step changed.
 
-    `left` are files that no revert can restore, with the reason. `staged` are the step's changes of
-    git's index.
+    `hash` and `after` are the ids of the snapshots before and after the step. `left` are files that
+    no revert can restore, with the reason. `staged` are the step's changes of git's index.
     """
 
     hash: str
@@ -202,7 +202,7 @@ class Instant(Wire, frozen=True):
 
 
 class RetryPart(StoredPart, frozen=True, tag_field="type", tag="retry"):
-    """A failed attempt that was dropped; `error` is an `APIFailure` in its wire form."""
+    """A failed attempt of a request; `error` is an `APIFailure` in its wire form."""
 
     attempt: int
     error: dict[str, Any]
@@ -279,7 +279,7 @@ class SubtaskInput(Wire, frozen=True, tag_field="type", tag="subtask"):
 
 
 def mime_of(path: Path) -> str:
-    """Return the MIME type for a file part: the file's own if models accept it, else text."""
+    """Return the MIME type for a file part: the file's own if models accept it, else plain text."""
     import mimetypes  # its tables take 10 ms, and few prompts have files
 
     guessed = mimetypes.guess_type(path.name)[0] or ""

@@ -87,9 +87,10 @@ class PermissionRequest(Wire, frozen=True):
 
     @property
     def line(self) -> str:
-        """The command line as written, if the patterns do not contain all of it, else "".
+        """The whole command line, if the patterns alone do not show what runs, else "".
 
-        The patterns are the parts of the line; loops and variables in the line decide what they do.
+        The patterns are the single commands of the line. If it has loops or variables, only the
+        whole line shows what they do.
         """
         command = self.metadata.get("command")
         if not isinstance(command, str) or any(each.endswith(command) for each in self.patterns):
@@ -122,9 +123,10 @@ class Decided(Rest, frozen=True):
 
 
 class Verdict(Rest, frozen=True):
-    """A verdict on a permission request; `reason` is the sentence for the user unless it allows.
+    """A verdict on a permission request.
 
-    If a `firm` verdict asks, earlier approvals do not answer it. `source` is who decided, and
+    `reason` is a sentence that tells the user why the request is denied or must be asked. A `firm`
+    verdict of ask is asked although earlier approvals would allow it. `source` is who decided, and
     `rule` is the rule that decided, if any. `advice` tells the user, but not the model, what would
     allow the request.
     """

@@ -77,4 +77,4 @@ def to_json(value: object) -> Any:  # noqa: ANN401 - JSON leaves here
 
 
 class Rest(Wire, frozen=True, omit_defaults=False):
-    """A `Wire` value that is sent with all its fields, including default values."""
+    """A `Wire` value that is sent with all its fields, including those with default values."""

@@ -69,9 +69,10 @@ def check_tools(tools: Iterable[Tool], *, calls: bool = True) -> tuple[Finding, 
     - accepts: arguments that fit the schema are accepted.
     - requires: the tool requires its own permission, and does so before it acts.
 
-    A test says `assert check_tools(await tools_of(my_plugin)) == ()`. A tool is called only if it
-    requires something `later`, and only with `calls`. The call runs in a temporary folder, where
-    nothing is permitted.
+    A test says `assert check_tools(await tools_of(my_plugin)) == ()`. The function of a tool is
+    called only if its `requires` makes a request with `later=True`, to check that the function
+    repeats this request. The call runs in a temporary folder, where nothing is permitted. With
+    `calls=False` no tool is called.
     """
     return tuple(finding for tool in tools for finding in _check(tool, calls=calls))
 

@@ -1,6 +1,7 @@
-"""The pytest fixtures that come with Pegboard; until one is used, nothing else is imported.
+"""The pytest fixtures that come with Pegboard.
 
-Each test has folders of its own, below its `tmp_path`, and no network is used.
+Each test has folders of its own, below its `tmp_path`, and no network is used. The rest of Pegboard
+is imported when a test first uses a fixture.
 """
 
 from collections.abc import Callable, Mapping

@@ -41,7 +41,7 @@ def config_of(settings: Settings) -> Config:
 
 
 def with_own_table(plugin: object, tables: Collection[str]) -> Registrant:
-    """Return the object as an embedded plugin with the name of its settings table."""
+    """Convert the plugin as an App would that is given it in Python, with its table of settings."""
     builtin = {each.name for each in entry_points() if each.distribution == OWN}
     found = embedded(plugin, tables)
     found.table = table_of(found, tables, builtin)
@@ -52,8 +52,8 @@ class LonePlugin:
     """A plugin that is loaded without other plugins.
 
     `name` is the name in findings: the name of its entry point if it has one, as in an App.
-    `config` includes the plugin's `options`. `flaws` are the faults of its hooks, and the attribute
-    `options` the faults of its options.
+    `config` is the configuration, with the options that the test sets for the plugin. `flaws` are
+    the faults found in its hooks, and the attribute `options` describes faults in its options.
     """
 
     def __init__(

@@ -45,7 +45,11 @@ def fails(
     wait_s: float | None = None,
     hides: str = "",
 ) -> Check:
-    """Return a check that the request fails with such an error, retryable or not as given."""
+    """Return a check that the request fails with an error of the type `kind`.
+
+    The error must have these `headers`. Its `retryable` must be `retry` and its `wait_s` must be
+    `wait_s`, unless they are None. Its text must not contain `hides`.
+    """
 
     def check(outcome: Outcome) -> None:
         error = outcome.error

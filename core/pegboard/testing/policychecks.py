@@ -70,7 +70,7 @@ def _flaws(alone: LonePlugin) -> tuple[str, ...]:
 
 
 class _Policy:
-    """Calls of the plugin's `permission_ask`; `failures` has those of the last call."""
+    """Calls of the plugin's `permission_ask`; `failures` are the errors in the newest call."""
 
     def __init__(self, alone: LonePlugin) -> None:
         self.view = session_view(alone.config, Path("/project"))

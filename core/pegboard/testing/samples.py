@@ -20,9 +20,9 @@ class _NoSampleError(Exception):
 def samples(schema: Mapping[str, Any]) -> Iterator[dict[str, Json]]:
     """Yield sample arguments that fit the schema.
 
-    The first sample has all properties, the second the required ones, and each further one has
-    another alternative for one property. Only samples that jsonschema finds valid are given, so a
-    schema with a pattern may have none.
+    The first sample has all properties, the second the required ones. Each further sample is like
+    the first, but one property has a different value, for example another one of its enum. Samples
+    that jsonschema finds invalid are left out, so a schema with a pattern may have none.
     """
     return (each for each in _objects(schema) if fits(each, schema))
 
@@ -51,7 +51,10 @@ def _objects(schema: Mapping[str, Any]) -> Iterator[dict[str, Json]]:
 
 
 def _values(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Json]:
-    """Return a value for each alternative of a property, and its default and examples."""
+    """Return values for a property: its default, its examples, and one for each alternative.
+
+    Alternatives are the values of an enum, the types, or the schemas in `anyOf` and `oneOf`.
+    """
     values = [schema["default"]] if "default" in schema else []
     values += schema.get("examples", ())
     for alternative in _alternatives(schema):

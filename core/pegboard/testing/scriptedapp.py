@@ -215,7 +215,7 @@ class _Brought:
 
 @dataclass(frozen=True)
 class _Watched:
-    """The arguments of a tool, extended so that each call is recorded when it begins."""
+    """The `arguments` object of a tool, wrapped to record when each call begins its work."""
 
     arguments: Arguments
     begun: Begun
@@ -236,7 +236,10 @@ def _watch(app: App, begun: Begun) -> None:
 
 
 async def _at_work(recorder: EventRecorder, begun: Begun, call: str) -> None:
-    """Wait until the call reports progress, has run for a while, or will not run."""
+    """Wait until the tool of the call has begun to work, or the call has ended without it.
+
+    A tool that reports no progress counts as working after a short time.
+    """
 
     def ended(event: PartUpdated) -> bool:
         match event.part:

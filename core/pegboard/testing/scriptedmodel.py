@@ -46,7 +46,7 @@ _USAGE = Usage(input=10, output=5)
 
 
 class Cue(Enum):
-    """An event between the model's answers in a script."""
+    """An item of a script that is not an answer: `CANCEL`, at which the user stops the turn."""
 
     CANCEL = "cancel"
 

@@ -43,8 +43,8 @@ async def check_shared_storage(
 ) -> tuple[Finding, ...]:
     """Return the faults found in a kind of database that several processes use at once.
 
-    The arguments are as in `check_storage`, and its rules must hold, too. `open_storage` must be a
-    function that other processes can import, because a process is started and killed while it
+    The arguments are those of `check_storage`, which must also find no faults. `open_storage` must
+    be a function that other processes can import, because a process is started and killed while it
     writes.
     """
     rules: dict[str, Callable[[_Shared], Awaitable[None]]] = {
@@ -99,7 +99,10 @@ async def _owners(shared: _Shared) -> None:
 
 
 async def _takeovers(shared: _Shared) -> None:
-    """Check that closing a storage releases its claims, and that their fences are then refused."""
+    """Check that closing a storage releases its claims, the exclusive rights to sessions.
+
+    A commit with the fence, the proof of a claim, of an earlier owner must be refused.
+    """
     site = shared.site
     session = await site.with_session()
     async with shared.other() as other:
@@ -123,7 +126,7 @@ async def _updates(shared: _Shared) -> None:
 
 
 async def _followers(shared: _Shared) -> None:
-    """Check that a follower gets each commit of each process once, in order."""
+    """Check that `follow` yields each event of each process once, in order."""
     site, numbers, more = shared.site, list[int](), asyncio.Event()
 
     async def follow_events() -> None:

@@ -21,7 +21,7 @@ async def check_snapshots(
 ) -> tuple[Finding, ...]:
     """Return the faults found in a kind of snapshots; () if there are none.
 
-    `new_worktree` returns another empty folder each time, of a kind that can have snapshots.
+    `new_worktree` returns another empty folder each time, for example a new git repository.
     `open_snapshots` opens the snapshots of such a folder, if necessary several times.
     """
     checks = (
@@ -76,7 +76,7 @@ class _Site:
             yield
 
     async def undone(self, way: RestoreWay, *paths: Path) -> Restored:
-        """Restore the files to the state at the start of `way`, and return the result."""
+        """Revert the change `way` of the files, and return the result."""
         back = RestoreWay(before=way.after, after=way.before)
         return await self.snapshots.restore(dict.fromkeys(paths, back))
 
@@ -196,7 +196,7 @@ async def _restores(sites: _Sites) -> None:
 
 
 async def _copies(sites: _Sites) -> None:
-    """Check that a copy gets every kind of file, while the worktree stays unchanged."""
+    """Check that `copy_out` writes every kind of file elsewhere and leaves the worktree."""
     async with sites() as site:
         paths = [site.text, site.program, site.link, site.root / "binary", site.root / "new.txt"]
         before, as_it_was = await site.track(), _facts_of(paths)

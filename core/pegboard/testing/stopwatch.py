@@ -1,4 +1,4 @@
-"""A stopwatch that leaves out the time in which threads wait for a processor."""
+"""A stopwatch that does not count the time in which threads are ready but no processor is free."""
 
 import os
 import time

@@ -31,10 +31,10 @@ _NO_OPINION = Verdict(action="ask", reason="no rule and no plugin has an opinion
 async def approved(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """Return the verdict after removing the request's patterns that approvals cover.
+    """Return the verdict after permanent approvals have allowed patterns of the request.
 
-    If approvals cover all patterns, the verdict is allow. Approvals of this App and stored ones
-    count.
+    If approvals cover all patterns, the verdict is allow. Otherwise only the patterns that no
+    approval covers are judged. Both approvals of this App and stored approvals count.
     """
     stored = await _approvals(engine, view)
     approvals = [("for this run", rule) for rule in engine.config.approvals]
@@ -95,7 +95,8 @@ def _of_line(request: PermissionRequest) -> tuple[Rule, ...]:
 def check_narrowed(request: PermissionRequest, patterns: tuple[str, ...]) -> None:
     """Check that the patterns allow all that the request asks for, and no more than it offers.
 
-    A pattern for something unclear must be equal to an offered pattern.
+    A pattern for an unclear string, such as a command with an unknown effect, must be equal to an
+    offered pattern.
 
     :raises InvalidInputError: when a pattern may match more, or a part of the request is not
       covered.

@@ -106,9 +106,10 @@ def _denied(request: PermissionRequest, verdict: Verdict) -> PermissionDeniedErr
 
 
 async def _settled(engine: Engine, view: SessionView, request: PermissionRequest) -> Verdict:
-    """Return the recorded verdict, and judge again if approvals changed meanwhile.
+    """Judge the request, report the verdict to plugins, and return the verdict.
 
-    A new approval settles waiting requests, and a request that is about to wait must not miss it.
+    If an approval is added meanwhile, the request is judged again. Otherwise a request that is
+    about to wait for the user could miss the approval.
     """
     while True:
         known = engine.requests.rechecks
@@ -123,7 +124,11 @@ async def _settled(engine: Engine, view: SessionView, request: PermissionRequest
 async def _advised(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """Return the verdict without a user, with advice that was checked to allow the request."""
+    """Return the verdict for an App without a user: ask becomes deny, with advice to the user.
+
+    The advice names rules that would allow the request. If judging the request with these rules
+    does not allow it, the advice says instead that no rule would.
+    """
     said = unattended(request, verdict)
     if said is not verdict and said.advice != no_rule(verdict):
         allowing = as_if(view, advised_rules(request))
@@ -145,8 +150,8 @@ def as_if(view: SessionView, rules: tuple[Rule, ...]) -> SessionView:
 def as_asked(view: SessionView, request: PermissionRequest, verdict: Verdict) -> PermissionRequest:
     """Add the agent and the reason to a request, and limit what a user can approve permanently.
 
-    Nothing can be approved permanently if a plugin or the tool wants the request asked every time.
-    An unclear request can only be approved with its exact string.
+    Nothing can be approved permanently if a plugin or the tool wants the user to be asked every
+    time. A pattern for an unclear string can only be approved literally, without wildcards.
     """
     metadata = {**request.metadata, "agent": view.agent.name, "reason": verdict.reason}
     if verdict.firm or request.metadata.get(ONCE):
@@ -277,9 +282,9 @@ def _facts(request: PermissionRequest, agent: str) -> dict[str, Any]:
 async def _unasked_inside(
     engine: Engine, view: SessionView, request: PermissionRequest, verdict: Verdict
 ) -> Verdict:
-    """Allow a request that would be asked, if the sandbox makes the question unnecessary.
+    """Return allow if the request's verdict is ask, but the sandbox makes the question unnecessary.
 
-    A request that a plugin wants asked is still asked.
+    If a plugin's own verdict on the request is ask, the user is still asked.
     """
     enclosure = engine.enclosure
     if enclosure is None or not engine.config.sandbox_allow_commands:

@@ -46,14 +46,17 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForeseenCall(msgspec.Struct, frozen=True, kw_only=True):
-    """The requests of a call, in a new session that plugins would receive as `session`."""
+    """The permission requests that a tool call would make in a new session.
+
+    `session` is the view of that session, as hooks of plugins would receive it.
+    """
 
     session: SessionView
     requests: tuple[PermissionRequest, ...]
 
 
 class Policy:
-    """The tools and permissions of one App, which a user can inspect without being asked."""
+    """The tools and permissions of one App, for programs that inspect them without a question."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -125,7 +128,9 @@ class Policy:
         agent: str,
         metadata: Mapping[str, Any],
     ) -> Verdict:
-        """Judge a request of a session and report the verdict to plugins; ask becomes deny.
+        """Judge a request of a session without asking the user, and report the verdict to plugins.
+
+        A verdict of ask becomes deny.
 
         :raises NotFoundError: when the session or agent is unknown.
         """

@@ -27,7 +27,10 @@ Decide = Callable[[PermissionRequest, bool], Awaitable[None]]
 
 
 class CallFacts:
-    """The facts about a call of `tool` that its `requires` and its body receive."""
+    """The context of a tool call: its session, agent, folders, plugin and environment.
+
+    It is the common base of the contexts that `Tool.requires` and the tool's function receive.
+    """
 
     def __init__(self, engine: Engine, view: SessionView, tool: Tool) -> None:
         self._engine = engine
@@ -88,7 +91,11 @@ class Requirements(CallFacts):
         metadata: Mapping[str, Any] | None = None,
         later: bool = False,
     ) -> Coroutine[Any, Any, None]:
-        """Wait until all patterns are allowed; with `later`, only refuse denied ones now."""
+        """Wait until rules, plugins or the user allow all patterns.
+
+        With `later`, the user is not asked: a request that rules or plugins deny fails at once, and
+        the tool must repeat every other request.
+        """
         key = permission, tuple(patterns)
         if self._in_requires and key not in self._granted:
             self._open[key] = False  # from here on, so that one that is not awaited is found
@@ -163,11 +170,11 @@ class Requirements(CallFacts):
 
 
 def _placed(workspace: Workspace, places: UserFolders, path: Path) -> tuple[Path, Path | None]:
-    """Return the real path, and the folder to request; None for a path that needs no request.
+    """Return the real path, and the folder that needs the permission `external_directory`.
 
-    This reads the disk.
+    The folder is None for a path that needs no permission. This reads the disk.
 
-    :raises ToolError: when the string is not a valid path.
+    :raises ToolError: when `path` is not a valid path.
     """
     try:
         with suppress(OSError):

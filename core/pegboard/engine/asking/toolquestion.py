@@ -34,9 +34,10 @@ async def ask_user(run: Run, questions: Sequence[Question], tool: ToolReference)
 async def ask_person(
     engine: Engine, beside: Preparations, session_id: str, questions: Sequence[Question]
 ) -> Answers | None:
-    """Ask the user for a program; return None if no user is present or the user dismisses it.
+    """Ask the user the questions of a program, and return the answers.
 
-    The wait has no time limit because a user answers. Aborting the session ends the wait.
+    Return None if no user is present, the user dismisses the questions, or the session is aborted.
+    The wait has no time limit because a user answers; `beside` holds its task.
 
     :raises NotFoundError: when the session is unknown.
     :raises InvalidInputError: when `questions` is empty.

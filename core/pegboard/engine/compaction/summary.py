@@ -190,9 +190,10 @@ class Compacting:
             return await answers[-1].value.compact(request)
 
     def _room(self) -> int:
-        """Return the tokens that a text may have in a summary's request.
+        """Return the number of tokens that a text in a request for a summary may have.
 
-        If the model's window is unknown and overflowed, this is half of the estimate.
+        If the model's window is unknown, the number depends on the estimated size of the history:
+        half of it for an automatic compaction, else twice as much.
         """
         limit = usable(self.view.model)
         if limit is None:
@@ -245,7 +246,11 @@ class Compacting:
         return round((estimated + fixed) * max(ratio, 1.0))
 
     def _with_summary(self, summary: str) -> Turn:
-        """Return the message with this summary: the model's own, or a new one with the text."""
+        """Return the message that contains this summary.
+
+        If the compactor's last answer from the model has exactly this text, that message is the
+        summary. Otherwise a new message is stored.
+        """
         if self.made is not None and _join_texts(self.run.history.get(self.made)) == summary:
             return self.run.history.get(self.made)
         info = replace(self._message(), finish="stop")

@@ -1,4 +1,4 @@
-"""The trigger of compactions: when a history is too long, and the request that follows.
+"""The trigger of compactions: it detects a history that is too long, and requests its compaction.
 
 A compaction is a user message with a compaction part, answered by the summary. The model then sees
 only the turns from there on; earlier turns stay in the database. Old tool output is cleared without

@@ -1,7 +1,8 @@
 """Tool calls by the user or a program, permitted, limited and reported like other calls.
 
-The result of a user's call is stored as an answer. The user is not asked for the tool's own
-permission, but the session's rules still bind its subagents. A program's call is not stored.
+The result of a user's call is stored as an answer. The user is not asked whether the called tool
+may run. If the tool starts a subagent, the session's rules still apply to that subagent. A
+program's call is not stored.
 """
 
 import json

@@ -53,7 +53,7 @@ _PARTS: Mapping[type[PartInput], type[TextPart | FilePart | AgentPart | SubtaskP
 
 
 class UserCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool call that a user makes, with its arguments and a tool that the App need not have.
+    """A tool call that the user makes, for example a shell command; the tool may be unregistered.
 
     `said` is the text that tells the model who made the call. `agent` and `model` also answer the
     session's next prompts.
@@ -69,7 +69,9 @@ class UserCall(msgspec.Struct, frozen=True, kw_only=True):
 async def send_prompt(
     prompt: str | Prompt, directory: Path, send: Callable[[Prompt], Awaitable[Turn]]
 ) -> Turn:
-    """Send a prompt with files relative to `directory`, and return the answer with its value.
+    """Send a prompt and return the answer; relative paths of its files start at `directory`.
+
+    If the prompt requires a form of the answer, the answer's `output` is the value in that form.
 
     :raises InvalidInputError: for a file that cannot be read, or an output without a schema.
     """
@@ -184,7 +186,7 @@ def _choice(name: str) -> ModelChoice:
 
 
 def _part(given: PartInput, info: UserMessage, ids: SessionIds) -> Part:
-    """Return a part with the fields of an input and with ids."""
+    """Convert a part of a prompt to a part of the stored message, with ids."""
     said = {name: getattr(given, name) for name in given.__struct_fields__}
     said["id"] = check_id("part", given.id) if given.id else ids.part()
     return _PARTS[type(given)](session_id=info.session_id, message_id=info.id, **said)
@@ -276,7 +278,7 @@ def _stand_in(engine: Engine, session: Session, turn: Turn) -> SessionView:
 
 
 def unasked(choice: ModelChoice) -> Model:
-    """Return a model with only a name, for decisions before the provider is asked."""
+    """Return a model that has only its ids, for code that needs a model but not its properties."""
     name = choice.model_id
     return Model(id=name, provider_id=choice.provider_id, name=name, api=ModelApi(id=name))
 
@@ -325,9 +327,10 @@ def reminder(session_id: str, text: str) -> str:
 
 
 def due(turns: Sequence[Turn], agents: Mapping[str, Agent]) -> list[tuple[int, str, str]]:
-    """Return the missing reminders of the newest prompts, each with turn index, kind and text.
+    """Return the reminders that the newest prompts still lack, each with turn index, kind and text.
 
-    The kind is the name of the new agent, or `QUEUED`.
+    A reminder tells the model about a change of agent, or about a prompt sent during an answer. The
+    kind is the name of the new agent, or `QUEUED`.
     """
     waiting, last = _waiting(turns)
     found: list[tuple[int, str, str]] = []

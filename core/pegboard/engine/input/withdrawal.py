@@ -20,7 +20,8 @@ LOOK_EVERY_S, LOOKS = 0.02, 500
 class Withdrawal:
     """The withdrawal of unread prompts of one session.
 
-    `run` returns the session's run or None. `prepares` returns whether a prompt is being prepared.
+    `run` returns the session's run, or None if it is idle. `prepares` returns whether a prompt of
+    the session is being stored or expanded at present.
     """
 
     storage: Storage
@@ -76,7 +77,8 @@ class Withdrawal:
 def is_unread(turns: Sequence[Turn], message_id: str) -> bool:
     """Return whether the message is a prompt and no answer or compaction follows it.
 
-    A step adds its message when it takes the history, and a compaction adds its request then.
+    This is exact: an empty answer, or the request for a compaction, is added to the turns at the
+    moment when the history is read.
 
     :raises NotFoundError: when no turn has this id.
     """
