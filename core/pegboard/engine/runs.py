@@ -301,7 +301,7 @@ class Runs:
         if run is not None:
             self._stopping.add(session_id)
         why = StoppedFailure(data=TextData(message=reason)) if reason else None
-        ending = (*self.beside.of(session_id), *([run] if run is not None else ()))
+        ending = (*self.beside.to_abort(session_id), *([run] if run is not None else ()))
         return await end_tasks(*ending, why=why)
 
     async def aclose(self) -> None:

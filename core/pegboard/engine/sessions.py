@@ -284,13 +284,16 @@ class Preparations:
     def __init__(self) -> None:
         self._tasks: dict[str, set[asyncio.Task[Any]]] = {}
         self._idle: set[asyncio.Task[Any]] = set()
+        self._aborted: set[asyncio.Task[Any]] = set()
 
     def __contains__(self, session_id: str) -> bool:
         return bool(self._tasks.get(session_id, set()) - self._idle)
 
-    def of(self, session_id: str) -> tuple[asyncio.Task[Any], ...]:
-        """Return the tasks of one session."""
-        return tuple(self._tasks.get(session_id, ()))
+    def to_abort(self, session_id: str) -> tuple[asyncio.Task[Any], ...]:
+        """Return the tasks of one session to abort; for a task that is done, `run` raises too."""
+        tasks = tuple(self._tasks.get(session_id, ()))
+        self._aborted.update(task for task in tasks if task.done())
+        return tasks
 
     def all(self) -> tuple[asyncio.Task[Any], ...]:
         """Return the tasks of all sessions."""
@@ -309,15 +312,19 @@ class Preparations:
         if idle:
             self._idle.add(task)
         try:
-            return await task
+            value = await task
         except asyncio.CancelledError:
             caller = asyncio.current_task()
             if caller is not None and caller.cancelling():
                 raise
             raise AbortedError(ABORTED) from None
+        else:
+            if task in self._aborted:  # after its end, and before this caller continued
+                raise AbortedError(ABORTED)
+            return value
         finally:
-            tasks.discard(task)
-            self._idle.discard(task)
+            for each in (tasks, self._idle, self._aborted):
+                each.discard(task)
             if not tasks:
                 self._tasks.pop(session_id, None)
 

@@ -76,6 +76,34 @@ async def test_a_prompt_that_comes_while_an_abort_goes_on_is_answered(tmp_path: 
     assert len(provider.requests) == 2
 
 
+class Prepares:
+    """A plugin that tells when the last hook before a run has been called."""
+
+    def __init__(self) -> None:
+        self.prepared = asyncio.Event()
+
+    @hookimpl
+    async def chat_message(self) -> None:
+        self.prepared.set()
+
+
+async def test_an_abort_between_a_prompts_hooks_and_its_run_ends_the_prompt(tmp_path: Path) -> None:
+    provider, plugin = Played(text("never")), Prepares()
+    async with opened(tmp_path, provider, plugin) as app:
+        session = await app.create_session()
+
+        async def aborting() -> bool:
+            await plugin.prepared.wait()
+            return await app.abort(session.id)
+
+        abort = asyncio.create_task(aborting())
+        with pytest.raises(AbortedError):
+            await app.prompt(session.id, HI)
+
+        assert await abort
+    assert not provider.requests
+
+
 async def test_a_plain_function_sees_that_its_call_is_cancelled(tmp_path: Path) -> None:
     started, ended = threading.Event(), threading.Event()
 
