@@ -189,6 +189,7 @@ class Attempts:
             env=await app.user_env(),
             timeout_s=COMMAND_LIMIT_S,
             limit_bytes=OUTPUT_LIMIT_BYTES,
+            as_tool=True,
         )
         tail = done.output[-OUTPUT_TAIL_BYTES:].decode(errors="replace")
         reason = ending(done, COMMAND_LIMIT_S)

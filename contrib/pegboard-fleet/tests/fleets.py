@@ -57,9 +57,9 @@ def answer(content: str) -> Answer:
     return [*text(content), *finish("stop", usage=usage(READ, WROTE))]
 
 
-def bash(command: str) -> Answer:
+def bash(command: str, **more: object) -> Answer:
     """Return a call of bash, with an id of its own."""
-    arguments = {"command": command, "description": "Note"}
+    arguments = {"command": command, "description": "Note", **more}
     made = tool_call("bash", arguments, call_id=f"call_{secrets.token_hex(8)}")
     return [*made, *finish("tool_calls", usage=usage(READ, WROTE))]
 

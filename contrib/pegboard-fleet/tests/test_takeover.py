@@ -10,11 +10,12 @@ import pytest
 from batches import Jobs
 from fleets import REQUEST_USD, Fleet, answer, bash, facts_of, fleet_of, napping, numbered, until
 from killing import Round, play
+from pegboard_fleet.fleet.command import LOST
 from pegboard_postgres import open_postgres
 from postgres_server import PostgresServer, server_for_tests
 
 from pegboard.ids import IdSource
-from plugins.cli.commands import CommandLine, finished
+from plugins.cli.commands import CommandLine, Done, Process, finished
 from support.models.model_server import ModelServer
 
 
@@ -123,6 +124,93 @@ async def test_a_worker_ends_whose_database_stays_away(
     assert [each["status"] for each in results] == ["done"] * 2
 
 
+STOPPING = """
+import os, signal
+from pegboard import hookimpl
+from pegboard.unstable import ToolProcesses
+
+class StoppedProcesses(ToolProcesses):
+    async def run(self, argv, **facts):
+        try:
+            file = open({place!r}, "x")
+        except FileExistsError:
+            pass
+        else:
+            file.close()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return await super().run(argv, **facts)
+
+@hookimpl
+async def register_processes():
+    return StoppedProcesses
+"""
+
+
+def stop_at_first_call(fleet: Fleet) -> Path:
+    """Let the first process with a call stop right before the call's own process starts.
+
+    Return the file that exists from then on.
+    """
+    place = fleet.line.home / "stopped"
+    folder = fleet.line.home / "config" / "plugins"
+    folder.mkdir(parents=True)
+    (folder / "stopping.py").write_text(STOPPING.format(place=str(place)))
+    return place
+
+
+@pytest.mark.timeout(300)
+async def test_a_worker_that_is_stopped_before_a_start_starts_nothing_when_it_wakes_up(
+    fleet: Fleet, jobs: Jobs, tmp_path: Path
+) -> None:
+    (facts := tmp_path / "facts").touch()
+    stopped = stop_at_first_call(fleet)
+    async with ModelServer(napping(facts, 2, "true")) as server:
+        await fleet.ready(server)
+        await fleet.submit(jobs(*numbered(1)))
+        victim = await fleet.work(1)
+        owner = fleet.owner_of(victim)
+        await until(stopped.exists)
+        await fleet.work(1)
+        (result,) = await fleet.ended(1)
+        victim.send_signal(signal.SIGCONT)
+        code = await fleet.exit_code(victim)
+
+    starts = [each for each in facts_of(facts) if each.what == "start"]
+    assert (result["status"], code) == ("done", LOST)
+    assert [each for each in starts if owner in each.folder] == []
+    assert starts
+
+
+@pytest.mark.timeout(300)
+async def test_a_run_that_is_stopped_before_a_start_starts_nothing_when_it_wakes_up(
+    fleet: Fleet, tmp_path: Path
+) -> None:
+    started, stopped = tmp_path / "started", stop_at_first_call(fleet)
+    async with ModelServer(lambda _: bash(f"touch {started}; sleep 600")) as server:
+        await fleet.ready(server)
+        process = await fleet.line.start("run", "go")
+        await until(stopped.exists)
+        ended = await taken_over(fleet, process)
+
+    assert not started.exists()
+    assert ended.code == 1
+    assert ended.err.count("goes on in another process") == 1
+
+
+async def taken_over(fleet: Fleet, process: Process) -> Done:
+    """Take the session of a stopped run, wake the run up, and return its end."""
+    storage = await open_postgres(fleet.url, ids=IdSource())
+    ((session_id,),) = fleet.rows("SELECT id FROM session")
+    while await storage.is_claimed_elsewhere(session_id):  # the test has a time limit
+        await asyncio.sleep(0.05)
+    fence = await storage.claim(session_id)
+    process.send_signal(signal.SIGCONT)
+    ended = await finished(process)
+    await storage.release(fence)
+    await storage.aclose()
+    return ended
+
+
 @pytest.mark.timeout(300)
 async def test_a_run_that_is_stopped_and_wakes_up_ends_its_tools_and_its_turn(
     fleet: Fleet, tmp_path: Path
@@ -133,16 +221,8 @@ async def test_a_run_that_is_stopped_and_wakes_up_ends_its_tools_and_its_turn(
         process = await fleet.line.start("run", "go")
         await until(lambda: started.exists() and bool(started.read_text()))
         process.send_signal(signal.SIGSTOP)
-        storage = await open_postgres(fleet.url, ids=IdSource())
-        ((session_id,),) = fleet.rows("SELECT id FROM session")
-        while await storage.is_claimed_elsewhere(session_id):  # the test has a time limit
-            await asyncio.sleep(0.05)
-        fence = await storage.claim(session_id)
-        process.send_signal(signal.SIGCONT)
-        ended = await finished(process)
+        ended = await taken_over(fleet, process)
         await until(lambda: not Path("/proc", started.read_text().strip()).exists())
-        await storage.release(fence)
-        await storage.aclose()
 
     assert ended.code == 1
     assert ended.err.count("goes on in another process") == 1

@@ -13,6 +13,7 @@ from psycopg import Error
 from pegboard import Host
 from pegboard.app import IdSource
 from pegboard.errors import StorageError
+from pegboard.processes import add_start_condition
 from pegboard.schema.event import Event
 from pegboard.schema.message import Turn
 from pegboard.schema.session import Approval, Project, Session, Todo
@@ -33,6 +34,8 @@ from pegboard_postgres.transactions import Transaction
 from pegboard_postgres.workers import Lease
 from pegboard_postgres.writer import PostgresWriter
 
+ABORT_LIMIT_S = 1.0
+"""How long the end of runs whose sessions are lost may keep the others waiting."""
 RELEASE_AGAIN_S = 1.0
 """How long a release that could not be written waits for its next try."""
 _REACHED_WITHIN_S = 30.0
@@ -70,6 +73,7 @@ class PostgresStorage:
             asyncio.create_task(self._watch(), name="pegboard-postgres-watch"),
         }
         self._closed = False
+        self._remove_condition = add_start_condition(self.lasts)
 
     @classmethod
     async def open(cls, url: str, *, ids: IdSource, on_commit: OnCommit | None = None) -> Self:
@@ -178,9 +182,14 @@ class PostgresStorage:
             with suppress(StorageError):
                 await self._read(reads.forget_events)
 
+    def lasts(self) -> bool:
+        """Return whether the lease is confirmed, so that tools may start processes."""
+        return self._lease.is_sure
+
     async def lasting(self) -> None:
         """Wait until the lease is confirmed and sessions that were taken over are known."""
-        await self._lease.seen()
+        while not self._lease.is_sure:  # noqa: ASYNC110 - a thread confirms it
+            await asyncio.sleep(workers.LOOK_S)
 
     async def _watch(self) -> None:
         """Stop the runs of sessions that other processes took over while the lease was expired."""
@@ -195,14 +204,18 @@ class PostgresStorage:
                 continue  # until the database can be written, no commit returns
             for fence in lost:
                 self._drop(fence)
-                for host in self.hosts:
-                    self._later(host.abort(fence.session_id))
+            aborts = [
+                self._later(host.abort(fence.session_id)) for fence in lost for host in self.hosts
+            ]
+            if aborts:  # before their tools may start processes again
+                await asyncio.wait(aborts, timeout=ABORT_LIMIT_S)
             self._lease.looked = lapses
 
-    def _later(self, work: Coroutine[Any, Any, object]) -> None:
+    def _later(self, work: Coroutine[Any, Any, object]) -> "asyncio.Task[Any]":
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def session(self, session_id: str) -> Session:
         """See `Storage.session`."""
@@ -289,6 +302,7 @@ class PostgresStorage:
         if self._closed:
             return
         self._closed = True
+        self._remove_condition()
         for task in self._tasks:
             task.cancel()
         if self._tasks:

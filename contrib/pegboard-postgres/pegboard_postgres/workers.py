@@ -24,6 +24,8 @@ STUCK_S = 15.0
 """How long the event loop of a process may stand still before its lease ends."""
 LOOK_S = 0.25
 """How often a process checks whether its lease had expired."""
+SURE_S = LEASE_S - 1.0
+"""How long after a beat the process is sure of its lease; the rest is for what it begins then."""
 _BEAT_S = LEASE_S / 5
 _CLOSE_S = 2.0
 _FORGOTTEN_S = 3600.0
@@ -62,6 +64,11 @@ _MESSAGES = (
 _REQUESTS = "SELECT id FROM permission_request WHERE session_id = %s ORDER BY ordinal"
 
 
+def uptime() -> float:
+    """Return the seconds since the start of the machine, also those of this process's pauses."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
 class Lease:
     """The lease of this process: a row that shows that the process is alive.
 
@@ -76,7 +83,7 @@ class Lease:
         self._address = address
         self._stuck_s = stuck_s
         self.lapses = self.looked = 0
-        self._turned_at = self._seen_at = time.monotonic()
+        self._turned_at, self._seen_at = time.monotonic(), uptime()
         self._turning: asyncio.Task[None] | None = None
         self._closed = threading.Event()
         self._thread = threading.Thread(
@@ -92,12 +99,10 @@ class Lease:
         self._thread.start()
         self._turning = asyncio.create_task(self._turns(), name="pegboard-postgres-turns")
 
-    async def seen(self) -> None:
-        """Wait until the database has confirmed the lease and all lost sessions are known."""
-        while time.monotonic() - self._seen_at > LEASE_S:
-            if self._closed.is_set():
-                return
-            await asyncio.sleep(LOOK_S)
+    @property
+    def is_sure(self) -> bool:
+        """Whether the lease is confirmed, and all lost sessions are known; true when it is over."""
+        return uptime() - self._seen_at < SURE_S or self._closed.is_set()
 
     async def aclose(self) -> None:
         """Delete the lease; if the server is unreachable, the lease expires by itself."""
@@ -138,7 +143,7 @@ class Lease:
         self._db.close()
 
     def _beat(self) -> None:
-        began_at, host = time.monotonic(), socket.gethostname()
+        began_at, host = uptime(), socket.gethostname()
         facts = {"own": self.own, "host": host, "pid": os.getpid(), "lease": LEASE_S}
         ((is_late,),) = self._db.execute(_BEAT, facts).fetchall()
         self.lapses += bool(is_late)

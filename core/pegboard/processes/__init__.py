@@ -20,6 +20,8 @@ __getattr__, __dir__ = late_names(
         "pegboard.processes.hostprograms": ("find_program",),
         "pegboard.processes.process": (
             "ProgramResult",
+            "add_start_condition",
+            "may_start",
             "run_program",
         ),
         "pegboard.processes.programsearch": ("FoundProgram",),

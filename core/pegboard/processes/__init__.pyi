@@ -11,5 +11,7 @@ from pegboard.enclosing import Site as Site
 from pegboard.kit.hosts import Network as Network
 from pegboard.processes.hostprograms import find_program as find_program
 from pegboard.processes.process import ProgramResult as ProgramResult
+from pegboard.processes.process import add_start_condition as add_start_condition
+from pegboard.processes.process import may_start as may_start
 from pegboard.processes.process import run_program as run_program
 from pegboard.processes.programsearch import FoundProgram as FoundProgram

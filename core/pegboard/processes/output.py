@@ -10,6 +10,10 @@ from typing import BinaryIO
 
 SPILL_LIMIT_BYTES = 64 << 20
 """The longest file of output; what a runaway process writes beyond it is lost."""
+ERRORS_LIMIT_BYTES = 64 << 10
+"""What is kept of a program's standard error."""
+FLOOD_TICK_S = 0.05
+"""How often a program is looked at for having printed too much."""
 
 
 class Output:
@@ -107,3 +111,26 @@ def _new_file(folder: Path) -> tuple[Path, BinaryIO]:
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"run_{os.urandom(8).hex()}.txt"
     return path, os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+
+class BoundedOutput:
+    """The output of a program, up to a limit."""
+
+    tick_s = FLOOD_TICK_S
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self.output = bytearray()
+        self.errors = bytearray()
+        self.flooded = False
+
+    def hear(self, fd: int, data: bytes) -> None:
+        """Add bytes of standard output (1) or standard error (2)."""
+        output, limit = (self.output, self._limit) if fd == 1 else (self.errors, ERRORS_LIMIT_BYTES)
+        room = limit - len(output)
+        output += data[:room]
+        self.flooded |= fd == 1 and len(data) > room
+
+    def exceeded(self) -> str:
+        """Return "output" if standard output has exceeded the limit, or else ""."""
+        return "output" if self.flooded else ""

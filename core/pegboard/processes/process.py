@@ -15,7 +15,7 @@ from pegboard.errors import ToolError
 from pegboard.kit.threads import shield
 from pegboard.processes.family import MARK, Family
 from pegboard.processes.limits import LONGEST_BYTES, Bounds, FamilyWatch, without_limits
-from pegboard.processes.output import Output
+from pegboard.processes.output import BoundedOutput, Output
 
 DRAIN_S = 0.2
 """How long the output is heard after the process has ended, while others hold its pipe."""
@@ -26,14 +26,28 @@ REAP_S = 2.0
 KILL_ROUNDS = 40
 EXEC_PAUSES_S = (0.0005, 0.002)
 """The pauses before another look at processes that were becoming a program: are they ours?"""
+START_AGAIN_S = 0.05
+"""How long a start waits before the conditions are checked again."""
 CANCEL_AGAIN_S = 0.01
 """The pause before a start that the end of the event loop has cancelled is cancelled again."""
 SERVICE_TICK_S = 1.0
 """How often a process that may run for hours is looked at."""
-FLOOD_TICK_S = 0.05
-"""How often a program is looked at for having printed too much."""
-ERRORS_LIMIT_BYTES = 64 << 10
-"""What is kept of a program's standard error."""
+_conditions: list[Callable[[], bool]] = []
+
+
+def add_start_condition(condition: Callable[[], bool]) -> Callable[[], None]:
+    """Let tools start processes only while a condition holds; return a function that removes it.
+
+    It applies to the whole program and is called directly before each start, so it must be quick
+    and must not raise. While it returns false, starts wait; cancelling a call ends its wait.
+    """
+    _conditions.append(condition)
+    return lambda: _conditions.remove(condition)
+
+
+def may_start() -> bool:
+    """Return whether tools may start processes now; check it directly before you start one."""
+    return all(condition() for condition in _conditions)
 
 
 async def run_process(  # noqa: PLR0913 - the facts of a process, all keyword-only
@@ -117,17 +131,18 @@ async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-on
     timeout_s: float,
     limit_bytes: int,
     given: bytes = b"",
+    as_tool: bool = False,
 ) -> ProgramResult:
     """Run a program that Pegboard itself needs, such as git, and return its result.
 
     `given` is its input. The program is ended after `timeout_s`, when it has printed more than
-    `limit_bytes`, and when the call is cancelled. None of its children outlives the call.
+    `limit_bytes`, and when the call is cancelled. None of its children outlives the call. With
+    `as_tool` it starts only while the conditions of `add_start_condition` hold, as a tool's does.
 
     :raises ToolError: when the program or the directory cannot be used.
     """
-    heard = _BoundedOutput(limit_bytes)
-    child = _Child(heard.hear, apart=True)
-    family = Family(env.get(MARK, ""))
+    heard = BoundedOutput(limit_bytes)
+    child, family = _Child(heard.hear, apart=True, waits=as_tool), Family(env.get(MARK, ""))
     transport = await _start(argv, cwd, env, child, family)
     _feed(transport, given)
     ending = await _ended(family, child, transport, timeout_s, heard)
@@ -138,27 +153,6 @@ async def run_program(  # noqa: PLR0913 - the facts of a process, all keyword-on
         timed_out=ending.timed_out,
         flooded=heard.flooded,
     )
-
-
-class _BoundedOutput:
-    """The output of a program, up to a limit."""
-
-    tick_s = FLOOD_TICK_S
-
-    def __init__(self, limit_bytes: int) -> None:
-        self._limit = limit_bytes
-        self.output = bytearray()
-        self.errors = bytearray()
-        self.flooded = False
-
-    def hear(self, fd: int, data: bytes) -> None:
-        output, limit = (self.output, self._limit) if fd == 1 else (self.errors, ERRORS_LIMIT_BYTES)
-        room = limit - len(output)
-        output += data[:room]
-        self.flooded |= fd == 1 and len(data) > room
-
-    def exceeded(self) -> str:
-        return "output" if self.flooded else ""
 
 
 def _feed(transport: asyncio.SubprocessTransport, given: bytes) -> None:
@@ -256,6 +250,8 @@ async def _start(
     started: list[asyncio.SubprocessTransport] = []
 
     async def start() -> None:
+        if child.waits and not may_start():
+            return  # no await from here until the process runs
         transport, _ = await asyncio.get_running_loop().subprocess_exec(
             lambda: child,
             *argv,
@@ -271,6 +267,9 @@ async def _start(
 
     try:
         await _whole(asyncio.create_task(start()))
+        while not started:
+            await asyncio.sleep(START_AGAIN_S)
+            await _whole(asyncio.create_task(start()))
     except asyncio.CancelledError:
         left = family.kill(thorough=True)
         for transport in started:
@@ -361,16 +360,19 @@ async def _kill_all(family: Family) -> None:
 class _Child(asyncio.SubprocessProtocol):
     """The asyncio protocol of a process, with futures for its end.
 
-    If `apart` is set, the process has an input, and its standard error is a separate stream.
+    If `apart` is set, the process has an input, and its standard error is a separate stream. If
+    `waits` is set, it starts only while the conditions hold.
     """
 
-    def __init__(self, hear: Callable[[int, bytes], None], *, apart: bool = False) -> None:
+    def __init__(
+        self, hear: Callable[[int, bytes], None], *, apart: bool = False, waits: bool = True
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.exited: asyncio.Future[None] = loop.create_future()
         self.drained: asyncio.Future[None] = loop.create_future()
         self.closed: asyncio.Future[None] = loop.create_future()
         self._hear = hear
-        self.apart = apart
+        self.apart, self.waits = apart, waits
         self._outputs = {1, 2} if apart else {1}
 
     @property

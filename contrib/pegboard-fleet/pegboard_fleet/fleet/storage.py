@@ -1,12 +1,11 @@
 """The database of a worker, which all Apps of its jobs share."""
 
 import asyncio
-import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from pegboard_postgres.storage import PostgresStorage
-from pegboard_postgres.workers import LEASE_S
+from pegboard_postgres.workers import SURE_S, uptime
 
 from pegboard import hookimpl
 from pegboard.app import IdSource
@@ -21,16 +20,22 @@ _LOOK_S = 0.05
 class SharedStorage(PostgresStorage):
     """The storage of a worker; closing an App does not close it.
 
-    `seen_at` is the `time.monotonic` time at which the fleet last counted the worker as alive. If
-    it is too long ago, the worker must assume that other workers have its jobs.
+    `seen_at` is the `uptime` at which the fleet last counted the worker as alive, infinite before
+    it begins. If it is too long ago, the worker must assume that other workers have its jobs.
+    `is_ending` is whether the worker ends; its tools then start no process.
     """
 
     seen_at = float("inf")
+    is_ending = False
+
+    def lasts(self) -> bool:
+        """See `PostgresStorage.lasts`."""
+        return super().lasts() and not self.is_ending and uptime() - self.seen_at < SURE_S
 
     async def lasting(self) -> None:
         """Wait until the lease is confirmed and the fleet counts this worker as alive."""
         await super().lasting()
-        while time.monotonic() - self.seen_at > LEASE_S:  # noqa: ASYNC110 - the watch ends it
+        while not (self.is_ending or self.lasts()):  # noqa: ASYNC110 - the watch ends it
             await asyncio.sleep(_LOOK_S)
 
     async def aclose(self) -> None:
@@ -88,11 +93,6 @@ class SharedAccess:
         if on_commit is not None:
             self._database.listeners.append(on_commit)
         return self._database.storage
-
-    @hookimpl
-    async def shell_env(self) -> None:
-        """Wait until the worker's lease is confirmed, before a tool starts a process."""
-        await self._database.storage.lasting()
 
     @hookimpl
     async def shutdown(self) -> None:

@@ -5,12 +5,13 @@ import asyncio
 import os
 import socket
 
-from pegboard_postgres.workers import ALIVE, LEASE_S
+from pegboard_postgres.workers import ALIVE, LEASE_S, uptime
 from psycopg import Error
 from psycopg.conninfo import make_conninfo
 
 from pegboard_fleet.fleet.database import FleetDatabase
 from pegboard_fleet.fleet.queue import Queue
+from pegboard_fleet.fleet.storage import SharedStorage
 
 _NAME_CHARACTERS = 63  # of an application of PostgreSQL
 _SWEEP_S = 10.0
@@ -47,17 +48,18 @@ _LEAVE = "UPDATE fleet_worker SET state = 'ended' WHERE owner = %s AND state <> 
 
 
 class FleetWatch:
-    """One worker's monitor of its pool; `own` is the worker's id.
+    """The monitor of its pool that the worker with a storage has.
 
     The worker's id is the name of its database connection. If the connection is gone, other workers
     know that the worker is dead.
     """
 
-    def __init__(self, url: str, queue: Queue, own: str, pool: str) -> None:
-        name = own[-_NAME_CHARACTERS:]
+    def __init__(self, url: str, queue: Queue, storage: SharedStorage, pool: str) -> None:
+        name = storage.own[-_NAME_CHARACTERS:]
         self._database = FleetDatabase(make_conninfo(url, application_name=name))
         self._queue = queue
-        self._own = own
+        self._storage = storage
+        self._own = storage.own
         self._pool = pool
         self._seen = frozenset[str]()
         self._swept_at = float("-inf")
@@ -73,6 +75,7 @@ class FleetWatch:
 
         A worker is dead if its process is gone, or if its lease has expired by the server's clock.
         """
+        began_at = uptime()  # this process may be stopped before it reads the answer
         await self._database.run(_LOSE, self._pool)
         rows = await self._database.run(_STATES, self._pool, self._own)
         states = {str(own): str(state) for own, state in rows}
@@ -80,6 +83,7 @@ class FleetWatch:
         now = asyncio.get_running_loop().time()
         if self._own not in living:
             return states.get(self._own, "lost")
+        self._storage.seen_at = began_at
         if self._seen - living or now > self._swept_at + _SWEEP_S:
             if not await self._sweep():
                 return states[self._own]  # another worker sweeps: this one looks again

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import sys
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +74,9 @@ class Worker:
     async def run(self) -> Ending:
         """Run until a signal, a drain or a loss of the lease or database; return the reason."""
         lock = await asyncio.to_thread(_own_folder, self._root)
-        watch = FleetWatch(self._settings.url, self._queue, self.own, self._settings.pool)
+        watch = FleetWatch(
+            self._settings.url, self._queue, self._shared.storage, self._settings.pool
+        )
         await watch.register(self._settings.concurrency)
         if self._settings.server is not None:
             await put_server(self._database, self.own, self._settings.server.own)
@@ -108,8 +109,6 @@ class Worker:
         try:
             while not self._end.done():
                 state = await watch.look()
-                if state in ("working", "draining"):
-                    self._shared.storage.seen_at = time.monotonic()
                 if state == "draining" and draining is None:
                     self._say("draining: no more jobs; it ends with those that run")
                     draining = asyncio.create_task(self._drain(), name="fleet-drain")
@@ -151,7 +150,7 @@ class Worker:
         tasks = set(self._jobs.values())
         for task in tasks:
             task.cancel()
-        self._shared.storage.seen_at = float("inf")  # the worker watches no more
+        self._shared.storage.is_ending = True
         if tasks:
             await asyncio.wait(tasks, timeout=_STOP_LIMIT_S)
 
