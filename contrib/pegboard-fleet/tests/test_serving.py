@@ -155,12 +155,16 @@ async def test_another_server_goes_on_with_the_session_of_one_that_is_killed(
 async def test_a_server_that_is_stopped_and_wakes_up_ends_its_tools_and_leaves_its_session(
     servers: Servers, tmp_path: Path
 ) -> None:
-    started, gate = tmp_path / "started", tmp_path / "gate"
-    calls = (f"echo $$ >> {started}; sleep 600", waiting_for(gate))
+    started, beside, gate = (tmp_path / each for each in ("started", "beside", "gate"))
+    calls = (
+        bash(f"echo $$ > {beside}; sleep 600", background=True),
+        bash(f"until [ -s {beside} ]; do sleep 0.05; done; echo $$ >> {started}; sleep 600"),
+        bash(waiting_for(gate)),
+    )
 
     def script(body: dict[str, Any]) -> Answer:
         step = steps_of(body)
-        return bash(calls[step]) if step < len(calls) else answer("It goes on.")
+        return calls[step] if step < len(calls) else answer("It goes on.")
 
     async with ModelServer(script) as model:
         await servers.fleet.ready(model)
@@ -169,11 +173,14 @@ async def test_a_server_that_is_stopped_and_wakes_up_ends_its_tools_and_leaves_i
         async with hearing(one, other):
             await one.prompt_async(session_id, "first")
             await until(lambda: started.exists() and bool(started.read_text()))
-            tool = Path("/proc", started.read_text().split()[0])
+            tools = [Path("/proc", file.read_text().split()[0]) for file in (started, beside)]
+            were_there = all(tool.exists() for tool in tools)
             one.process.send_signal(signal.SIGSTOP)
             await until(lambda: str(gate) in json.dumps(other.events))  # it goes on there
             one.process.send_signal(signal.SIGCONT)
-            await until(lambda: not tool.exists() and bool(one.heard("session.error")))
+            await until(
+                lambda: not any(t.exists() for t in tools) and bool(one.heard("session.error"))
+            )
             status = await one.ask("GET", "/session/status")
             gate.touch()
             await servers.fleet.becomes(0, _OWNED)  # the other server has come to the turn's end
@@ -183,7 +190,8 @@ async def test_a_server_that_is_stopped_and_wakes_up_ends_its_tools_and_leaves_i
             await until(lambda: not _busy(one))
         ((owned,),) = servers.fleet.rows(_OWNED)
 
-    cut, done = [p["state"] for t in turns for p in t["parts"] if p["type"] == "tool"]
+    _, cut, done = [p["state"] for t in turns for p in t["parts"] if p["type"] == "tool"]
+    assert were_there
     assert "interrupted" in cut["error"]
     assert done["status"] == "completed"
     assert texts_of(turns)[-1] == texts_of([last_turn])[0] == "It goes on."

@@ -21,6 +21,7 @@ from pegboard.engine.sessions import (
     ancestors_of,
     change_session,
     claim_session,
+    end_lost,
     end_tasks,
     imposed_rulesets,
     refuse_claimed,
@@ -233,8 +234,7 @@ class Runs:
 
     def budget(self, session_id: str) -> Budget | None:
         """Return the budget of the session's run, or None while no run exists."""
-        run = self._runs.get(session_id)
-        return None if run is None else run.budget
+        return None if (run := self._runs.get(session_id)) is None else run.budget
 
     async def store_text(self, session_id: str, *, files: bool = False) -> None:
         """Store the answer's text so far, and with `files` also the file changes of ended steps."""
@@ -262,9 +262,8 @@ class Runs:
         if task is None:
             if self._closed:
                 raise AbortedError(f"the program ends, and session {session.id} waits for the next")
-            running = self._run(session.id, first)
             with self._clocks.setdefault(session.id, Clock()).timing():
-                task = asyncio.create_task(running, name=f"run {session.id}")
+                task = asyncio.create_task(self._run(session.id, first), name=f"run {session.id}")
             task.add_done_callback(partial(self._on_end, session.id))
             self._tasks[session.id] = task
         return task
@@ -361,6 +360,7 @@ class Runs:
         ids = await self._session_ids(session_id)
         async with ids.changing:
             fence = await stack.enter_async_context(claim_session(self._storage, session_id))
+            stack.push_async_exit(partial(end_lost, self._engine, session_id))
             ids.catch_up(await self._storage.last_ids(session_id))
             self._heard.pop(session_id, None)
             run = await stack.enter_async_context(self._opened(session_id, fence=fence))

@@ -18,6 +18,7 @@ from pegboard.engine.engine import Engine
 from pegboard.engine.finish import ABORTED
 from pegboard.errors import AbortedError, InvalidInputError, NotFoundError, SessionBusyError
 from pegboard.ids import IdSource, check_id
+from pegboard.kit.threads import shield
 from pegboard.policy.agents import find_agent, rulesets_for
 from pegboard.schema.config import Agent
 from pegboard.schema.event import SessionUpdated
@@ -164,6 +165,12 @@ async def claim_session(storage: Storage, session_id: str) -> AsyncIterator[Fenc
         yield fence
     finally:
         await storage.release(fence)
+
+
+async def end_lost(engine: Engine, session_id: str, failure: type | None, *_: object) -> None:
+    """End the background processes of a session whose run fails as another process has it."""
+    if failure is not None and issubclass(failure, SessionBusyError):
+        await shield(engine.end_processes(session_id))
 
 
 async def settled(storage: Storage, session_id: str) -> Session:
