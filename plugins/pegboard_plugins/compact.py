@@ -146,7 +146,7 @@ def _is_request(turn: Turn) -> bool:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return the text without its middle if it has more than `limit` characters."""
+    """Return the text, with its middle left out if it is longer than `limit` characters."""
     if len(text) <= limit:
         return text
     note = f"\n[... {len(text):,} characters in all, the middle is left out ...]\n"

@@ -57,7 +57,7 @@ def blamed(change: PrefixChange) -> tuple[str, str, str] | None:
 
 
 def _by_key(steps: Iterator[FoldStep]) -> dict[tuple[str, str], FoldStep]:
-    """Return the steps by plugin and, for steps about one tool, by tool name."""
+    """Return a dict of the steps, with the plugin and the tool's name, or "", as the key."""
     return {
         (step.plugin, step.before.name if isinstance(step.before, ToolDefinition) else ""): step
         for step in steps
@@ -125,7 +125,7 @@ def _json(value: object) -> str:
 def _of_sources(
     before: Sequence[ToolDefinition], after: Sequence[ToolDefinition]
 ) -> tuple[str, str, str] | None:
-    """Return the source whose tools changed, such as an MCP server, with the hook and the line.
+    """Return the source of the changed tools, such as an MCP server, the hook and the line.
 
     Return None if no source changed its tools.
     """

@@ -159,7 +159,7 @@ def _beginning(text: str) -> str:
 
 
 def _prompt(session: Session, turns: tuple[Turn, ...], answered: str) -> str:
-    """Return the first prompt if `answered` is its id and the session has no title, else ""."""
+    """Return the first prompt if `answered` is its id and the session lacks a title, else ""."""
     first = next((turn for turn in turns if _is_prompt(turn)), None)
     if first is None or first.info.id != answered:
         return ""

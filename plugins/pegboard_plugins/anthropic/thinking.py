@@ -57,7 +57,7 @@ def _style(request: ModelRequest) -> str:
 
 
 def _unsigned(request: ModelRequest) -> bool:
-    """Return whether the newest message has tool calls but no signed thinking before them.
+    """Return whether the newest message has tool calls but does not begin with signed thinking.
 
     This is so if another model made the calls. The API rejects a thinking budget in such a turn.
     """

@@ -128,7 +128,7 @@ class Tape:
             self._records.append(record)
 
     def names(self, canonical: Mapping[str, Any]) -> bool:
-        """Return whether a record already holds this model's facts, and note that one will."""
+        """Return whether a record has the model's facts; note that the next record will."""
         name = canonical["model"]
         is_known = name in self._named
         self._named.add(name)

@@ -112,7 +112,7 @@ async def formatted(context: ToolContext, result: ToolResult) -> ToolResult | No
 
 
 async def _formatted(context: ToolContext, path: Path) -> list[str]:
-    """Format one file; return a note for the model on each change and each failure."""
+    """Format one file; return notes for the model on changes and failures."""
     session = context.session
     wanted = await asyncio.to_thread(fitting, path, session.worktree, session.config.formatter)
     if not wanted:  # the environment of programs costs one

@@ -42,7 +42,7 @@ class ContentReader:
             yield from self._chunk(mapping_in(each))
 
     def end(self) -> Iterator[StreamEvent]:
-        """Yield the tool calls if no limit or error cut the answer, then its final event."""
+        """Yield the tool calls, unless a limit or an error cut the answer, and the final event."""
         yield from self._blocks.close()
         if self._reason not in _CUT:
             for call in self._calls:

@@ -32,7 +32,7 @@ async def checked_addresses(
     """Return the addresses to connect to, after checking each of them.
 
     The caller must connect to these addresses and not resolve the name again: DNS may then give
-    addresses that nobody has checked.
+    addresses without a check.
 
     :raises ToolError: when the host has no address, or an address that is not allowed.
     """

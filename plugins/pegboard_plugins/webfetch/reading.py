@@ -43,7 +43,7 @@ def main(path: str, wanted: str, charset: str, url: str) -> None:
 
 
 def converted(html: str, wanted: str, url: str) -> str:
-    """Convert the page to the format; if it is nested too deeply for Markdown, to plain text."""
+    """Return the page as Markdown or text; a page that is nested too deeply becomes text."""
     if wanted == "markdown":
         try:
             return _tidy(_markdown(html, url), fenced=True)
