@@ -26,7 +26,7 @@ async def _may_change(context: PermissionContext, patchText: str) -> "Sequence[P
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return a block with the files of the patch, and the kind of change of each."""
+    """Return the patch's diff for the user interface, or None before the call completes."""
     if not isinstance(part.state, Completed):
         return None
     import pegboard.unstable  # not before a call is drawn
@@ -77,7 +77,7 @@ async def register_tools() -> list[Tool]:
 
 @hookimpl
 async def chat_params(request: ModelRequest) -> ModelRequest | None:
-    """Remove apply_patch or the other edit tools from the request, so that one kind is left."""
+    """Remove apply_patch from the request, or for models trained on it, the other edit tools."""
     names = {tool.name for tool in request.tools}
     if "apply_patch" not in names:
         return None
@@ -86,6 +86,6 @@ async def chat_params(request: ModelRequest) -> ModelRequest | None:
 
 
 def writes_patches(model: Model) -> bool:
-    """Return whether the model was trained on this format (opencode `tool/registry.ts`)."""
+    """Return whether the model was trained on apply_patch (opencode `tool/registry.ts`)."""
     name = model.api.id or model.id
     return "gpt-" in name and "oss" not in name and "gpt-4" not in name

@@ -46,11 +46,11 @@ async def _tell(context: ToolContext, changes: Sequence[PatchedFile]) -> None:
 
 
 async def permitted(context: PermissionContext, text: str) -> Sequence[PatchPlace]:
-    """Return the sections of a patch with their paths, unless a change is denied.
+    """Parse a patch; return its sections with their paths, unless the permission `edit` is denied.
 
     No file is read. `apply_sections` asks for approval of the diff later.
 
-    :raises PatchError: when it cannot be read.
+    :raises PatchError: when the text is not a valid patch.
     """
     places = await located(context, parse(text))
     titles = [title(context, path) for place in places for path in place.paths]

@@ -28,7 +28,10 @@ Kind = Literal["add", "update", "delete", "move"]
 
 
 class PatchPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """A section with the resolved path of its file; if the file moves, also the new path."""
+    """One file's section of a patch, with the resolved `path` of the file.
+
+    `target` is the new path if the section moves the file.
+    """
 
     section: Section
     path: Path
@@ -41,7 +44,7 @@ class PatchPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PatchedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The change of one file: its bytes `before` and `after`, None if there is no file.
+    """The change of one file: its bytes `before` and `after`, or None if the file does not exist.
 
     `choices` are the chunks that also fit elsewhere in the file.
     """
@@ -105,9 +108,9 @@ def planned(context: ToolContext, places: Sequence[PatchPlace]) -> list[PatchedF
 
 
 def check(context: ToolContext, changes: Sequence[PatchedFile]) -> None:
-    """Check that the files are unchanged since the plan, because an approval may take a while.
+    """Check that the files have not changed since the plan, because an approval may take a while.
 
-    :raises ToolError: when one is not.
+    :raises ToolError: when a file has changed.
     """
     for change in changes:
         for path in change.paths:
@@ -204,7 +207,7 @@ def _check_free(path: Path) -> None:
 
 
 def _read(context: ToolContext, path: Path) -> bytes:
-    """Return the content of a regular file that the session has read in this state."""
+    """Return a regular file's content, after checking that the session has read this content."""
     try:
         facts = path.stat()
     except (FileNotFoundError, NotADirectoryError) as error:
@@ -227,5 +230,5 @@ def _check_seen(context: ToolContext, path: Path) -> None:
 
 
 def title(context: PermissionContext, path: Path) -> str:
-    """Return the path in the form of rules and messages."""
+    """Return the path relative to the worktree, as permission rules and messages use it."""
     return os.path.relpath(path, context.worktree)

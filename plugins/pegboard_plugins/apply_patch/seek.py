@@ -57,13 +57,13 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def apply(text: str, chunks: Sequence[PatchChunk], *, path: str) -> Applied:
-    """`text` with the chunks applied from the top down, each in the first place that fits.
+    """Return `text` with the chunks applied from the top down, each in the first place that fits.
 
-    Only lines with `-` and `+` change. New lines end as those around them do, and a file
-    without a break at its end stays so.
+    Only lines with `-` and `+` change. New lines get the line end of the line before. A file that
+    ends without a line break stays without.
 
-    :raises PatchError: `context`, when a header or a chunk's lines are not where they must be,
-        or are in several places and not exactly there.
+    :raises PatchError: `context`, when the file does not contain a header or a chunk's lines, or
+        contains lines in several places that only resemble a chunk's.
     """
     lines = _split(text)
     keys = [_Keys([line for line, _ in lines], key) for key in _PASSES]
@@ -106,7 +106,7 @@ def _joined(lines: Sequence[tuple[str, str]], *, open_end: bool) -> str:
 def _changed(
     chunk: PatchChunk, lines: Sequence[tuple[str, str]], at: int, made: list[tuple[str, str]]
 ) -> int:
-    """Add the chunk's new lines to `made`; return the index after the chunk in the file."""
+    """Append the chunk's kept and added lines to `made`; return the next index in `lines`."""
     for sign, text in _in_letters_of_the_file(chunk, lines, at):
         if sign == " ":
             made.append(lines[at])
@@ -120,7 +120,11 @@ def _changed(
 def _in_letters_of_the_file(
     chunk: PatchChunk, lines: Sequence[tuple[str, str]], at: int
 ) -> Iterator[tuple[Sign, str]]:
-    """Yield the chunk's lines; added lines use the file's characters for unchanged text."""
+    """Yield the chunk's lines, with added lines in the file's characters.
+
+    For example, if the file has a curly quote where the patch's removed line has a straight one,
+    added lines get the curly one too.
+    """
     there: list[str] = []
     given: list[str] = []
     for sign, group in groupby(chunk.body, key=itemgetter(0)):
@@ -155,11 +159,13 @@ class _Keys:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """The offsets of the line break before each line, and after the last line."""
+        """The offset of each line in the joined lines; the last offset is the end."""
         return list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 
     def find(self, wanted: Sequence[str], start: int) -> list[int]:
-        """Return the first places of these lines from `start` on, one more than messages list.
+        """Return the first lines at which `wanted` begins, from line `start` on.
+
+        The result has at most one line more than error messages list.
 
         :raises PatchError: when all searches together take too long.
         """
@@ -193,7 +199,7 @@ class _Keys:
 def _place(
     chunk: PatchChunk, keys: Sequence[_Keys], *, start: int, path: str
 ) -> tuple[int, Sequence[int]]:
-    """Return the line at which the chunk begins, and all possible places."""
+    """Return the line at which the chunk begins, and all lines at which it could begin."""
     old, length = chunk.old, len(keys[0].lines)
     found, exact = [length], True
     for header in chunk.headers:
@@ -225,7 +231,7 @@ def _place(
 
 
 def _fitting(keys: Sequence[_Keys], wanted: Sequence[str], start: int) -> tuple[list[int], bool]:
-    """Return the places of the lines at the strictest degree with matches; True if exact."""
+    """Return the places by the strictest comparison with a match, and whether it is exact."""
     for key in keys:
         if places := key.find(wanted, start):
             return places, key is keys[0]

@@ -18,12 +18,12 @@ _Undo = list[tuple[Path, Callable[[], Awaitable[object]]]]
 
 
 async def write_all(context: ToolContext, changes: Sequence[PatchedFile]) -> int:
-    """Write all changed files; return how many hard links keep old content.
+    """Write all changed files; return how many hard links still have the old content.
 
     If the call is cancelled, the writing is completed, and the error says how it ended.
 
-    :raises PatchError: `io`, when a file cannot be changed; then all are as before.
-    :raises ToolError: when one cannot, and another cannot be put back.
+    :raises PatchError: `io`, when a file cannot be changed; all files then have their old content.
+    :raises ToolError: when a file cannot be changed and an already changed file cannot be restored.
     """
     try:
         # No limit: these are a few writes, and half of them would be worse than all.
@@ -69,7 +69,11 @@ async def _put_back(undo: _Undo) -> list[Path]:
 async def _write(
     context: ToolContext, change: PatchedFile, undo: _Undo, leaving: list[tuple[Path, Path]]
 ) -> int:
-    """Write one file; return the number of its hard links, which keep the old content."""
+    """Write, move or delete one file; return how many hard links still have the old content.
+
+    `undo` gets the steps that restore the file. `leaving` gets a deleted file's path and the path
+    to which it is moved until all files are written.
+    """
     files = context.files
     if change.after is None:
         await files.will_change(change.path)
@@ -104,7 +108,7 @@ async def _rename_back(context: ToolContext, now: Path, before: Path) -> None:
 
 
 def _forget_folders(path: Path, undo: _Undo) -> None:
-    """Record for the undo the folders that a new file creates."""
+    """Add a step to the undo that removes the folders which the new file at `path` creates."""
     missing = [folder for folder in path.parents if not folder.exists()]
     undo.append((path, partial(asyncio.to_thread, _remove_folders, missing)))
 

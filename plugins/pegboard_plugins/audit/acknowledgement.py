@@ -18,11 +18,12 @@ from pegboard_plugins.audit.check import verify_audit
 
 
 def acknowledge_audit(path: Path, *, witness: Path | None = None) -> Path | None:
-    """Move the files of a faulty log to a folder and return the folder; None for a sound log.
+    """Move the files of a faulty log to a new folder, and return it; return None for a sound log.
 
-    The next line continues the numbers and the chain. It describes the fault and names the folder.
+    The new log begins with a line that describes the fault and names the folder. Its number and
+    its digest follow those of the last moved line.
 
-    :raises OSError: when they cannot be moved, or the line cannot be written.
+    :raises OSError: when the files cannot be moved, or the line cannot be written.
     """
     fault = verify_audit(path, witness=witness).fault
     if not fault:

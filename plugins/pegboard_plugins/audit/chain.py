@@ -42,8 +42,8 @@ class ChainLink(msgspec.Struct, frozen=True):
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed line of the log: its position in the chain, and its fault, if any.
 
-    `note` is the content of a line about a line that a crash has cut, `loss` that of a line about
-    lost data.
+    Two kinds of lines describe the log itself: `note` is the text of a line that reports a repair,
+    and `loss` the text of a line that reports lost data. Both are "" for other lines.
     """
 
     link: ChainLink
@@ -93,7 +93,7 @@ def read_line(line: bytes, before: ChainLink) -> LogLine:
 
 
 def last_link(tail: bytes) -> ChainLink:
-    """Return the position of the last line in a text.
+    """Return the position of the last line in the bytes of a log file.
 
     An invalid last line gets the number 0, so that the next line does not follow it.
     """
@@ -118,12 +118,12 @@ def first_link(line: bytes) -> ChainLink:
 
 
 def full_file(log: Path, last: int) -> Path:
-    """Return the name of a full file of the log, by the number of its last line."""
+    """Return the path of a full (closed) log file, from the number of its last line."""
     return log.with_name(f"{log.stem}-{last}{log.suffix}")
 
 
 def full_files(log: Path) -> list[tuple[int, Path]]:
-    """Return the full files with the numbers of their last lines, oldest first."""
+    """Return the full (closed) log files with their last lines' numbers, oldest first."""
     return sorted(_numbered(log))
 
 
@@ -154,7 +154,7 @@ def _ending(digest: str) -> bytes:
 
 
 def _is_as_written(text: bytes, entry: Mapping[str, Any], digest: str) -> bool:
-    """Return whether the bytes of a line match its digest; `entry` are its other values."""
+    """Return whether a line's bytes match its digest; `entry` has the line's other values."""
     if text.startswith(_BEGINNING):
         body = text.removesuffix(_ending(digest))
         return body != text and digest == hashlib.sha256(body).hexdigest()
@@ -173,8 +173,8 @@ _SLOTS = 2
 class LogHead(msgspec.Struct, frozen=True, kw_only=True):
     """The record of the log's end: its last line, and the size of the file that ends with it.
 
-    `base` is the line before the oldest stored line. `turn` counts the records. `lost` is the first
-    line about a loss that no user has acknowledged, or 0.
+    `base` is the line before the oldest stored line. `turn` is the record's own number. `lost` is
+    the number of the first line that reports lost data and that no user has acknowledged, or 0.
     """
 
     last: ChainLink = ChainLink()
@@ -216,14 +216,14 @@ def _lock(number: int, kind: int, wait_s: float) -> None:
 
 
 def read_head(number: int) -> LogHead | None:
-    """Return the newest complete record, or None."""
+    """Return the newest complete record in the head file, which has the descriptor `number`."""
     found = (_record(os.pread(number, _SLOT_BYTES, at * _SLOT_BYTES)) for at in range(_SLOTS))
     heads = [head for head in found if head is not None]
     return max(heads, key=lambda head: head.turn, default=None)
 
 
 def write_head(number: int, head: LogHead) -> None:
-    """Overwrite the older record; returns when the new one is on the disk."""
+    """Overwrite the older of the head file's two records, and flush the file to the disk."""
     body = msgspec.json.encode(head)
     slot = f"{_sum(body)} ".encode() + body
     content = slot.ljust(_SLOT_BYTES - 1) + b"\n"
@@ -233,7 +233,7 @@ def write_head(number: int, head: LogHead) -> None:
 
 
 def to_disk(number: int) -> None:
-    """Flush the data of this file to the disk."""
+    """Flush the data of the file with this descriptor to the disk."""
     sync = getattr(os, "fdatasync", os.fsync)  # macOS has the slower one alone
     sync(number)
 

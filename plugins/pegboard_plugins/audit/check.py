@@ -19,11 +19,11 @@ from pegboard_plugins.audit.chain import (
 
 
 class Audited(msgspec.Struct, frozen=True, kw_only=True):
-    """The number of valid lines in order, and the place of the first invalid line.
+    """The result of a check: the number of valid lines in order, and the first invalid line.
 
-    `broken` counts the lines of `file` from 1; for lines missing at the end it is one more than the
-    last. `notes` describe repairs while the log was written, such as a line that a crash had cut.
-    `lost` describes data that were lost then, until a user acknowledges it.
+    `broken` is the number of the invalid line in `file`, from 1; for lines missing at the end it is
+    the last line's number plus 1. `notes` are the repairs that the log reports, such as of a line
+    that a crash had cut. `lost` are the reported losses that no user has acknowledged.
     """
 
     lines: int
@@ -47,7 +47,7 @@ def verify_audit(path: Path, *, witness: Path | None = None) -> Audited:
     Processes may write the log meanwhile; their new lines are ignored. Old full files that were
     deleted are no fault.
 
-    :raises OSError: when it cannot be read.
+    :raises OSError: when the log cannot be read.
     """
     with ExitStack() as held:
         head, files = _opened(path, held)

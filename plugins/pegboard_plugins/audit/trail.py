@@ -60,8 +60,8 @@ _SEARCHED_TEXT = 4000
 class _End(msgspec.Struct, frozen=True):
     """The end of the log, and the faults that were found there.
 
-    `cut` is the size up to the last complete line. `lost` tells whether data are missing that no
-    crash removes.
+    `cut` is the size up to the last complete line, if a crash has cut the line after it. `lost`
+    tells whether data are missing that a crash cannot have removed.
     """
 
     last: ChainLink
@@ -175,7 +175,7 @@ class Audit:
                 self._syncing = asyncio.create_task(self._sync_soon(), name="audit")
 
     def _is_written_here(self, entries: Sequence[_Entry]) -> bool:
-        """Write the lines on the event loop, which takes an eighth of the time of a thread.
+        """Try to write the lines on the event loop, which is eight times as fast as in a thread.
 
         Return False if a thread must write them: for the first line, a repair, a full file, a log
         that another process has locked or written, a slow disk, or an error.
@@ -234,20 +234,23 @@ class Audit:
             self._known = head
 
     def _testify(self) -> None:
-        """Create the witness; without it, only the loss of the whole log is not detected."""
+        """Create the witness, the empty file in another folder that proves that a log existed.
+
+        An error is ignored: without the witness, only the loss of the whole log goes undetected.
+        """
         if self._witness is not None and not self._known.turn:
             with suppress(OSError):
                 self._witness.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
                 self._witness.touch(mode=0o600)
 
     def _newer(self, head: LogHead | None) -> LogHead | None:
-        """Return the end that this process has written, if the head is older."""
+        """Return the head, updated if the last line that this process has written is newer."""
         if head is None or self._known.last.seq <= head.last.seq:
             return head
         return replace(head, last=self._known.last, size=self._known.size)
 
     def _put(self, end: _End, entries: Sequence[_Entry], *, sync: bool) -> ChainLink:
-        """Write the lines, after a line for each fault that was found."""
+        """Append the lines; before them, append a line for each fault in `end.found`."""
         content, last = b"", end.last
         found = [("repaired", {"found": text}) for text in end.found]
         for kind, facts in (*found, *((each.kind, each.facts) for each in entries)):
@@ -269,7 +272,10 @@ class Audit:
         return last
 
     def _end(self, head: LogHead | None) -> _End:
-        """Return where the chain continues: at the head, or after complete lines behind it."""
+        """Return the line after which the log continues, and the faults found there.
+
+        Usually the head records this line. After a crash, it is the last complete line of the file.
+        """
         size = _size(self._path)
         if head is None:
             return self._end_without_head(size)
@@ -284,7 +290,7 @@ class Audit:
         return self._end_behind(head)
 
     def _end_behind(self, head: LogHead) -> _End:
-        """Return the log's end if a process died after a line and before its record."""
+        """Return the log's end if a process died after writing a line, before writing the head."""
         with self._path.open("rb") as file:
             file.seek(head.size)
             rest = file.read()
@@ -306,7 +312,7 @@ class Audit:
         return _End(ChainLink())
 
     def _oldest(self) -> ChainLink:
-        """Return the position that the oldest line follows."""
+        """Return the number and digest of the line before the oldest stored line."""
         files = [*(path for _, path in full_files(self._path)), self._path]
         for path in files:
             try:
@@ -317,10 +323,9 @@ class Audit:
         return ChainLink()
 
     def _turn_over(self, number: int, head: LogHead) -> LogHead:
-        """Close the full file, and delete the oldest files if there are too many.
+        """Rename the full log file, and delete the oldest full files if there are too many.
 
-        The head is written before each step that depends on it, so that a process may die between
-        any two steps.
+        The head is written between the steps, so that the log stays valid if the process dies.
         """
         _sync_file(self._path)
         write_head(number, replace(head, size=_size(self._path)))

@@ -112,9 +112,9 @@ async def startup(app: Host) -> None:
 
 
 class KeptKeyStore:
-    """The `KeyStore` of a project below `root`.
+    """The stored keys of providers, for the project at `root`; see `KeyStore`.
 
-    The output of a key command and the keys of the keyring are read once.
+    Key commands and the keyring are asked once for each key.
     """
 
     def __init__(self, places: UserFolders, env: Mapping[str, str], *, root: Path) -> None:
@@ -131,7 +131,10 @@ class KeptKeyStore:
         self._renewers[provider_id] = renew
 
     async def find(self, provider_id: str, config: Config) -> Key | None:
-        """Return a key from the user's command, or one stored under the provider or a label."""
+        """Return the provider's key from the user's key command, the keyring or the file.
+
+        If the configuration has a label in `provider.ID.key`, return the key under this label.
+        """
         said = _settings(provider_id, config)
         if _has_command(said):
             ask = partial(self._printed, provider_id, said)

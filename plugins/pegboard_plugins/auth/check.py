@@ -19,7 +19,7 @@ async def try_key(provider: "Provider | None", key: str) -> str:
     """Test the key; return the request and its result, without any part of the key.
 
     :raises ProviderAuthError: when the key is refused.
-    :raises ProviderError: when nobody answers.
+    :raises ProviderError: when the server cannot be reached or does not answer.
     """
     endpoint = getattr(provider, "endpoint", None)
     if not (isinstance(endpoint, Endpoint) and endpoint.url and (check := endpoint.key_check)):

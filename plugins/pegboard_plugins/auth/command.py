@@ -207,7 +207,7 @@ async def _signed_in(app: "App", provider_id: str, way: str) -> Any:  # noqa: AN
 
 
 def _shadows(app: "App", provider_id: str, label: str, where: str) -> list[str]:
-    """Return the reasons why the stored key will not be used."""
+    """Return why another key takes precedence over the stored key; empty if none does."""
     said = app.config.provider.get(provider_id)
     if label and (said is None or said.key != label):
         return [f'`provider.{provider_id}.key = "{label}"` in your configuration takes it']

@@ -23,7 +23,8 @@ async def put_in_ring(entry: str, key: str) -> None:
 async def drop_from_ring(entry: str) -> None:
     """Delete the key with this name from the keyring.
 
-    :raises ConfigError: when there is no keyring, it has none, or does not answer in time.
+    :raises ConfigError: when there is no keyring, the keyring does not have the key, or the keyring
+        does not answer in time.
     """
     await ask_ring(lambda ring: ring.delete_password(RING_SERVICE, entry))
 

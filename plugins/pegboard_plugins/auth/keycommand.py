@@ -47,9 +47,9 @@ async def printed_key(
 async def _ran(argv: Sequence[str], env: Mapping[str, str], home: Path) -> tuple[int, bytes]:
     """Run a program; return its exit code, and as much output as fits into a pipe.
 
-    Its process group ends with the call. A program with more output blocks.
+    The program's process group is killed at the end. A program with more output blocks.
 
-    :raises TimeoutError: after its time.
+    :raises TimeoutError: when the program does not end in `COMMAND_TIMEOUT_S` seconds.
     """
     program = _started(argv, env, home)
     assert program.stdout is not None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CatalogueOptions(msgspec.Struct, frozen=True):
-    """The plugin's options; `url` is the price list for `--refresh`, "" for litellm's."""
+    """The options; `url` is the price list for `pegboard models --refresh`, "" for litellm's."""
 
     url: str = ""
 

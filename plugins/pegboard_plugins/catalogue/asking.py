@@ -28,7 +28,7 @@ MOST_BYTES = 32 << 20
 
 
 class ListingServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider's server: its URL, the kind of its list, and the key for the request."""
+    """A server that lists a provider's models: its URL, the list's format, and the API key."""
 
     provider: str
     url: str
@@ -128,7 +128,7 @@ def _reason(error: Exception) -> str:
 
 
 def _keep(path: Path, found: Mapping[str, Listed]) -> None:
-    """Add the providers to those in the file, and replace the file atomically."""
+    """Add the providers' model lists to the table in the file, and replace the file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = msgspec.json.encode({**read_table(path), **found})
     temporary = path.with_name(f"{path.name}.{os.getpid()}~")

@@ -110,7 +110,7 @@ def _repeats(model: str, rows: dict[str, ModelRow]) -> bool:
 
 
 def with_prices(listed: dict[str, Listed], providers: Iterable[Any]) -> dict[str, Listed]:
-    """Return the tables with missing windows and prices added from `genai-prices`."""
+    """Return the tables with the models that they lack, from `genai-prices`."""
     known = {each.id: each for each in providers}
     found = {}
     for provider, table in listed.items():

@@ -26,7 +26,12 @@ _HEADERS = ("model", "window", "answer", "$ in", "$ out", "can", "key")
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
-    """The models to list, with a possible alias, each provider's key, and servers' messages."""
+    """The models to list, and what the output says about them.
+
+    `aliased` is the model that a matching alias stands for. `keys` has the source of each
+    provider's key. `missing` has the models of providers without a key, and `told` the results of
+    the requests to servers.
+    """
 
     models: "Sequence[Model]"
     aliased: "Sequence[Model]"

@@ -74,7 +74,7 @@ def _root(url: str) -> str:
 
 
 def _entries(found: object, name: str = "data") -> list[Mapping[str, Any]]:
-    """Return the entries of a list; Together's list is not under a name."""
+    """Return the entries of a server's list, under the key `name` or (Together) without a key."""
     entries = found.get(name) if isinstance(found, Mapping) else found
     if not isinstance(entries, list):
         raise ValueError("this is no list of models")  # noqa: TRY004 - what a server has said
@@ -116,7 +116,7 @@ def _media(kinds: object) -> str | None:
 
 
 def _flags(parameters: object) -> str | None:
-    """Return flags from OpenRouter's list of a model's request parameters."""
+    """Return a row's flags for reasoning, tools and temperature, from OpenRouter's parameters."""
     if not isinstance(parameters, list):
         return None
     reasons = REASONS if "reasoning" in parameters else ""
@@ -153,7 +153,7 @@ def _gemini(found: object) -> dict[str, ModelRow]:
 
 
 def _lmstudio(found: object) -> dict[str, ModelRow]:
-    """Return the chat models, each with the window of the loaded model or else its longest."""
+    """Return the chat models with the context window as loaded, or else the longest possible."""
     return {
         str(each["id"]): ModelRow(
             c=_count(each, "loaded_context_length", "max_context_length"),
@@ -216,7 +216,7 @@ def _ollama_row(able: list[Any] | None) -> ModelRow:
 
 
 def _parameter(shown: Mapping[str, Any], name: str) -> int | None:
-    """Return a number from a model's file, which has lines of a name and a value."""
+    """Return a number from Ollama's `parameters` text, which has lines such as `num_ctx 4096`."""
     for line in str(shown.get("parameters") or "").splitlines():
         at, _, value = line.strip().partition(" ")
         if at == name and value.strip().isdigit():

@@ -66,8 +66,8 @@ def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
 def names_of(provider: str, url: str, cache: Path) -> Sequence[str] | None:
     """Return the models that the server at this address has listed, or those in the table.
 
-    Models of the user's own machine are in no table. For a server in place of the provider's own,
-    the table is not used.
+    The table has no models of local servers. It is not used if the address is another server than
+    the provider's own.
     """
     own = not url or urlsplit(url).hostname == _HOSTS.get(provider, urlsplit(url).hostname)
     for path in (cache / SERVED, *((cache / REFRESHED, SHIPPED) if own else ())):

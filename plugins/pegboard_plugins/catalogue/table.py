@@ -91,7 +91,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PriceList(msgspec.Struct, frozen=True, kw_only=True):
-    """The version of litellm's list behind a table: its size, and the providers that it lacks."""
+    """The litellm list that a table was built from: its size, and providers not in the table."""
 
     size: int = 0
     others: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ LIST = ""
 
 
 def read_table(path: Path) -> Mapping[str, msgspec.Raw]:
-    """Return the providers of a table, still encoded; empty without a valid file."""
+    """Return the providers of a table, not yet decoded; empty if the file is missing or invalid."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
     except (OSError, msgspec.DecodeError):

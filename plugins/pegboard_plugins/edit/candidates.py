@@ -48,7 +48,7 @@ def nearest(text: str, wanted: str) -> str:
 
 
 def _most_equal(keys: Sequence[str], sought: Sequence[str]) -> int | None:
-    """Return the line number at which most lines are equal; None without an equal line."""
+    """Return the line number from which most lines equal the sought lines; None if no line does."""
     offsets: dict[str, list[int]] = {}
     for offset, line in enumerate(sought):
         if any(map(str.isalnum, line)):
@@ -69,7 +69,7 @@ def _most_equal(keys: Sequence[str], sought: Sequence[str]) -> int | None:
 
 
 def _most_similar(keys: Sequence[str], sought: Sequence[str]) -> int | None:
-    """Return the line number for which the longest wanted line is similar, or None."""
+    """Return the line number from which the longest sought line has a similar line, or None."""
     longest = max(sought, key=len)[:SHOWN_LETTERS]
     short = [key for key in keys if len(key) <= SHOWN_LETTERS]
     alike = get_close_matches(longest, short, n=1, cutoff=0.6)

@@ -71,7 +71,7 @@ async def write_file(context: ToolContext, path: Path, content: str) -> ToolResu
 
 
 class _LongFile(msgspec.Struct, frozen=True):
-    """The size of a file that is overwritten and too long for a diff."""
+    """The size in bytes and lines of an overwritten file, if it is too long for a diff."""
 
     size_bytes: int
     lines: int
@@ -103,7 +103,7 @@ class _Plan(msgspec.Struct, frozen=True):
 
 
 class _Put(msgspec.Struct, frozen=True):
-    """A written file: its path in the project, the diff, and the number of other names."""
+    """A written file: its path in the project, the diff, and the hard links to the old content."""
 
     title: str
     diff: Diff
@@ -190,7 +190,7 @@ def _planned(
     after: FileText,
     long: _LongFile | None = None,
 ) -> _Plan:
-    """Return the planned change; for a `long` file, the diff only has the new lines."""
+    """Return the planned change; if the old file is `long`, its diff has only the new lines."""
     title = os.path.relpath(path, context.worktree)
     content = (before or after).encode(after.text, name=str(path))
     diff = diff_texts(before.text if before and not long else "", after.text, name=title)
@@ -217,7 +217,7 @@ def _current(context: ToolContext, path: Path, old: str) -> FileText | None:
 
 
 def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
-    """Check that the file to be edited is unchanged, or still missing."""
+    """Check that the file is as it was read, or if it did not exist, is still missing."""
     if existed and path.stat().st_size:
         context.files.check_fresh(path)
     elif not existed and path.exists():
@@ -243,7 +243,7 @@ def _overwritten(context: ToolContext, path: Path) -> tuple[FileText | None, _Lo
 
 
 def _still_there(context: ToolContext, path: Path, *, existed: bool) -> None:
-    """Check that the file is unchanged since it was read, or still missing."""
+    """Check that the file is as it was read, or if it did not exist, is still missing."""
     if _is_there(context, path) and not existed:
         raise ToolError(_NEW.format(path))
 

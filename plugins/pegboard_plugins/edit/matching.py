@@ -176,14 +176,14 @@ def _edit(flat: str, place: EditPlace, old: str, new: str, *, keeps: bool) -> _E
 
 
 def _inner(old: str, new: str) -> str:
-    """Return `new` without the outer white space that it shares with `old`."""
+    """Return `new` without the leading and trailing white space that `old` has too."""
     lead = old[: len(old) - len(old.lstrip())]
     trail = old[len(old.rstrip()) :]
     return new.removeprefix(lead).removesuffix(trail)
 
 
 def _moved(block: str, old: str, new: str) -> str:
-    """Return `new` with the indentation of `block`, if `old` and `new` share another one."""
+    """Return `new`, indented like `block` if `new` is only indented like `old`."""
     there, meant, given = (_indentation(text) for text in (block, old, new))
     lines = new.split("\n")
     if meant != given or meant == there:
@@ -199,7 +199,10 @@ def _indentation(text: str) -> str:
 
 
 def _apply(body: str, flat: str, edits: list[_Edit]) -> str:
-    """Apply the edits to `body`; their positions are those in `flat`."""
+    """Apply the edits to `body`, the text as it is in the file.
+
+    The edits' positions count in `flat`, the same text with LF line ends.
+    """
     if len(body) == len(flat):
         breaks: list[int] = []
     else:

@@ -66,7 +66,7 @@ def folded_whitespace(text: str, old: str) -> list[EditPlace]:
 
 
 def unescaped(text: str, old: str) -> list[EditPlace]:
-    r"""Find the places of the text with its escapes (`\n`, `\"`, ...) decoded."""
+    r"""Return the places of `old` with its escapes (`\n`, `\"`, ...) decoded."""
     plain = _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), old)
     return _words(text, plain) if plain != old else []
 
@@ -77,7 +77,10 @@ def trimmed_boundary(text: str, old: str) -> list[EditPlace]:
 
 
 def plain_punctuation(text: str, old: str) -> list[EditPlace]:
-    """Return places with other typographic quotes, dashes and blanks, or composed letters."""
+    """Return the places that differ only in typographic characters, such as curly quotes.
+
+    Dashes, special blanks, and letters composed of several code points count too.
+    """
     keys = [pegboard.unstable.plain(line) for line in text.split("\n")]
     blocks = _blocks(text, keys, _keys(old, pegboard.unstable.plain))
     flat, wanted = (each.translate(pegboard.unstable.PLAIN) for each in (text, old))
@@ -109,7 +112,10 @@ def anchored_block(text: str, old: str) -> list[EditPlace]:
 
 
 def _all_of(blocks: list[EditPlace], within: list[EditPlace]) -> list[EditPlace]:
-    """Return the whole lines, or all places if some are inside other lines."""
+    """Return the blocks of whole lines, or all places if some of `within` are outside the blocks.
+
+    `within` are the places that may begin and end within lines.
+    """
     ends = [block.end for block in blocks]
     apart = [place for place in within if not _is_in_block(place, blocks, ends)]
     return sorted([*blocks, *apart], key=lambda place: place.start) if apart else blocks
@@ -121,7 +127,7 @@ def _is_in_block(place: EditPlace, blocks: list[EditPlace], ends: list[int]) -> 
 
 
 def _keys(old: str, key: Callable[[str], str]) -> list[str]:
-    """Return the key of each line of `old`; a final line break begins no line."""
+    """Return `key` of each line of `old`; the text after a final line break is no line."""
     return [key(line) for line in old.removesuffix("\n").split("\n")]
 
 
@@ -130,9 +136,10 @@ def _fold(line: str) -> str:
 
 
 def _blocks(text: str, keys: list[str], wanted: list[str]) -> list[EditPlace]:
-    """Return the whole lines of the text at which `wanted` occurs among the keys of its lines.
+    """Return the blocks of lines with keys that equal `wanted`; `keys` has a key for each line.
 
-    Both are searched as joined strings, which takes linear time even if lines repeat.
+    A key is a line in normalized form. Keys are searched as one joined string, which takes linear
+    time even if lines repeat.
     """
     if not any(wanted):
         return []
@@ -159,7 +166,7 @@ def _lines_at(text: str, starts: list[int], count: int) -> list[EditPlace]:
 
 
 def _within_lines(text: str, old: str) -> list[EditPlace]:
-    """Return places within lines that are equal with folded white space, line by line."""
+    """Return the places that equal `old` except for blanks; they may begin within a line."""
     lines = [[re.escape(word) for word in line.split()] for line in old.strip().split("\n")]
     if not any(lines):
         return []
@@ -181,7 +188,7 @@ def _matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
 
 
 def _words(text: str, wanted: str) -> list[EditPlace]:
-    """Return the places of the text that neither begin nor end inside a word."""
+    """Return the places of `wanted` in the text that neither begin nor end inside a word."""
     if not wanted.strip():
         return []
     spans = _matches(re.compile(re.escape(wanted)), text)

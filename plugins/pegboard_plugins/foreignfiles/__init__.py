@@ -145,7 +145,7 @@ async def _with_folders(
 
 
 def _name_servers(plugin: Plugin) -> None:
-    """Add a line if no installed plugin can start the project's MCP servers."""
+    """Add a note for the user if the package that starts the project's MCP servers is missing."""
     from importlib.util import find_spec  # where a project has servers
 
     if find_spec("pegboard_mcp") is None:
@@ -154,13 +154,13 @@ def _name_servers(plugin: Plugin) -> None:
 
 @hookimpl
 async def startup(app: Host, plugin: Plugin) -> None:
-    """Make warnings about the folders and bundles possible."""
+    """Store the object that shows warnings about the `.claude` folders and bundles."""
     _WARNINGS[plugin] = FileWarnings(app)
 
 
 @hookimpl
 async def chat_message(session: SessionView, message: Turn, plugin: Plugin) -> None:
-    """Warn the user once about the parts of the folders and bundles without effect."""
+    """Warn the user once about the parts of `.claude` folders and bundles that have no effect."""
     del message
     if plugin in _WARNINGS:
         for line in _LOSSES.get(plugin, ()):
@@ -168,7 +168,7 @@ async def chat_message(session: SessionView, message: Turn, plugin: Plugin) -> N
 
 
 def _before_the_users(config: Config, allowed: tuple[Rule, ...]) -> tuple[Rule, ...]:
-    """Return the rules with `allowed` after the built-in rules and before the user's own."""
+    """Return all permission rules, with `allowed` between the built-in rules and the user's."""
     built_in = [each for each in config.permission if each.by == "built-in"]
     users = [each for each in config.permission if each.by != "built-in"]
     return (*built_in, *allowed, *users)

@@ -40,7 +40,7 @@ def read_parts(places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes
 
 
 def read_bundle_setup(bundle: Bundle) -> ClaudeSetup:
-    """Return the agents and commands of a bundle, with its name before theirs; blocks."""
+    """Return the agents and commands of a bundle, renamed to `BUNDLE:NAME`; reads files."""
     found = ClaudeSetup(notes=tuple(f"bundle {bundle.name}: {note}" for note in bundle.notes))
     for file in _definitions(bundle):
         content, why = read_bounded(file.path)
@@ -61,7 +61,7 @@ def read_bundle_setup(bundle: Bundle) -> ClaudeSetup:
 
 
 def _with_reason(part: str) -> str:
-    """Return a line about a setting without effect, with the reason."""
+    """Return a line about an agent's or command's setting without effect, with the reason."""
     is_model = part.startswith("model ")
     why = "the session's model answers" if is_model else "Pegboard has nothing like it"
     return f"{part} is not honoured: {why}"

@@ -82,7 +82,7 @@ class ClaudeSetup(msgspec.Struct, kw_only=True):
 
     @property
     def tightening(self) -> tuple[Ruleset, ...]:
-        """The rules that ask or deny, as one source of rules with the strictest last."""
+        """The rules that ask or deny, as one ruleset, in which the rules that deny are last."""
         found = [rule for each in self.rules if each.action != "allow" for rule in each.rules]
         found.sort(key=lambda rule: rule.action == "deny")
         return (Ruleset(source="Claude Code", rules=tuple(found)),) if found else ()

@@ -54,8 +54,8 @@ class Anchors(msgspec.Struct, frozen=True, kw_only=True):
 class ForeignRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule of Claude Code as written, and Pegboard's rules for it.
 
-    `reason` says which part is lost. `is_weaker` means that Pegboard denies or asks less than
-    written.
+    `reason` says which part of the rule Pegboard cannot express. `is_weaker` means that Pegboard's
+    rules deny or ask less than the written rule.
     """
 
     text: str
@@ -97,7 +97,7 @@ _Pairs = tuple[tuple[str, str], ...]
 
 
 def _pairs(text: str, action: Action, anchors: Anchors) -> tuple[_Pairs, str]:
-    """Return pairs of permission and pattern for a rule, and the reason if a part of it is lost."""
+    """Return a rule's permissions, each with a pattern, and the reason if a part is lost."""
     match = _RULE.fullmatch(text)
     if match is None:
         return (), "not a rule"
@@ -128,12 +128,19 @@ def _of_tool(name: str, given: str | None, action: Action, anchors: Anchors) -> 
 
 
 def _whole(pairs: _Pairs, action: Action) -> tuple[_Pairs, str]:
-    """Return the pairs for a rule about an argument, which asks about all calls of the tool."""
+    """Return the result for a rule about an argument's value, which Pegboard cannot check.
+
+    A rule that denies or asks becomes one that asks about each call of the tool. A rule that allows
+    is ignored.
+    """
     return ((), "a rule about an argument allows nothing") if action == "allow" else (pairs, _ASKED)
 
 
 def _names_parameter(name: str, given: str) -> bool:
-    """Return whether a rule is about an argument; `Bash(timeout:*)` is about the program."""
+    """Return whether `given`, the text in a rule's parentheses, is about an argument's value.
+
+    For example, `Bash(timeout:5)` is about an argument, and `Bash(timeout:*)` about a command.
+    """
     match = _PARAMETER.fullmatch(given)
     if match is None or given.startswith("domain:") or (name == "Bash" and given.endswith(":*")):
         return False

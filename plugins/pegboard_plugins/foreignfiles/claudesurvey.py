@@ -121,7 +121,7 @@ def _definitions(home: Home, folder: Path, *, is_project: bool) -> Found:
 
 
 def _parted(notes: str) -> tuple[str, str]:
-    """Return the note about a model, and the other notes of a definition."""
+    """Split the notes about an agent or a command into those about its model, and the others."""
     each = notes.split(", ") if notes else []
     models = [note for note in each if note.startswith("model ")]
     return ", ".join(models), ", ".join(note for note in each if note not in models)

@@ -63,10 +63,11 @@ def server_tools(name: str) -> tuple[str, ...]:
 
 
 def withheld_tools(tools: Sequence[str], refused: Sequence[str]) -> frozenset[str]:
-    """Return the editing tools that an agent with these lists must not use.
+    """Return the editing tools that an agent must not use, from its file's tool lists.
 
-    An empty `tools` means all tools. An agent that may neither write nor edit is denied the
-    permission `edit` instead, so the result is empty.
+    `tools` are the allowed tools, where empty means all; `refused` are the forbidden ones. The
+    result is empty if the agent may neither write nor edit, because it is then denied the
+    permission `edit` instead.
     """
     lacking = {
         name

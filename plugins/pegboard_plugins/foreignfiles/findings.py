@@ -18,7 +18,7 @@ Setting = tuple[tuple[str, ...], Any]
 
 
 class ForeignFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One part of a file, what it becomes in Pegboard, and the reason for losses.
+    """One part of another agent's file, what it becomes in Pegboard, and why parts are lost.
 
     An import writes the `settings`, and the `documents`, which are texts by their paths in the
     settings folder.
@@ -89,7 +89,7 @@ def keys_of(
     reasons: Mapping[str, str],
     known: frozenset[str],
 ) -> Found:
-    """Return a finding for each key without effect; `known` are keys with other findings."""
+    """Return a finding for each key of a settings table that has no effect and is not `known`."""
     is_project = not file.is_relative_to(home.home) or file.is_relative_to(home.workspace.worktree)
     return [
         ForeignFinding(

@@ -272,7 +272,7 @@ def text_of(path: Path) -> tuple[str, str]:
 
 
 def table_of(home: Home, path: Path, found: Found) -> Mapping[str, Any]:
-    """Return the table of a file, or {} without one; add a broken file to `found`."""
+    """Parse a TOML or JSON file; {} if it is missing. Add an invalid file to `found`."""
     if not path.is_file():
         return {}
     text, why = text_of(path)

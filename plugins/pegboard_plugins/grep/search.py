@@ -71,7 +71,7 @@ def _files(target: str, names: list[str], include: str, missed: list[str]) -> It
 
 
 class _Search:
-    """Searches files; `found` says whether any line matched, `missed` lists unreadable paths."""
+    """A search of files; `found` says whether any line matched, `missed` lists unreadable files."""
 
     def __init__(self, expression: LineExpression, *, counting: bool) -> None:
         self.found = False

@@ -118,9 +118,9 @@ class Search:
         return len(self._rest)
 
     def _report(self, head: str, facts: str) -> None:
-        """Record one match; `head` is the output up to the zero byte, and ends with the path.
+        """Record one match; `head` is the output after the last match, up to the file's path.
 
-        The path may contain line ends, and warnings may come before it.
+        The path may contain line ends, and warnings may come before it. `facts` follows it.
         """
         begin = head.rfind(f"\n{self._query.target}") + 1
         self._listen(head[:begin])

@@ -39,7 +39,7 @@ _WARNINGS: "WeakKeyDictionary[Plugin, FileWarnings]" = WeakKeyDictionary()
 
 @hookimpl
 async def startup(app: Host, plugin: Plugin) -> None:
-    """Make warnings about instruction files possible."""
+    """Store the object that shows warnings about instruction files."""
     _WARNINGS[plugin] = FileWarnings(app)
 
 
@@ -66,7 +66,7 @@ async def chat_system_transform(
 async def _warn(
     session: SessionView, warnings: FileWarnings, left_out: Mapping[Path, Sequence[str]]
 ) -> None:
-    """Warn the user about imports without room, and about a file that replaces `AGENTS.md`."""
+    """Warn the user about imports beyond the limit, and if a file replaces `AGENTS.md`."""
     for file, names in left_out.items():
         from pegboard_plugins.instructions.imports import no_room  # few texts import so much
 
@@ -78,7 +78,7 @@ async def _warn(
 
 @lru_cache(maxsize=128)
 def _pieces_of_prompt(session_id: str, prompt_id: str) -> list[tuple[str, ...]]:  # noqa: ARG001 - the key
-    """Return the cached texts for the requests of one prompt, filled at its first step."""
+    """Return the cached list for a prompt, which gets the instruction texts at its first step."""
     return []
 
 
@@ -86,7 +86,7 @@ def _pieces_of_prompt(session_id: str, prompt_id: str) -> list[tuple[str, ...]]:
 async def tool_execute_after(
     session: SessionView, call: PendingCall, result: ToolResult
 ) -> ToolResult | None:
-    """Add the instructions of the folders that contain the file to the result of `read`.
+    """Add to the result of `read` the instruction files of the folders that contain the read file.
 
     Folders above the session's directory and files that the model already has are skipped. `loaded`
     in the metadata names the added files.
@@ -130,7 +130,7 @@ def _claimed_files(message_id: str) -> set[Path]:  # noqa: ARG001 - each message
 def _nested_files(session: SessionView, path: Path) -> Iterator[Path]:
     """Yield the instruction files of each folder below the directory, down to the file's folder.
 
-    Rules for certain files count from the worktree's root down.
+    Rule files whose patterns match the file are yielded from all folders of the worktree above it.
     """
     folder = path.resolve().parent
     if not folder.is_relative_to(session.directory):
@@ -169,10 +169,10 @@ def _loaded_files(session: SessionView) -> Iterator[Path]:
 def instruction_files(session: SessionView) -> tuple[Path, ...]:
     """Return the session's instruction files, resolved, each once.
 
-    The first are those of each folder from the worktree's root down to the directory: its files of
-    `NAMES`, its rules, and `LOCAL`. If there are none, the first of `OTHERS` counts. Then come the
-    entries of the configuration in order, and the user's rules. A relative entry is searched in
-    each of these folders, and is ignored if it leads out of the worktree.
+    First come the files of each folder from the worktree's root down to the directory, such as
+    `AGENTS.md`, and its rules. If there are none, a file of another product counts (`OTHERS`). Then
+    come the configured entries in order, and the user's rules. A relative entry is searched in each
+    of these folders, and is ignored if it leads out of the worktree.
     """
     folders = _folders(session)
     found = [file for folder in folders for file in _of_folder(folder, session.worktree)]
@@ -218,7 +218,7 @@ def _import_of(file: Path, other: Path) -> str:
 
 
 def _of_others(folders: tuple[Path, ...], worktree: Path) -> Iterator[Path]:
-    """Yield the first instruction file of another product, or else its rules."""
+    """Yield the first file of another product, such as `GEMINI.md`, or else Cursor's rules."""
     named = (folder / name for name in OTHERS for folder in folders)
     found = list(islice(_inside(named, worktree), 1))
     rules = (file for folder in folders for file in _rules_for_all(folder / OTHER_RULES))
@@ -226,7 +226,7 @@ def _of_others(folders: tuple[Path, ...], worktree: Path) -> Iterator[Path]:
 
 
 def _fallback(session: SessionView) -> str:
-    """Return the other product's file that was sent because no own file exists, or ""."""
+    """Return the other product's file that is used because there is no `AGENTS.md`, or ""."""
     names = {os.path.basename(name) for name in OTHERS}  # noqa: PTH119 - a name
     sent = [each for each in _sent_files(session) if each.name in names or ".cursor" in each.parts]
     folders = _folders(session)
@@ -322,10 +322,10 @@ def _sent_files(session: SessionView) -> set[Path]:
 
 
 class _Texts:
-    """The texts of instruction files that count in a session.
+    """A function that returns the text of an instruction file, as it counts in a session.
 
-    For a file that the session or an agent has changed, the text in `before` counts, which the
-    session found first.
+    If the session or an agent has changed the file, this is the earlier text in `before`, or ""
+    if the session has not found the file before the change.
     """
 
     def __init__(self, session: SessionView, before: dict[Path, str]) -> None:
@@ -353,7 +353,7 @@ def _unseen(session: SessionView, files: Iterable[Path]) -> frozenset[Path]:
 
 @lru_cache(maxsize=128)
 def _texts_of(session_id: str) -> dict[Path, str]:  # noqa: ARG001 - the key
-    """Return the cached texts of files as the session first found them."""
+    """Return the cached texts of instruction files before the session changed them, by path."""
     return {}
 
 

@@ -167,9 +167,9 @@ async def _launch(context: ToolContext, path: Path, env: Mapping[str, str]) -> L
 
 @hookimpl(trylast=True, timeout_s=HOOK_S)
 async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolResult | None:
-    """Add the errors in the changed files to the result, after the files are formatted.
+    """Add the errors in files that a tool has changed to the tool's result, after formatters ran.
 
-    New errors in other open files of the servers are added too.
+    New errors in other files that are open in the language servers are added too.
     """
     if not context.changed or not context.trusted:
         return None
@@ -221,7 +221,7 @@ async def _errors(context: ToolContext, refused: list[str]) -> "tuple[_Found, _F
 async def _launches(
     context: ToolContext, paths: Iterable[Path], env: Mapping[str, str], refused: list[str]
 ) -> list[tuple[Launch, list[Path]]]:
-    """Return how to start the servers for these files, each with its files."""
+    """Return how to start each language server for these files, with the server's files."""
     found: dict[tuple[str, Path], tuple[Launch, list[Path]]] = {}
     for path in paths:
         try:
@@ -299,7 +299,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
 
 
 def _seen(session: SessionView) -> list[bool]:
-    """Return [whether the tool can answer in this prompt], or [] while that is unknown."""
+    """Return the cached answer whether the tool can work in this prompt; [] if not known yet."""
     return _seen_in(session.id, session.turns[-1].prompt_id) if session.turns else []
 
 

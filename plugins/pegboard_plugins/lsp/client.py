@@ -48,7 +48,8 @@ class LSPClient(LanguageClient):
     """Typed requests to a language server, each with a time limit.
 
     Methods with a name that ends in `_async` raise ToolError if the server refuses the request,
-    answers late, or sends an invalid answer. All methods raise ServerGoneError.
+    answers late, or sends an invalid answer. All methods raise ServerGoneError if the server has
+    ended or broken the protocol.
     """
 
     protocol: "Protocol"
@@ -171,7 +172,10 @@ class Protocol(JsonRPCProtocol):
 
 
 class _Outlet:
-    """A writer for pygls that only raises BrokenPipeError."""
+    """The writer that pygls sends messages with.
+
+    It raises BrokenPipeError if the server has ended, or does not read what is sent.
+    """
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
@@ -198,7 +202,10 @@ def _keep_quiet() -> None:
 
 
 def _unlike_the_protocol(message: Mapping[str, Any]) -> object | None:
-    """Return an error message in place of an invalid message, or None without an id."""
+    """Return what pygls handles in place of an invalid message; None if the message has no id.
+
+    This is an untyped request, or an error in place of an answer.
+    """
     if "id" not in message:
         return None
     if "method" in message:

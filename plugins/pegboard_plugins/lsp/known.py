@@ -27,9 +27,10 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
     """A language server and its files.
 
     `languages` maps a file's suffix to the protocol's name of its language. The server's root is
-    the nearest folder with one of `markers`. If it `runs_project_code`, such as build scripts or
-    plugins, the configuration must name it. A server that is `named` there may also come from the
-    project's own packages. Both need a project that the user trusts.
+    the nearest folder with one of `markers`. A server that `runs_project_code`, such as build
+    scripts, is only used if the configuration names it. `named` means that the configuration does;
+    the server's program may then also come from the project. Both need a project that the user
+    trusts.
     """
 
     name: str

@@ -97,7 +97,7 @@ async def outgoing_calls(server: LanguageServer, question: SymbolPlace) -> list[
 
 
 async def call_items(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return the function at the position, in the form for queries about calls."""
+    """Return the function at the position, the starting point of the queries about calls."""
     return [_called(item, question.folder) for item in await _prepared(server, question)]
 
 

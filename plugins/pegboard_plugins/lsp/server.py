@@ -242,9 +242,9 @@ class LanguageServer:
             document.found = report.items
 
     async def _settled(self, known: Callable[[], bool], limit_s: float) -> None:
-        """Wait until `known` returns True, and then for further diagnostics that arrive with it.
+        """Wait until `known` returns True, and then until no more diagnostics arrive.
 
-        The time that this takes decides the next limit.
+        A quick server gets less time in the next wait, and a slow one more.
         """
         news = self._documents.news
         started = time.monotonic()
@@ -288,9 +288,9 @@ def path_of(uri: str) -> str:
 
 
 async def _quiet(news: asyncio.Event) -> None:
-    """Wait until no event comes for a short time.
+    """Wait until `news` is not set for a short time, and then raise TimeoutError.
 
-    :raises TimeoutError: at the end of this wait.
+    :raises TimeoutError: always, when no further news comes.
     """
     while True:
         news.clear()

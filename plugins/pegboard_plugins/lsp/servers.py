@@ -34,7 +34,7 @@ class _Slot:
 
 
 class LanguageServers:
-    """One server for each project and language; `aclose` ends them all."""
+    """The running language servers, one for each language and project root."""
 
     def __init__(self) -> None:
         self._slots: OrderedDict[Key, _Slot] = OrderedDict()
@@ -44,12 +44,12 @@ class LanguageServers:
     async def using(
         self, launch: Launch, env: Mapping[str, str], enclosed: Enclosed, told: Iterable[Path] = ()
     ) -> AsyncIterator[LanguageServer]:
-        """Yield the server, ready and notified of changes on the disk, first of `told` files.
+        """Yield the running server; before, notify it of changed files, first of those in `told`.
 
         If the caller is cancelled, the start goes on. A server in use is never ended to make room.
 
-        :raises ToolError: when it cannot be started, or failed a short while ago; when the maximum
-            of servers is in use.
+        :raises ToolError: when the server cannot be started, or failed a short while ago; when the
+            maximum of servers is in use.
         """
         key = (launch.language.name, launch.root)
         async with self._started(key, launch, env, enclosed) as slot:
@@ -103,7 +103,7 @@ class LanguageServers:
         await asyncio.gather(*self._ending)
 
     def _end_later(self, start: "asyncio.Task[LanguageServer]") -> None:
-        """End a server, even if other callers wait for its replacement."""
+        """End a server in the background, so that the caller does not wait."""
         task = asyncio.create_task(_end(start))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
@@ -137,7 +137,7 @@ class LanguageServers:
         self._drop(*idle)
 
     def _drop(self, key: Key, slot: _Slot) -> None:
-        """Remove a server from its slot; its last user then ends it."""
+        """Forget a server, and end it if nobody uses it; otherwise its last user ends it."""
         if self._slots.get(key) is slot:
             del self._slots[key]
             if not slot.users:

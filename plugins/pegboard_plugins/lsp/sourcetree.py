@@ -75,7 +75,7 @@ def _packages(root: Path, search: str) -> dict[Path, int]:
 
 
 def _stamps(root: Path, also: Iterable[Path]) -> dict[str, int]:
-    """Return a number for each file that changes with the file."""
+    """Return a number by path for each file, a hash of its size and times, to detect changes."""
     found: dict[str, int] = {}
     for entry in source_files(root):
         with suppress(OSError):

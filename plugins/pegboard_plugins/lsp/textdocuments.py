@@ -24,7 +24,8 @@ class Document:
     """An open document.
 
     `found` are the server's diagnostics, or None before the first. The document is `stale` if other
-    files have changed since the server checked it. `known` are the errors at the last `look`.
+    files have changed since the server checked it. `known` counts the errors that `look` has
+    already seen, by message.
     """
 
     text: str
@@ -35,7 +36,7 @@ class Document:
     known: Counter[str] | None = None
 
     def look(self) -> list[types.Diagnostic]:
-        """Return the errors that are new since the last call."""
+        """Return the errors that are new since this method's last call; [] at the first call."""
         if self.found is None:
             return []
         before, self.known = self.known, Counter(each.message for each in errors(self.found))
@@ -48,7 +49,8 @@ class Document:
 class TextDocuments:
     """The open documents, the longest unused first.
 
-    `heard` tells whether the server has sent diagnostics since files changed; they set `news`.
+    `heard` tells whether the server has sent diagnostics since files changed. The event `news` is
+    set when diagnostics arrive.
     """
 
     def __init__(self, client: LSPClient, languages: Mapping[str, str]) -> None:
@@ -151,7 +153,7 @@ def errors(found: Sequence[types.Diagnostic]) -> list[types.Diagnostic]:
 
 
 def _altered(stamps: Mapping[Path, Stamp]) -> dict[Path, tuple[str, Stamp] | None]:
-    """Return the new content of files with a changed stamp; None for unreadable files."""
+    """Return the new content of files with changed size or time; None for unreadable files."""
     found: dict[Path, tuple[str, Stamp] | None] = {}
     for path, stamp in stamps.items():
         with suppress(OSError):

@@ -133,7 +133,7 @@ async def register_providers(
 def provider(
     endpoint: Endpoint, quirks: "Quirks | None", *, environ: Mapping[str, str], keys: Keys
 ) -> HttpProvider:
-    """Return the provider of an endpoint; without quirks, those of its known server apply."""
+    """Return the provider of an endpoint; if `quirks` is None, the endpoint's name decides them."""
     options = dict(endpoint.options)
     cache_key = options.pop(_CACHE_KEY, None)
     chosen = str(options.pop(_WIRE, ""))

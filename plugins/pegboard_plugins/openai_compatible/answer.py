@@ -137,7 +137,7 @@ class ChatReader:
             yield from self.finish(choice.finish_reason)
 
     def finish(self, reason: object) -> Iterator[StreamEvent]:
-        """Yield the ends of open blocks, and the tool calls that are certainly complete."""
+        """Yield the ends of open text and thoughts, and the certainly complete tool calls."""
         self.finished = True
         self._reason, self._note = finish_of(reason)
         for kind, text in self._tags.rest():
@@ -192,7 +192,7 @@ class ChatReader:
             yield Heartbeat()
 
     def _read_written(self) -> Iterator[StreamEvent]:
-        """Yield the tool calls if the whole text consists of them, or else the held back text."""
+        """Yield the tool calls if the text consists only of calls, or else the held back text."""
         has_ended = self._reason not in _CUT and not self._calls
         calls, text = self._written.rest(has_ended=has_ended)
         if text:

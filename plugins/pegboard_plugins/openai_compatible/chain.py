@@ -58,7 +58,11 @@ class StoredRequest(msgspec.Struct, frozen=True):
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """A stored response: its id, and the fields and items with which its successor must begin."""
+    """A stored response: its id, and the request and answer that the server has stored.
+
+    A later request can continue the response if it has equal `fields`, and begins with these
+    `items`.
+    """
 
     id: str
     fields: bytes
@@ -106,7 +110,7 @@ class Chains:
 
 
 class ChainedProvider(HttpProvider):
-    """A provider with requests to the Responses API that continue the response before."""
+    """A provider of the Responses API with requests that continue the session's last response."""
 
     def __init__(
         self,
@@ -146,7 +150,7 @@ class ChainedProvider(HttpProvider):
 
 
 class _Linked(ResponseReader):
-    """A request that may continue a stored response, and the reader of its answer."""
+    """A reader of responses that also encodes the request, as a continuation if possible."""
 
     def __init__(self, chains: Chains) -> None:
         super().__init__()
@@ -179,7 +183,7 @@ class _Linked(ResponseReader):
 
 
 def _contents(items: Iterable[tuple[Mapping[str, Any], AnswerBlock]]) -> Iterator[Content]:
-    """Yield the content that the history has of an answer, if no plugin changes it."""
+    """Yield the parts of an answer as the history will have them, unless a plugin changes them."""
     for item, block in items:
         match item.get("type"):
             case "message":

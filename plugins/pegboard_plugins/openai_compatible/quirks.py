@@ -6,13 +6,16 @@ import msgspec
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True):
-    """The differences of a server from other servers.
+    """The differences of a server from OpenAI's API.
 
-    `short_ids` is Mistral's rule: ids have nine letters or digits, and no user message directly
-    follows a tool's. `effort_object` is OpenRouter's `reasoning: {effort}`. With `template`,
-    switches of a model's chat template go in `chat_template_kwargs`. With `silent_window`, the
-    server, Ollama, cuts off long requests without an error. `form_with_tools` is true of OpenAI: a
-    model can call tools despite a schema for its answer, which other servers' grammars prevent.
+    - limit_field: the field for the maximum of answer tokens.
+    - short_ids: Mistral's ids of nine letters or digits, and its rule that no user message directly
+      follows a tool's.
+    - effort_object: OpenRouter's form `reasoning: {effort}`.
+    - template: switches of a model's chat template go in `chat_template_kwargs`.
+    - silent_window: the server (Ollama) cuts off long requests without an error.
+    - form_with_tools: a model can call tools although the request has a schema for the answer. On
+      servers other than OpenAI's, the schema prevents calls.
     """
 
     limit_field: str = "max_tokens"

@@ -32,7 +32,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The properties of a model that change its requests and encoded messages.
 
     `inputs` are the accepted media. `reasoning_field` is the field for the model's earlier
-    reasoning. `marks` tells whether its prompt is cached up to marks.
+    reasoning. `marks` tells whether requests must mark the messages up to which the server caches.
     """
 
     inputs: frozenset[str] = frozenset()
@@ -116,7 +116,7 @@ def _history(messages: Sequence[ModelMessage], dialect: Dialect) -> list[bytes]:
 
 
 def _with_marks(messages: Sequence[ModelMessage], history: Sequence[bytes]) -> list[bytes]:
-    """Mark the ends of the last messages that are not the model's, for the cache."""
+    """Add a cache mark to the last `MARKED_TURNS` messages that are not the model's."""
     marked = list(history)
     turns = [place for place, each in enumerate(messages) if each.role != "assistant"]
     for place in turns[-MARKED_TURNS:]:
@@ -178,7 +178,7 @@ def _assistant(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
 
 
 def _results(message: ModelMessage, dialect: Dialect) -> list[dict[str, Any]]:
-    """Return a message per result, and a user message with their media."""
+    """Return a message for each tool result, and one user message with the media of all results."""
     results = [part for part in message.content if isinstance(part, Result)]
     values: list[dict[str, Any]] = [
         {

@@ -134,9 +134,9 @@ def _message(content: tuple[Content, ...], kinds: frozenset[str]) -> Iterator[di
 
 
 def _answered(content: tuple[Content, ...]) -> list[dict[str, Any]]:
-    """Return the items of an answer, without other models' thoughts and trailing thoughts.
+    """Return the items of an answer, without reasoning of other models or at the answer's end.
 
-    Items have ids only together with thoughts, because an id refers to a thought before it.
+    Items keep their ids only if the answer has reasoning, to which an id refers.
     """
     items = [item for part in content for item in _item(part)]
     while items and items[-1]["type"] == "reasoning":

@@ -100,11 +100,11 @@ def _joined(last: Mapping[str, Any], name: str, value: object) -> object:
 
 
 def with_thoughts(value: dict[str, Any], message: ModelMessage, field: str) -> dict[str, Any]:
-    """Return the encoded answer with the model's thoughts; `field` is the field for them.
+    """Return the encoded answer with the model's thoughts; `field` is the model's field for them.
 
-    Without a field, thoughts are only sent before tool calls, in the form in which they arrived, as
-    models need them between the steps of a turn. DeepSeek and Kimi refuse calls without the field,
-    and Kimi an empty one. A model with a field therefore gets a space in place of missing thoughts.
+    If `field` is "", an answer with tool calls gets the thoughts in the form in which they arrived,
+    and other answers get none. If `field` is given and there are no thoughts, an answer with calls
+    gets a space: DeepSeek and Kimi refuse calls without the field, and Kimi refuses an empty one.
     """
     thoughts = [part for part in message.content if isinstance(part, Reasoning)]
     details = [each for part in thoughts for each in _own(part).get("details", ())]

@@ -148,7 +148,7 @@ class WrittenCalls:
 
 
 def _has_call(text: str, names: Collection[str]) -> bool:
-    """Return whether a part of the text before or after a mark consists of tool calls."""
+    """Return whether the text before or after a mark, such as `<tool_call>`, is tool calls."""
     marks = [mark for mark in _MARKS if "{" not in mark and mark in text]
     parts = [each for m in marks for each in (text[text.find(m, 1) :], text[: text.rfind(m)])]
     is_call = text.lstrip()[:1] in {"<", "["} and bool(_calls(text))

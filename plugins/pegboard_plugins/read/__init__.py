@@ -141,7 +141,7 @@ def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int
 
 
 def _source(file: BinaryIO, path: Path, encoding: str) -> "tuple[LineSource, str]":
-    """Return the source of the lines to show, and a note on it for the model, or ""."""
+    """Return the source of a file's lines, and a note about its format for the model, or ""."""
     if path.suffix == ".ipynb" and os.fstat(file.fileno()).st_size <= MEDIA_BYTES:
         from pegboard_plugins.read.notebook import cells_text  # only notebooks pay for it
 
@@ -266,7 +266,7 @@ def _is_binary(start: bytes) -> bool:
 
 
 def _way_out(start: bytes) -> str:
-    """Suggest a way to read a binary file; UTF-16 without a byte order mark counts as binary."""
+    """Return how to read a binary file; UTF-16 without a byte order mark counts as binary."""
     for name, zeros, letters in (("LE", start[1::2], start[::2]), ("BE", start[::2], start[1::2])):
         if zeros.count(0) > len(zeros) * ZERO_SHARE and b"\0" not in letters:
             return f"if it is text, `iconv -f UTF-16{name} -t UTF-8` in bash converts it"

@@ -41,7 +41,7 @@ class PageLink(Wire, frozen=True):
 
 
 class Drawing(Wire, frozen=True):
-    """The content of a plugin's page or panel, or the `error` of its code."""
+    """A plugin's page or panel, with its content or the `error` that the plugin raised."""
 
     plugin: str
     name: str
@@ -136,7 +136,7 @@ async def cost(app: Here, days: Annotated[int, Query(ge=1, le=3650)] = 30) -> Re
 
 @routes.get("/hooks")
 async def hooks(app: Here, session: str = "") -> Response:
-    """Return the changes and times of hooks."""
+    """Return the changes that plugins' hooks made in a session, and the durations of the hooks."""
     return _fresh(without_keys(app, await hook_page(app, session)))
 
 

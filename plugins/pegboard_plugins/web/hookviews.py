@@ -1,4 +1,4 @@
-"""The data of the pages about plugins: changes and times of hooks, authors of prompts, problems."""
+"""The data of the pages about plugins: hooks' changes and durations, prompt lines, problems."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@")
 
 
 class HookTime(Wire, frozen=True):
-    """The times of one plugin's hook, in milliseconds."""
+    """The number of calls of one plugin's hook, and their total and longest duration."""
 
     plugin: str
     hook: str
@@ -36,14 +36,14 @@ class HookChange(Wire, frozen=True):
 
 
 class PromptLine(Wire, frozen=True):
-    """A line of the system prompt, with the plugin that wrote it, or "" for the agent's own."""
+    """A line of the system prompt; `plugin` wrote it, or the agent if `plugin` is ""."""
 
     plugin: str
     text: str
 
 
 class LostCache(Wire, frozen=True):
-    """A change at the beginning of a request, for which the provider's cache lost tokens."""
+    """A hook's change near the start of a request, after which the cache lacked `tokens`."""
 
     plugin: str
     hook: str
@@ -52,7 +52,7 @@ class LostCache(Wire, frozen=True):
 
 
 class HookPage(Wire, frozen=True):
-    """The data of the page about hooks; `traced` means that changes are recorded."""
+    """The data of the page about hooks; `traced` tells whether changes by hooks are recorded."""
 
     traced: bool
     times: tuple[HookTime, ...]
@@ -85,7 +85,7 @@ class PluginPage(Wire, frozen=True):
 
 
 async def hook_page(app: App, session_id: str) -> HookPage:
-    """Return the hooks' changes in the session, and their times in the whole project."""
+    """Return hooks' changes in the session, and hooks' durations in the whole project."""
     steps = trace_steps(app, session_id or None)
     changed = [step for step in steps if step.diff][-MOST_STEPS:]
     timings = sorted(app.hooks.timings(), key=lambda each: each.total_ms, reverse=True)
@@ -112,14 +112,14 @@ async def hook_page(app: App, session_id: str) -> HookPage:
 
 
 def _name(key: str) -> str:
-    """Return a plugin's name from its key."""
+    """Return a plugin's name from its key, which has the form `KIND:NAME:...` or is the name."""
     return key.split(":")[1] if key.count(":") > 1 else key
 
 
 def prompt_lines(steps: Sequence[TraceStep]) -> tuple[PromptLine, ...]:
     """Return the lines of the last system prompt, each with the plugin that wrote it.
 
-    Lines that no step changed are missing, because they are in no diff.
+    A step is one plugin's recorded change of the prompt. Lines in no step's diff are missing.
     """
     lines: list[PromptLine] = []
     for step in _last_request(steps):
@@ -128,7 +128,10 @@ def prompt_lines(steps: Sequence[TraceStep]) -> tuple[PromptLine, ...]:
 
 
 def _last_request(steps: Sequence[TraceStep]) -> Iterable[TraceStep]:
-    """Return the steps of the newest request; each request begins with the first plugin's step."""
+    """Return the recorded changes of the newest request.
+
+    The first plugin's change begins the changes of each request.
+    """
     if not steps:
         return ()
     starts = [n for n, each in enumerate(steps) if each.plugin == steps[0].plugin]
@@ -136,7 +139,10 @@ def _last_request(steps: Sequence[TraceStep]) -> Iterable[TraceStep]:
 
 
 def _patch(lines: list[PromptLine], step: TraceStep) -> list[PromptLine]:
-    """Return the lines after a step; unknown context lines of its diff belong to the agent."""
+    """Return the system prompt's lines after a plugin's recorded change, a diff.
+
+    Context lines that no earlier change added belong to the agent.
+    """
     found: list[PromptLine] = []
     place = 0
     for raw in step.diff.splitlines():

@@ -29,11 +29,11 @@ class Amount(Wire, frozen=True):
 
 
 class Spending(Wire, frozen=True):
-    """The costs of the last days.
+    """The costs of the last days, by session, model, agent, plugin and day.
 
-    The messages of the newest sessions are read; the other sessions, `unread`, count only in
-    `by_day` and `sessions`. An answer counts for its day, and for each plugin with a tool that it
-    calls. An unread session counts for the day of its last use.
+    Only the newest sessions are read message by message. `unread` counts the other sessions, which
+    are only in `sessions` and `by_day`, at the day of their last use. An answer counts for each
+    plugin with a tool that it calls.
     """
 
     days: int

@@ -53,9 +53,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for a page.
+    """The parameters of a fetch: the URL, the `Accept` header, and the time limit.
 
-    `agree` gets the URL, and that of each redirect, before the fetch; it raises to refuse the URL.
+    `agree` is called with the URL before each request, also of redirects; it raises to refuse.
     """
 
     url: str
