@@ -107,7 +107,7 @@ def _has_files(session: SessionView) -> bool:
 
 @lru_cache(maxsize=64)
 def _paths(home: Path, worktree: Path, directory: Path, state: Path | None) -> tuple[str, ...]:
-    """Return the paths that may be hook files of a session, or may contain bundles with hooks."""
+    """Return the paths that may be hook files of a session, or folders of bundles with hooks."""
     folders = dict.fromkeys((home, worktree, directory))
     paths = [folder / name for folder in folders for _, name in FILES]
     paths += [worktree / name for name in BUNDLE_PLACES]
@@ -138,7 +138,10 @@ async def tool_execute_before(
 async def permission_ask(
     session: SessionView, request: PermissionRequest, plugin: Plugin
 ) -> Verdict | None:
-    """Ask if a PreToolUse hook requested it, and run PermissionRequest hooks before a question."""
+    """Let PermissionRequest hooks deny a request before the user is asked.
+
+    Also have the user asked if a PreToolUse hook returned `ask` for this call.
+    """
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.calls import before_asking

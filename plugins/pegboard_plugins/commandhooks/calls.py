@@ -42,7 +42,10 @@ async def before_call(
 async def before_asking(
     runner: HookRunner, session: SessionView, request: PermissionRequest
 ) -> Verdict | None:
-    """Run PermissionRequest hooks before a question; return a stricter verdict or None."""
+    """Run PermissionRequest hooks before the user is asked; return their verdict or None.
+
+    If a PreToolUse hook wants the user to be asked, return a verdict that asks.
+    """
     pending = runner.pending(session.id, request.tool.call_id) if request.tool else None
     asks = pending.asks if pending else None
     rules = judge_rules(session.rulesets, request.permission, request.patterns, home=session.home)

@@ -23,12 +23,12 @@ from pegboard_plugins.skill import with_libraries
 
 
 def found_files(app: App, files: ForeignFiles, home: Path | None = None) -> list[HookFile]:
-    """Return the hook files of the user, project and bundles without disabled hooks; blocks."""
+    """Return the hook files that `files_of` yields, without disabled hooks; reads files."""
     return without_disabled([*files_of(app, files, home)], home or Path.home())
 
 
 def files_of(app: App, files: ForeignFiles, home: Path | None = None) -> Iterator[HookFile]:
-    """Yield the hook files of the user, of the project, of bundles and of skills; blocks."""
+    """Yield the hook files of the user, of the project, of bundles and of skills; reads files."""
     for product, path, is_project in places(files, home or Path.home(), app.workspace):
         if (file := read_hooks(product, path, is_project=is_project)) is not None:
             yield file

@@ -11,7 +11,7 @@ from pegboard_plugins.commandhooks.hookfields import FIELDS
 
 
 class Share(NamedTuple):
-    """The number of cells of the table, and of those that are supported."""
+    """The number of supported events and output fields in the table, and the number of all."""
 
     honoured: int
     cells: int

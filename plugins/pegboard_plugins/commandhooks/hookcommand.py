@@ -64,9 +64,10 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
         return f"`{self.command}` of {self.file}"
 
     def fits(self, names: Sequence[str]) -> bool:
-        """Return whether the matcher matches one of the names, of a tool or of an event's source.
+        """Return whether the matcher matches one of the names.
 
-        An invalid regular expression matches everything, so that no guard is lost.
+        These are the called tool's names, or the source of an event, such as `startup`. An
+        invalid regular expression matches everything, so that no guard is lost.
         """
         if self.matcher in {"", "*"}:
             return True

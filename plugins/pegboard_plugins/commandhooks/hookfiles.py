@@ -48,10 +48,9 @@ _FLAGS = frozenset({"async", "asyncRewake", "once", "sequential"})
 
 
 class HookFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A hook file with its digest, its hooks, and lines about ignored parts.
+    """A hook file with its digest, its hooks, and messages about ignored parts.
 
-    `is_off` means that its settings disable hooks; in the user's file, they disable those of all
-    files.
+    `is_off` means that the file disables its hooks; the user's file disables those of all files.
     """
 
     path: Path
@@ -280,9 +279,10 @@ def wanted_digests(hook: CommandHook, digest: str, search: ProgramSearch) -> dic
 
 
 def _code_below(folder: Path, root: Path, line: str) -> list[Path]:
-    """Return the files of a folder of scripts, except for logs.
+    """Return the files of a folder of scripts, without logs.
 
-    Logs are included if the command or a script lists the files of a folder.
+    Logs are included if the command `line` or a script in the folder lists a folder's files,
+    because it may then run them.
     """
     files = _files_below(folder, root)
     code = [path for path in files if not _is_log(path)]

@@ -161,7 +161,7 @@ def _of_json(hook: CommandHook, text: str) -> HookOutcome:
 def _unhonoured(
     hook: CommandHook, answer: dict[str, Any], own: dict[str, Any], request: dict[str, Any]
 ) -> Iterator[str]:
-    """Yield a line for each field of a hook's output that has no effect or is special to Codex."""
+    """Yield a message for each output field that Pegboard ignores or that Codex would refuse."""
     known = HONOURED[hook.event]
     found = [key for key in (*answer, *own) if key not in known]
     if answer.get("continue") is not False and "continue" in found:

@@ -36,7 +36,10 @@ async def before_prompt(runner: HookRunner, session: SessionView, message: Turn)
 
 
 async def _started(runner: HookRunner, session: SessionView) -> list[str]:
-    """Return the text of SessionStart, which runs for a session's first prompt in this process."""
+    """Run SessionStart for a session's first prompt in this process or after a summary.
+
+    Return the hooks' texts for the model.
+    """
     if session.id in runner.compacted:
         source = "compact"
     elif session.id in runner.sessions:

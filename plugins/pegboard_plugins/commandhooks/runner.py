@@ -61,9 +61,9 @@ class HookRunner:
     """The runner of one App's command hooks, with the state between hooks.
 
     `busy` is held while an event's hooks run. `later` has text for each session's next prompt.
-    `continuing` are the sessions that a Stop hook continues. `compacted` are the sessions with a
-    new summary, and `triggers` has the cause of each summary. `batches` has the texts of
-    PostToolBatch by message id. `skills` are those with hooks.
+    `continuing` are the sessions whose turn a Stop hook has made continue. `compacted` are the
+    sessions with a new summary, and `triggers` has the cause of each summary. `batches` has the
+    texts of PostToolBatch hooks by message id. `skills` are those with hooks.
     """
 
     def __init__(self, plugin: Plugin, foreign: ForeignFiles) -> None:
@@ -113,7 +113,7 @@ class HookRunner:
         return any(each.event in WATCHING for file in found for each in file.hooks)
 
     def stop(self, session_id: str, reason: str) -> None:
-        """Stop the session's turn, which is running this hook."""
+        """Stop the session's turn in the background, because the turn waits for a hook."""
         task = asyncio.create_task(self._app.result().abort(session_id, reason=reason))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -182,7 +182,7 @@ class HookRunner:
         await self.warn(session)
 
     def asks_nothing(self, tool: str) -> bool:
-        """Return whether a tool requests no permission, so that a question is not possible."""
+        """Return whether a tool needs no permission, so that the user is not asked about calls."""
         found = self._app.result().tools.get(tool) if self._app.done() else None
         return found is not None and found.requires is False
 
@@ -303,7 +303,7 @@ class HookRunner:
     def _start(
         self, session: SessionView, work: Coroutine[Any, Any, HookOutcome], *, wakes: bool
     ) -> None:
-        """Run a hook in the background; with `wakes`, add its denial to the next prompt."""
+        """Run a hook in the background; with `wakes`, a denial's reason joins the next prompt."""
 
         async def limited() -> None:
             async with self._slots:

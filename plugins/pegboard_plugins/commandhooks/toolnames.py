@@ -21,7 +21,7 @@ _GREP = {"glob": "include", "-A": "after", "-B": "before", "-C": "context"}
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """The names of a tool in other products, the current one first, and of its arguments."""
+    """A tool's names in Claude Code (the current one first) and Gemini CLI, and its arguments'."""
 
     claude: tuple[str, ...]
     gemini: str
@@ -135,7 +135,7 @@ def _plain(value: Any, back: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON
 
 
 def to_ours(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return changed arguments with Pegboard's names."""
+    """Return the arguments that a hook has changed, under Pegboard's names."""
     known = _TOOLS.get(tool)
     names = known.arguments if known else {}
     return {names.get(name, name): _plain(value, names) for name, value in given.items()}

@@ -88,7 +88,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkillSite(msgspec.Struct, frozen=True, kw_only=True):
-    """The folders whose skill folders are searched."""
+    """The places where skills are searched: the project's folders, the user's, and libraries."""
 
     directory: Path
     worktree: Path
@@ -172,7 +172,7 @@ def with_libraries(config: Config) -> bool:
 
 
 def find_skills(site: SkillSite) -> dict[str, Skill]:
-    """Return the skills by name; a nearer skill replaces others, and a library's is replaced."""
+    """Return the skills by name; project skills replace the user's, which replace libraries'."""
     found: dict[str, Skill] = {}
     if site.libraries and environments(site.worktree):
         from pegboard_plugins.skill.libraries import library_skills  # where there are libraries
@@ -327,7 +327,7 @@ async def register_commands(
 async def command_execute_before(
     session: SessionView, command: Command, parts: tuple[Part, ...]
 ) -> tuple[Part, ...] | None:
-    """Mark the text of a skill that the user has not accepted as material."""
+    """Mark a skill's text as material, not instructions, if the user has not accepted the skill."""
     if command.source != "skill":
         return None
     skills = await asyncio.to_thread(find_skills, _site(session))

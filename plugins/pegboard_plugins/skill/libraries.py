@@ -72,7 +72,7 @@ def _site_packages(root: Path) -> Path | None:
 
 
 def _stamps(root: Path, site: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return the times and sizes of files that change with the libraries or dependencies."""
+    """Return the names, times and sizes of the files that change with the installed libraries."""
     files = (site, root, root / "pyproject.toml", *_requirement_files(root))
     found = ((str(path), path.stat()) for path in files if path.exists())
     return tuple((name, facts.st_mtime_ns, facts.st_size) for name, facts in found)

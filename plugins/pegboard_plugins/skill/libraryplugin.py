@@ -49,7 +49,7 @@ def plugin_entries(site: Path, info: str, record: bytes) -> Iterator[LibraryEntr
 def _named_files(
     site: Path, marker: str, root: str, digests: Mapping[str, str]
 ) -> tuple[tuple[str, ...], str]:
-    """Return the files that the marker names, and the reason if they do not count."""
+    """Return the files that the marker names; if the marker is invalid, no files and the reason."""
     text = text_as_recorded(site / marker, digests.get(marker, ""))
     if text is None:
         return (), f"{_MARKER}: {CHANGED}"

@@ -15,7 +15,7 @@ _Stamp = tuple[int, int, int, int]
 
 
 class LibraryEntry(msgspec.Struct, frozen=True):
-    """A file in a library's RECORD, with the reason if it cannot be a skill."""
+    """A file in a library's RECORD; `problem` says why it cannot be used as a skill, or is ""."""
 
     path: Path
     digest: str
