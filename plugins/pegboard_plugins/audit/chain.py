@@ -42,8 +42,8 @@ class ChainLink(msgspec.Struct, frozen=True):
 class LogLine(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed line of the log: its position in the chain, and its fault, if any.
 
-    Two kinds of lines describe the log itself: `note` is the text of a line that reports a repair,
-    and `loss` the text of a line that reports lost data. Both are "" for other lines.
+    A line of the kind `repaired` describes the log itself. Its text is the `note` if a crash had
+    cut a line, or the `loss` if data were lost. Both are "" for other lines.
     """
 
     link: ChainLink

@@ -120,7 +120,7 @@ class Search:
     def _report(self, head: str, facts: str) -> None:
         """Record one match; `head` is the output after the last match, up to the file's path.
 
-        The path may contain line ends, and warnings may come before it. `facts` follows it.
+        The path may contain line ends, and warnings may come before it. `facts` is the rest.
         """
         begin = head.rfind(f"\n{self._query.target}") + 1
         self._listen(head[:begin])

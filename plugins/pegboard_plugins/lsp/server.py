@@ -244,7 +244,8 @@ class LanguageServer:
     async def _settled(self, known: Callable[[], bool], limit_s: float) -> None:
         """Wait until `known` returns True, and then until no more diagnostics arrive.
 
-        A quick server gets less time in the next wait, and a slow one more.
+        The next limit is three times the time that this took, within bounds. If `known` stayed
+        False, it is half the last limit.
         """
         news = self._documents.news
         started = time.monotonic()
