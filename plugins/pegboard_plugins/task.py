@@ -18,7 +18,7 @@ from pegboard import (
 )
 from pegboard.permissions import judge_rules
 from pegboard.providers import ToolDefinition
-from pegboard.schema.part import Completed, ToolPart
+from pegboard.schema.part import Completed, Failed, ToolPart
 
 if TYPE_CHECKING:
     from pegboard.display import Block
@@ -43,14 +43,22 @@ async def _may_delegate(
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return the subagent's answer as Markdown for the user, without the lines for the model."""
-    if not isinstance(part.state, Completed):
-        return None
+    """Return the subagent's answer as Markdown, or its error, without the lines for the model."""
     from pegboard.display import Block
 
-    answer = part.state.output.partition("<task_metadata>")[0].strip()
     title = pegboard.unstable.subject_of(part.state.input)
-    return Block(title=title, markdown=answer, fold=SHOWN_LINES)
+    match part.state:
+        case Completed(output=output):
+            answer = output.partition("<task_metadata>")[0].strip()
+            return Block(title=title, markdown=answer, fold=SHOWN_LINES)
+        case Failed(error=error):
+            before, _, rest = error.partition("<task_metadata>")
+            words = f"{before}{rest.partition('</task_metadata>')[2]}".strip()
+            shown = pegboard.unstable.user_words(words)
+            lines = pegboard.unstable.lines_of(shown, "error")
+            return Block(title=title, lines=lines, fold=SHOWN_LINES)
+        case _:
+            return None
 
 
 @tool(

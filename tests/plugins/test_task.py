@@ -3,15 +3,18 @@ from pathlib import Path
 import pytest
 
 from pegboard.contract.context import SessionView, SubagentResult
+from pegboard.display import plain_line
 from pegboard.errors import PermissionDeniedError, ToolError
 from pegboard.providers import ToolDefinition
 from pegboard.schema.config import Agent, Config
 from pegboard.schema.model import Model, ModelApi
+from pegboard.schema.part import Failed, TimeSpan, ToolPart
 from pegboard.schema.session import Rule, Ruleset, Session, SessionTime
 from pegboard.trust.decisions import Decision
 from pegboard_plugins.task import task, tool_definition
 from support.tools.tool_context import Context, call
 
+NOTE = "<task_metadata>\nsession_id: ses_child\n</task_metadata>"
 ARGS = {"description": "find it", "prompt": "Find it.", "subagent_type": "explore"}
 
 
@@ -45,6 +48,27 @@ async def test_a_subagent_that_fails_is_an_error_with_what_it_said(tmp_path):
         await call(task, context, **ARGS)
 
     assert context.shown[-1] == (None, {"sessionId": "ses_child", "outcome": "timed_out"})
+
+
+@pytest.mark.parametrize(
+    ("error", "shown"),
+    [
+        (f"{NOTE}\n\nThe call was stopped before it ended.", ["Stopped."]),
+        (
+            f"the subagent's work timed out. so far\n\n{NOTE}",
+            ["the subagent's work timed out. so far"],
+        ),
+    ],
+)
+def test_people_do_not_see_what_names_the_session_to_the_model(error, shown):
+    state = Failed(input=ARGS, error=error, time=TimeSpan(start=0, end=1))
+    facts = {"id": "prt_1", "session_id": "ses_1", "message_id": "msg_1", "call_id": "call_1"}
+
+    assert task.draw is not None
+    block = task.draw(ToolPart(**facts, tool="task", state=state))
+
+    assert [plain_line(line) for line in block.lines] == shown
+    assert block.title == "explore: find it"
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1, 3601])
