@@ -5,14 +5,14 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-import msgspec
+from msgspec.structs import replace
 
 from pegboard import PegboardError
 from pegboard.schema.session import Session
 from pegboard.unstable import one_line
 from pegboard_plugins.chat import choosing, permissionmode, sessioning, slash
 from pegboard_plugins.chat.answering import Answering
-from pegboard_plugins.chat.chatoptions import Open, StartOptions
+from pegboard_plugins.chat.chatoptions import Choices, Open, StartOptions
 from pegboard_plugins.chat.desk import Desk
 from pegboard_plugins.chat.firstrun import first_run
 from pegboard_plugins.chat.guestcontext import GuestContext
@@ -77,10 +77,16 @@ class Chat(Desk):
         if self.options.prompt:
             self.submit(self.options.prompt)
 
-    async def load(self, session_id: str | None, *, continued: bool = False) -> None:
-        """Connect to the project's sessions; resume the given or (`continued`) the newest one."""
+    async def load(
+        self, session_id: str | None, *, continued: bool = False, chosen: Choices | None = None
+    ) -> None:
+        """Connect to the project's sessions; resume the given or (`continued`) the newest one.
+
+        `chosen` are the user's choices so far, but for the mode; None means the start options.
+        """
         feed = await self._open(self.options)
-        frames = self.window.frames
+        options, frames = self.options, self.window.frames
+        chosen = chosen or Choices(agent=options.agent or "", model=options.model or "")
         self.talk = talk = Talk(
             feed, frames.commit, self.touch, lambda: self.window.width, lambda: self.pen
         )
@@ -88,9 +94,7 @@ class Chat(Desk):
         talk.on_requests = self.answering.look
         talk.on_rest = self.notices.rested
         talk.on_unsent = lambda order: self.draft.put_back(order.typed)
-        talk.choices.agent = self.options.agent or ""
-        talk.choices.model = self.options.model or ""
-        talk.choices.mode = feed.mode
+        talk.choices = replace(chosen, mode=feed.mode)
         self.guests = Guests(feed.hooks, self.warn)
         await self.guests.register()
         self.window.edit_with(self.option("editing"))
@@ -137,15 +141,15 @@ class Chat(Desk):
     async def reload(self) -> None:
         """Open the feed again, with the current plugins, settings and project code."""
         session = self.talk.course.session.id if self.talk and self.talk.course else None
-        options = self.options
-        self.options = msgspec.structs.replace(options, replayed=None, mode=None)
+        options, chosen = self.options, self.talk.choices if self.talk else None
+        self.options = replace(options, replayed=None, mode=None)
         self.tasks.discard(asyncio.current_task())
         if self.tasks:  # commands that were entered before the reload take effect
             await asyncio.wait(self.tasks, timeout=ENTERED_S)
         await self.unload()
         await self.installed.renew()
         try:
-            await self.load(session)
+            await self.load(session, chosen=chosen)
         finally:
             self.options = options
 

@@ -49,6 +49,22 @@ async def test_the_list_of_models_begins_with_the_one_that_was_chosen_last(
         assert (await listed(terminal))[0] == "mine/beta"
 
 
+async def test_a_model_of_this_chat_stays_when_settings_are_loaded_again(
+    pegboard: CommandLine,
+) -> None:
+    models(pegboard, model="mine/alpha")
+
+    async with chat(pegboard, columns=100, ready="mine/alpha") as terminal:
+        await terminal.say("/model mine/beta")
+        await terminal.see("Model: mine/beta (this chat only)")
+        await terminal.say("/reload")
+        await terminal.see("settings reloaded")
+        assert "mine/beta" in terminal.status
+        await terminal.say("/trust")
+        await terminal.see("nothing to trust here")
+        await terminal.until(lambda: "mine/beta" in terminal.status)
+
+
 async def test_alt_enter_in_the_list_of_models_saves_the_choice(pegboard: CommandLine) -> None:
     models(pegboard)
     await pegboard("config", "set", "model", "mine/alpha")
