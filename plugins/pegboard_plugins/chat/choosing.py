@@ -46,7 +46,8 @@ async def choose_model(chat: Desk, argument: str) -> None:
         named = [item for item in items if argument.lower() in item.value.lower()]
         items, argument = (named, "") if named else (items, argument)
     can_save = not talk.feed.facts.server
-    save_key = chat.window.key_of("queue") if can_save else ""
+    # The first choice is saved by Enter too.
+    save_key = chat.window.key_of("queue") if can_save and talk.feed.facts.model else ""
     listed = Choice("Model", items, current=chat.state.model, save_key=save_key)
     chosen = argument or await chat.answer_of(listed)
     if chosen is None:

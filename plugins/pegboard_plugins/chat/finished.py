@@ -13,7 +13,7 @@ SpanLine = tuple[Span, ...]
 MARK = (Span("  │ ", "dim"),)
 ASKED_LINES = 12
 """The maximum number of displayed lines of a prompt, from its beginning and its end."""
-THOUGHT_LINES = 1
+THOUGHT_LETTERS = 200
 MS_PER_S = 1000
 STOPPED = "Stopped."
 """The last line of a call that was stopped, in the words for the user."""
@@ -167,7 +167,8 @@ def _body(block: Block, pen: Pen, width: int) -> list[str]:
 
 
 def _first(text: str) -> str:
-    return " ".join(text[:2000].split())[:200]
+    words = " ".join(text.split())
+    return words if len(words) <= THOUGHT_LETTERS else f"{words[: THOUGHT_LETTERS - 1].rstrip()}…"
 
 
 def subject_of(part: ToolPart) -> str:

@@ -30,6 +30,8 @@ LEAST_LETTERS, SUBJECT_LETTERS = 10, 80
 LIVE_LINES = 8
 """The maximum number of displayed lines of a running command's output."""
 MS_PER_S = 1000
+GIVES_WAY = ("todo", "widgets")
+"""The groups of lines that leave half of the room to the text that the model is writing."""
 
 
 class Footing(msgspec.Struct, kw_only=True):
@@ -54,6 +56,7 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
     """
     gap = room > NARROW_ROOM
     room -= gap
+    tail = _tail(footing.course, width, room)
     groups = (
         ("mode", _mode(footing, width, room)),
         ("notice", _notice(footing.notice)),
@@ -64,12 +67,13 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
         ("children", _children(footing.course)),
         ("todo", _todo(footing.course)),
         ("widgets", footing.widgets),
-        ("tail", _tail(footing.course, width, room)),
+        ("tail", tail),
     )
     kept: dict[str, Sequence[SpanLine]] = {}
     for name, lines in groups:
-        shown = lines[-room:] if name == "tail" else lines[:room]
-        kept[name] = shown if room > 0 else ()
+        free = room - min(len(tail), room // 2) if name in GIVES_WAY else room
+        shown = lines[-room:] if name == "tail" else lines[:free]
+        kept[name] = shown if free > 0 else ()
         room -= len(kept[name])
     order = (
         "tail",
@@ -90,7 +94,10 @@ def footer_lines(footing: Footing, width: int, room: int) -> list[SpanLine]:
 def _mode(footing: Footing, width: int, room: int) -> Sequence[SpanLine]:
     if footing.mode is None:
         return ()
-    hint = [(Span(footing.hint, "active"),)] if footing.hint else []
+    text = footing.hint
+    if cell_len(text) > width:
+        text = text.rpartition(" · ")[2]  # the key that answers
+    hint = [(Span(text, "active"),)] if text else []
     return [*footing.mode.lines(width, max(1, room - len(hint))), *hint]
 
 

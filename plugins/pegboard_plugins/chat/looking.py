@@ -8,7 +8,7 @@ from importlib.metadata import version
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from pegboard.display import Block, Span
+from pegboard.display import Block, Span, plain_line
 from pegboard.errors import NotFoundError
 from pegboard.schema.message import AssistantMessage, Turn, UserMessage
 from pegboard.schema.part import (
@@ -245,7 +245,7 @@ async def show_output(chat: Desk, _: str) -> None:
     parts = [part for turn in await _turns(chat) for part in turn.parts]
     ended = [part for part in parts if isinstance(part, ToolPart) and _has_ended(part)]
     if not ended:
-        talk.say("no tool has been called yet")
+        talk.say("no tool call has ended yet")
         return
     part = ended[-1]
     block = await talk.feed.block(part, chat.window.width)
@@ -296,7 +296,8 @@ def _result(chat: Desk, part: ToolPart, block: Block) -> Sequence[SpanLine]:
             return [*lines, *(shown_line(line) for line in lines_of(output))]
         case Failed(error=error):
             why = [shown_line(line) for line in lines_of(user_words(error), "error")]
-            return lines if lines == why else [*lines, *why]
+            shown = {plain_line(line) for line in lines}
+            return [*lines, *(line for line in why if plain_line(line) not in shown)]
         case _:
             return lines
 

@@ -125,8 +125,8 @@ async def undo(chat: Desk, _: str) -> None:
 async def _back(chat: Desk, message_id: str, text: str) -> None:
     talk = _talk(chat)
     await talk.feed.revert(_session_id(chat), message_id)
-    talk.say(f"undone: {one_line(text)} · /redo brings it back")
     chat.draft.restore(text)
+    talk.say(f"undone: {one_line(text)} · its words are in the editor · /redo brings it back")
 
 
 async def redo(chat: Desk, _: str) -> None:

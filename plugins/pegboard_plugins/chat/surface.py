@@ -24,7 +24,7 @@ FOOTER_LINES = 16
 ROWS_LEFT = 4
 """Rows of the terminal that the footer leaves to the conversation."""
 ROWS_PER_ROW_LEFT = 8
-"""The number of rows for each of which a dialog leaves one row, up to `ROWS_LEFT`."""
+"""The number of rows for each of which the footer leaves one row, up to `ROWS_LEFT`."""
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _NO_REFLOW = ("linux", "vt100", "vt220", "screen.linux")
 

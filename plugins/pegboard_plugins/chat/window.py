@@ -186,8 +186,7 @@ class Window:
         """Return the most rows of the footer; a dialog or list gets almost the whole window."""
         rows, modes = _size().rows, self._chat.open_modes
         most = rows if modes else FOOTER_LINES
-        is_list = modes or self._chat.offers.items
-        left = min(ROWS_LEFT, rows // ROWS_PER_ROW_LEFT) if is_list else ROWS_LEFT
+        left = min(ROWS_LEFT, rows // ROWS_PER_ROW_LEFT)
         return max(3, min(most, rows - left))
 
     def _editor_rows(self) -> int:

@@ -275,7 +275,7 @@ async def test_the_users_configuration_gives_a_key_another(pegboard: CommandLine
 
     async with chat(pegboard) as terminal:
         terminal.press("c-y")
-        await terminal.see("no tool has been called yet")
+        await terminal.see("no tool call has ended yet")
 
 
 async def test_keys_can_be_swapped_and_given_back(pegboard: CommandLine) -> None:
@@ -284,14 +284,14 @@ async def test_keys_can_be_swapped_and_given_back(pegboard: CommandLine) -> None
 
     async with chat(pegboard, rows=40, columns=120) as terminal:
         terminal.press("?")
-        await terminal.see("no tool has been called yet")
+        await terminal.see("no tool call has ended yet")
         terminal.press("c-o")
         await terminal.see("search the history")
         scripts(pegboard)
         await terminal.say("/reload")
         await terminal.see("settings reloaded")
         terminal.press("c-o")
-        await terminal.until(lambda: terminal.everything.count("no tool has been called yet") == 2)
+        await terminal.until(lambda: terminal.everything.count("no tool call has ended yet") == 2)
 
 
 async def test_a_setting_that_is_no_key_is_named_and_the_chat_goes_on(

@@ -45,6 +45,7 @@ async def test_after_a_login_a_model_is_chosen_and_the_chat_begins(
     async with chat(pegboard, ready=MENU) as terminal:
         await log_in(terminal)
         await terminal.see_now("❯ fake/say-10")
+        assert "also saves" not in "\n".join(terminal.shown)  # Enter does, too
         terminal.press("enter")
         await terminal.see("Model: fake/say-10 (saved)")
         await terminal.see_now("❯ ask ✓  ask before edits and commands")

@@ -14,14 +14,18 @@ from pegboard.schema.session import (
     QuestionRequest,
     Session,
     SessionTime,
+    Todo,
 )
+from pegboard_plugins.chat.attention import WAITING
 from pegboard_plugins.chat.course import Course
-from pegboard_plugins.chat.finished import Asked, rows_of
+from pegboard_plugins.chat.finished import Asked, Thought, rows_of
 from pegboard_plugins.chat.footer import NARROW_ROOM, Footing, footer_lines
 from pegboard_plugins.chat.modes import Choice, Item, Menu
 from pegboard_plugins.chat.questions import QuestionDialog
 from pegboard_plugins.chat.requests import Permission
 from pegboard_plugins.shared.terminal import PALETTE, MarkdownBlocks, Pen
+from plugins.chat.screen import chat, scripts
+from plugins.cli.commands import CommandLine
 
 LONG = "Which of these many colours would you like for the door that opens to the garden?"
 
@@ -174,6 +178,55 @@ def test_a_list_of_an_answer_has_the_room_of_the_footer_while_it_is_written() ->
         rows = [row for row in plain(footer_lines(footing(course), 80, room)) if row]
         assert rows == items[-len(rows) :]
         assert len(rows) == (room - 1 if room > NARROW_ROOM else room)
+
+
+def test_a_thought_that_is_cut_ends_with_an_ellipsis() -> None:
+    pen = Pen(PALETTE, colours=None)
+
+    def shown(text: str) -> str:
+        return "".join(rows_of(Thought(text, 3), pen, 1000))
+
+    assert shown("a short one").endswith("thought for 3 s: a short one")
+    assert shown("word " * 100).endswith("word word…")
+
+
+@pytest.mark.parametrize("width", [30, 40, 80])
+async def test_the_key_that_answers_is_named_in_any_width(width: int) -> None:
+    given = footing()
+    given.mode = Menu("Get started", [Item(value="one")])
+    given.hint = WAITING.format("Ctrl+X")
+
+    rows = plain(footer_lines(given, width, 12))
+
+    assert rows[-1].endswith("Ctrl+X to answer")
+
+
+def test_tasks_leave_half_of_the_room_to_the_answer_that_is_written() -> None:
+    blocks = MarkdownBlocks()
+    assert not [*blocks.feed("\n".join(f"- item {number}" for number in range(1, 21)))]
+    course = Course(SESSION)
+    course._texts["prt_1"] = blocks
+    names = ("one", "two", "three")
+    course.todos = tuple(Todo(content=each, status="pending") for each in names)
+
+    for room, items in ((2, 1), (4, 2), (6, 3), (13, 8)):
+        rows = plain(footer_lines(footing(course), 80, room))
+        assert sum("item" in row for row in rows) == items
+        assert any("one" in row for row in rows)
+
+
+async def test_the_end_of_an_answer_is_seen_in_a_low_window_while_it_is_written(
+    pegboard: CommandLine,
+) -> None:
+    listed = "\n".join(f"- item {number}" for number in range(1, 7))
+    scripts(pegboard, hello={"text": listed}, chunk_chars=1, delay_s=0.3)
+
+    async with chat(pegboard, columns=40, rows=8) as terminal:
+        await terminal.say("hello")
+        await terminal.see_now("- item 2\n- item 3")
+        assert "Esc" in "\n".join(terminal.shown)
+        terminal.press("escape")
+        await terminal.see("stopped")
 
 
 def test_the_row_of_a_call_has_its_duration_in_any_width() -> None:

@@ -108,7 +108,7 @@ class Redaction:
     def report(self) -> str:
         """Return a line with the number of redactions by kind."""
         if not self.counts:
-            return "redacted: nothing had to be hidden"
+            return "nothing had to be redacted"
         each = (f"{kind} {number:,}" for kind, number in sorted(self.counts.items()))
         return f"redacted: {', '.join(each)}"
 
