@@ -348,24 +348,6 @@ async def test_why_the_last_call_failed_is_on_its_page_once(pegboard: CommandLin
         assert terminal.everything.count("does not exist") == before + 1
 
 
-async def test_the_output_of_a_call_that_failed_is_in_the_transcript_once(
-    pegboard: CommandLine,
-) -> None:
-    slow = {"tool": "bash", "input": {"command": 'echo so-""far; sleep 60', "timeout": 500}}
-    scripts(pegboard, run=[{"calls": [slow]}, {"text": "It failed."}])
-    programs(pegboard)
-
-    async with chat(pegboard) as terminal:
-        await terminal.say("run")
-        await terminal.see("It failed.")
-        before = terminal.everything.count("so-far")
-        terminal.press("c-t")
-        await terminal.see("PAGE-BEGINS")
-        await terminal.until(lambda: terminal.everything.count("so-far") > before)
-        await terminal.back()
-        assert terminal.everything.count("so-far") == before + 1
-
-
 async def test_a_command_that_there_is_not_is_answered_with_the_nearest(
     pegboard: CommandLine,
 ) -> None:

@@ -111,3 +111,21 @@ async def test_a_key_for_a_server_is_added_on_its_machine(pegboard: CommandLine)
         await terminal.say("/login")
         await terminal.see("run `pegboard auth login` on its machine")
     await place.close()
+
+
+async def test_the_output_of_a_call_that_failed_is_in_the_transcript_once(
+    pegboard: CommandLine,
+) -> None:
+    slow = {"tool": "bash", "input": {"command": 'echo so-""far; sleep 60', "timeout": 500}}
+    scripts(pegboard, run=[{"calls": [slow]}, {"text": "It failed."}])
+    programs(pegboard)
+
+    async with chat(pegboard) as terminal:
+        await terminal.say("run")
+        await terminal.see("It failed.")
+        before = terminal.everything.count("so-far")
+        terminal.press("c-t")
+        await terminal.see("PAGE-BEGINS")
+        await terminal.until(lambda: terminal.everything.count("so-far") > before)
+        await terminal.back()
+        assert terminal.everything.count("so-far") == before + 1
