@@ -146,7 +146,8 @@ async def test_the_sessions_of_a_stopped_process_go_on_elsewhere_and_it_writes_n
             after = await storage.turns("ses_1")
             await storage.release(fence)
     finally:
-        child.kill()
+        if child.returncode is None:
+            child.kill()
         await child.wait()
 
     assert said == "busy"
