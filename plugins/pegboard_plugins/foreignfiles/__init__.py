@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import msgspec
 
@@ -155,7 +155,7 @@ def _name_servers(plugin: Plugin) -> None:
 @hookimpl
 async def startup(app: Host, plugin: Plugin) -> None:
     """Store the object that shows warnings about the `.claude` folders and bundles."""
-    _WARNINGS[plugin] = FileWarnings(app)
+    _WARNINGS[plugin] = FileWarnings(ref(app))
 
 
 @hookimpl

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from msgspec.structs import replace
 
@@ -40,7 +40,7 @@ _WARNINGS: "WeakKeyDictionary[Plugin, FileWarnings]" = WeakKeyDictionary()
 @hookimpl
 async def startup(app: Host, plugin: Plugin) -> None:
     """Store the object that shows warnings about instruction files."""
-    _WARNINGS[plugin] = FileWarnings(app)
+    _WARNINGS[plugin] = FileWarnings(ref(app))
 
 
 @hookimpl

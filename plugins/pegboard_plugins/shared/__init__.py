@@ -5,11 +5,11 @@ This module has the functions that plugins need before they import the rest of t
 
 import os
 from typing import TYPE_CHECKING, Any
-from weakref import ref
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+    from weakref import ref
 
     from pegboard import Host
     from pegboard.app import UserFolders
@@ -23,8 +23,8 @@ _ACTIVE = ("VIRTUAL_ENV", "UV_PROJECT_ENVIRONMENT")
 class FileWarnings:
     """The warnings of a plugin about files of an App, each of which the user gets once."""
 
-    def __init__(self, app: "Host") -> None:
-        self._app = ref(app)
+    def __init__(self, app: "ref[Host]") -> None:
+        self._app = app
         self._shown: set[str] = set()
 
     async def show(self, session_id: str, text: str) -> None:
