@@ -140,7 +140,7 @@ def complete(kind: str, text: str, directory: Path) -> tuple[Completion, ...]:
 
 
 def _rank(path: str, letters: str) -> tuple[tuple[int, int], str] | None:
-    """Return the sort key of a path that matches the letters, or None.
+    """Return the sort key of a path that contains the letters in this order, or else None.
 
     Paths with adjacent letters come first, then short paths.
     """

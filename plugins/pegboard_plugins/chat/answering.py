@@ -23,7 +23,7 @@ class Answering:
         self.dialog: Permission | QuestionDialog | None = None
 
     def look(self) -> None:
-        """Close the dialog if its request was answered, and open that of the next request."""
+        """Close the dialog if its request was answered, and open a dialog for the next request."""
         waiting = list(self._talk.course.requests.values()) if self._talk.course else []
         if self.dialog is not None and all(self.dialog.request.id != each.id for each in waiting):
             self.dialog = None
@@ -49,7 +49,7 @@ class Answering:
         self._talk.spawn(self._reply(request, settled))
 
     async def _narrow(self, request: PermissionRequest, settled: Settled) -> None:
-        """Approve only the patterns that the user typed; display an error in the dialog."""
+        """Approve only the patterns that the user typed; the dialog displays any error."""
         try:
             await self._approve(request, settled)
         except NotFoundError:
@@ -93,7 +93,7 @@ class Answering:
 
 
 def _in_mode(request: PermissionRequest, mode: str) -> PermissionRequest:
-    """Return the request with its reason updated, if the reason is a permission mode, to `mode`."""
+    """Return the request; if a permission mode is its reason, the reason is now `mode`."""
     reason = request.metadata.get("reason")
     if mode not in MODES or not (isinstance(reason, str) and reason.startswith("mode ")):
         return request

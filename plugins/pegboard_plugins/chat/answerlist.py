@@ -54,9 +54,9 @@ class AnswerList:
         self._at = next(n for n, answer in enumerate(self.answers) if answer.key == key)
 
     def rows(self, width: int, room: int) -> Sequence[SpanLine]:
-        """Return rows for each answer if `room` permits, or else all answers in one flowing text.
+        """Return every answer in at most `room` rows, as a list or else as one flowing paragraph.
 
-        If even this text does not fit, only the rows around the marked answer remain.
+        If even the paragraph does not fit, only its rows around the marked answer are returned.
         """
         listed = [self._row(number, width) for number in range(len(self.answers))]
         every = [row for rows in listed for row in rows]

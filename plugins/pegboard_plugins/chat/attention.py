@@ -14,7 +14,7 @@ class Attention:
     """The decision whether keys go to the editor or to a dialog that opened without a key press.
 
     The user may still be typing when a request opens a dialog. The dialog therefore gets the keys
-    only after `QUIET_S` seconds without a key while the editor is empty, or at once after `turn`.
+    only after `QUIET_S` seconds without a key while the editor is empty, or when `turn` is called.
     The editor gets them back when the dialog closes, or after a letter that chooses no answer.
     """
 
@@ -30,7 +30,7 @@ class Attention:
         return self._has_keys and dialog is self._dialog
 
     def show(self, dialog: Mode | None) -> None:
-        """Set the visible dialog or None; a new dialog does not get the keys at once."""
+        """Set the dialog that is visible, or None; a new dialog does not get the keys at once."""
         if dialog is not self._dialog:
             self._dialog, self._has_keys = dialog, False
             self.key()
@@ -48,12 +48,12 @@ class Attention:
             self.turn()
 
     def leave(self) -> None:
-        """Give the keys back to the editor."""
+        """Send further keys to the editor."""
         self._has_keys = False
         self.key()
 
     def turn(self) -> None:
-        """Give the keys to the visible dialog."""
+        """Send further keys to the visible dialog, if there is one."""
         if self._dialog is not None:
             self._has_keys = True
             self._changed()

@@ -61,7 +61,7 @@ class Chat(Desk):
         return f"Resume this session: pegboard chat -s {self.talk.course.session.id}{attach}\n"
 
     async def _load(self) -> None:
-        """Connect to the sessions, show the first screen, and submit a prompt of the options."""
+        """Load the sessions, show the first screen, and send the prompt of the command line."""
         self.notice = "starting …"
         try:
             await self.load(self.options.session_id, continued=self.options.continued)
@@ -80,9 +80,10 @@ class Chat(Desk):
     async def load(
         self, session_id: str | None, *, continued: bool = False, chosen: Choices | None = None
     ) -> None:
-        """Connect to the project's sessions; resume the given or (`continued`) the newest one.
+        """Connect to the project's sessions, and resume a session if the caller asks for one.
 
-        `chosen` are the user's choices so far, but for the mode; None means the start options.
+        This is the session `session_id`, or with `continued` the newest one. `chosen` are the
+        user's choices so far, except the permission mode; None means the start options.
         """
         feed = await self._open(self.options)
         options, frames = self.options, self.window.frames
@@ -124,7 +125,7 @@ class Chat(Desk):
         return await sessioning.session_here(feed, newest.id) if newest else None
 
     async def unload(self) -> None:
-        """Stop the background tasks, and close the feed."""
+        """Stop the background tasks, and close the connection to the sessions."""
         self._ready.clear()
         self.guests.close()
         if self.ticking is not None:
@@ -139,7 +140,7 @@ class Chat(Desk):
             await talk.aclose()
 
     async def reload(self) -> None:
-        """Open the feed again, with the current plugins, settings and project code."""
+        """Connect to the sessions again, with the current plugins, settings and project code."""
         session = self.talk.course.session.id if self.talk and self.talk.course else None
         options, chosen = self.options, self.talk.choices if self.talk else None
         self.options = replace(options, replayed=None, mode=None)
@@ -154,7 +155,7 @@ class Chat(Desk):
             self.options = options
 
     def submit(self, text: str, *, later: bool = False) -> None:
-        """Run the submitted text: a slash command, a shell command, or a prompt."""
+        """Run the text as a slash command or shell command, or else send it as a prompt."""
         self.window.vi.begin()
         if not text.strip():
             return

@@ -71,7 +71,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return cls(prompt=prompt, command=command, typed=typed)
 
     async def send(self, feed: Feed, session_id: str) -> None:
-        """Send the prompt or command, and return after its answer."""
+        """Send this prompt or slash command, and return when the model has answered."""
         if self.command is None:
             await feed.prompt(session_id, self.prompt, mentions=self.text, checked=True)
         else:

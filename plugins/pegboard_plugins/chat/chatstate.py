@@ -39,7 +39,7 @@ def chat_state(talk: Talk, windows: Mapping[str, int]) -> ChatState:
 
 
 def ticks(course: "Course | None") -> bool:
-    """Return whether the footer counts seconds: not while all work waits for the user."""
+    """Return whether the footer counts seconds: if any work runs without waiting for the user."""
     if course is None or not course.requests:
         return course is not None and course.busy
     requests = course.requests.values()

@@ -72,7 +72,7 @@ async def choose_model(chat: Desk, argument: str) -> None:
 
 
 async def saved(chat: Desk, setting: str, value: str) -> str:
-    """Save a setting for later chats; return a short text such as "saved", or why it was not."""
+    """Save a setting for later chats; return a short text that says whether it was saved."""
     # JSON is a text in TOML too, whatever it would be without quotes.
     code, notes = await chat.outside.pegboard_beside("config", "set", setting, json.dumps(value))
     if code:
@@ -115,12 +115,12 @@ def _item(model: Model) -> Item:
 
 
 async def next_model(chat: Desk, _: str) -> None:
-    """Choose the next model of the list."""
+    """Choose the next one of the known models; recently chosen models come first."""
     _cycle_model(chat, 1)
 
 
 async def last_model(chat: Desk, _: str) -> None:
-    """Choose the previous model of the list."""
+    """Choose the previous one of the known models; recently chosen models come first."""
     _cycle_model(chat, -1)
 
 

@@ -254,7 +254,7 @@ class Course:
             self.model = f"{info.provider_id}/{info.model_id}"
 
     def _why_failed(self, info: UserMessage | AssistantMessage) -> Iterator[Finished]:
-        """Yield the error of a failed answer, unless it was yielded before."""
+        """Yield the error of a failed answer, unless an earlier call has yielded the error."""
         if isinstance(info, AssistantMessage) and info.error is not None:
             is_new = info.id not in self._failed_answers
             self._failed_answers.add(info.id)
@@ -279,7 +279,7 @@ class Course:
         self.children = {key: each for key, each in self.children.items() if each.running}
 
     def _taken(self) -> Iterator[Finished]:
-        """Yield the unread prompts, which the model reads now, except those being withdrawn."""
+        """Yield the prompts that the model reads now, except prompts that the user withdraws."""
         steers = self.steers
         self.steers = {key: each for key, each in steers.items() if each.leaving}
         for key, steer in steers.items():
@@ -308,7 +308,7 @@ class Course:
                 pass
 
     def _prompt_piece(self, part: Part, piece: Asked | Noted) -> Iterator[Finished]:
-        """Yield a printable part of a prompt, or store it until the model reads the prompt."""
+        """Yield a part of a prompt, or store the part until the model has read the prompt."""
         self._done.add(part.id)
         if self.busy and self._answers and part.message_id > max(self._answers):
             self.steers.setdefault(part.message_id, Steer()).pieces.append(piece)
@@ -350,7 +350,7 @@ class Course:
             yield from self._text_end(part_id, None)
 
     def _text_end(self, part_id: str, text: str | None) -> Iterator[Finished]:
-        """Yield the rest of a text; `text` is its final form, or None if unknown."""
+        """Yield the unprinted rest of a text; `text` is the whole text, or None if unknown."""
         blocks, seen = self._texts.pop(part_id), "".join(self._streamed.pop(part_id))
         self._done.add(part_id)
         if text is not None and not text.startswith(seen.rstrip()):

@@ -127,7 +127,7 @@ class Desk(ABC):
 
     @abstractmethod
     def submit(self, text: str, *, later: bool = False) -> None:
-        """Run the submitted text: a slash command, a shell command, or a prompt."""
+        """Run the text as a slash command or shell command, or else send it as a prompt."""
 
     @abstractmethod
     async def slash(self, name: str) -> None:
@@ -139,7 +139,7 @@ class Desk(ABC):
 
     @abstractmethod
     async def reload(self) -> None:
-        """Open the feed again, with the current plugins, settings and project code."""
+        """Connect to the sessions again, with the current plugins, settings and project code."""
 
     def leave(self) -> None:
         """End the chat."""
@@ -181,7 +181,7 @@ class Desk(ABC):
 
     @property
     def open_modes(self) -> Sequence[Mode]:
-        """All open dialogs and lists, the uppermost last."""
+        """All open dialogs and lists; the last is in front of the others."""
         dialog = self.answering.dialog if self.answering else None
         return (*self.modes, dialog) if dialog else tuple(self.modes)
 

@@ -138,7 +138,7 @@ class Draft:
         self._changed("")
 
     def put_aside(self) -> None:
-        """Empty the editor for other input; `bring_back` restores the draft."""
+        """Empty the editor for a dialog's text; `bring_back` restores the draft."""
         self._put_aside.append((self.buffer.text, self.buffer.cursor_position))
         self.buffer.reset()
 
@@ -188,7 +188,7 @@ class Draft:
 
     @property
     def _is_restored(self) -> bool:
-        """Whether the editor has a restored prompt that the user has not edited."""
+        """Whether the editor has a prompt from `restore` that the user has not edited."""
         end = len(self.text)
         return self.text == self._restored != "" and self.buffer.cursor_position == end
 

@@ -108,7 +108,7 @@ def rows_of(piece: Finished, pen: Pen, width: int, block: Block | None = None) -
 
 
 def _hanging(line: SpanLine, pen: Pen, width: int) -> list[str]:
-    """Render a line with its continuation rows indented."""
+    """Render a line as rows; all rows after the first are indented."""
     first, *others = wrapped(shown_line(line), width - len("  "), at_words=True)
     return [pen.text(first), *(f"  {pen.text(row)}" for row in others)]
 

@@ -36,7 +36,7 @@ def _talk(chat: Desk) -> "Talk":
 
 
 async def first_run(chat: Desk) -> None:
-    """Print the chat's greeting; without a model, open a menu to choose one."""
+    """Print the chat's greeting; if no model is set, let the user choose a model from a menu."""
     talk = _talk(chat)
     if talk.course is None:
         mode = f"mode {chat.state.mode} ({chat.window.key_of('mode')})"
@@ -66,7 +66,7 @@ async def _keyed(chat: Desk) -> list[str]:
 
 
 async def _named_server(chat: Desk, address: str, *, has_key: bool) -> str:
-    """Query the models of the server at OPENAI_BASE_URL, and return the result as a line."""
+    """Ask the server at OPENAI_BASE_URL for its models; return its answer as a line."""
     _, notes = await chat.outside.pegboard_beside("models", "--ask", NAMED)
     chat.models = await _talk(chat).feed.models()
     said = [line for line in notes.splitlines() if line.startswith(f"{NAMED}: ")]

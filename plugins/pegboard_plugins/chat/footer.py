@@ -156,7 +156,7 @@ def _notice(text: str) -> Sequence[SpanLine]:
 
 
 def _offered(footing: Footing, room: int) -> Sequence[SpanLine]:
-    """Return the completions around the selected one; "3 of 20" follows if some are hidden."""
+    """Return the selected completion with its neighbours, and "3 of 20" if some are hidden."""
     offered, chosen = footing.offered, footing.chosen
     rows_left = room - bool(footing.notice)
     seen = min(len(offered), OFFERED)
@@ -257,7 +257,7 @@ def _working(course: Course) -> Sequence[Child]:
 
 
 def _child_of(part: ToolPart) -> object:
-    """Return the session id of the subagent that the call runs, or None for another call."""
+    """Return the session id of the subagent that a tool call runs; None for other tool calls."""
     match part.state:
         case Running(metadata={"sessionId": session_id}):
             return session_id
@@ -282,7 +282,7 @@ def _todo(course: Course | None) -> Sequence[SpanLine]:
 
 
 def _tail(course: Course | None, width: int, room: int) -> Sequence[SpanLine]:
-    """Return the end of the answer or of the reasoning that the model is writing."""
+    """Return the end of the text or reasoning that the model is writing, at most `room` lines."""
     if course is None:
         return ()
     style: SpanStyle = "plain" if course.writes else "dim"

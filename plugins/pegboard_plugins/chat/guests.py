@@ -51,7 +51,7 @@ class Guests:
             self.themes[theme.value.name] = theme.value
 
     def note(self, state: ChatState, touch: Callable[[], None]) -> None:
-        """Ask plugins for status items and widgets after a change; `touch` redraws the footer."""
+        """Ask plugins for status items and widgets if `state` changed; `touch` draws the footer."""
         self._wanted = state
         if self._hooks is None or state == self._asked or self._asking is not None:
             return
@@ -71,7 +71,7 @@ class Guests:
         self._asking = None
 
     async def complete(self, kind: str, text: str, directory: Path) -> Sequence[Item]:
-        """Return the plugins' completions for `text`, the word after the sign `kind`."""
+        """Return the plugins' completions for `text`, a word after the sign `kind`, such as `@`."""
         if self._hooks is None:
             return ()
         found = await self._hooks.collect(
@@ -82,9 +82,10 @@ class Guests:
     async def run(
         self, plugin: str, what: str, action: Action, *, waits: Callable[[], bool]
     ) -> None:
-        """Run a plugin's code, and report the plugin if the code raises, blocks the chat, or hangs.
+        """Run an action of a plugin, and report the plugin if it raises, blocks the chat, or hangs.
 
-        `waits` returns whether the code waits for the user, which does not count as hanging.
+        `what` names the action in the report. `waits` returns whether the action waits for the
+        user, which does not count as hanging.
         """
         name = f"plugin {plugin}: {what}"
         watch = asyncio.create_task(self._watch(name, waits))
@@ -97,7 +98,7 @@ class Guests:
             watch.cancel()
 
     async def _watch(self, name: str, waits: Callable[[], bool]) -> None:
-        """Report a plugin each time that it blocks the event loop, and once if it hangs."""
+        """Report each time that the action `name` blocks the event loop, and once if it hangs."""
         loop = asyncio.get_running_loop()
         ends_by = loop.time() + HANGS_S
         while True:

@@ -50,7 +50,7 @@ class Keyboard:
         return now - before < TWICE_S
 
     def letter(self, letter: str) -> None:
-        """Insert a letter, or keep it back briefly if it may answer a dialog that opened by itself.
+        """Insert a letter, or delay it if it may be an answer to a dialog that opened by itself.
 
         Another letter at once means that the user is writing, so both letters go to the editor.
         """
@@ -69,12 +69,12 @@ class Keyboard:
             self._press(letter)
 
     def begin_key(self) -> None:
-        """Stop the timer of the letter that is kept back, because another key follows."""
+        """Stop the timer of the letter that `letter` has delayed, because another key follows."""
         if self._holding is not None:
             self._holding.cancel()
 
     def end_key(self) -> None:
-        """Drop the letter that is kept back, after a key that did not use the letter."""
+        """Drop the letter that `letter` has delayed, after a key that did not use this letter."""
         if self._holding is not None and self._holding.cancelled():
             self._release()
 
@@ -82,7 +82,7 @@ class Keyboard:
         self._press(self._release())
 
     def _release(self) -> str:
-        """Return the letter that `letter` keeps back, or "", and stop its timer."""
+        """Return the letter that `letter` has delayed, or "", and cancel the delay."""
         if self._holding is not None:
             self._holding.cancel()
         held, self._held, self._holding = self._held, "", None
@@ -114,7 +114,7 @@ class Keyboard:
             self._chat.draft.paste_text(text)
 
     def focus(self, sequence: str) -> None:
-        """Record a report of the terminal that it got or lost the focus."""
+        """Record the terminal's report that it has got or lost the focus."""
         if sequence in (FOCUS_IN, FOCUS_OUT):
             self._chat.notices.focused = sequence == FOCUS_IN
 
@@ -142,7 +142,7 @@ class Keyboard:
         chat.touch()
 
     def answer(self) -> None:
-        """Give the keys to the open dialog."""
+        """Send further keys to the open dialog."""
         self._chat.attention.turn()
 
     def queue(self) -> None:
@@ -170,7 +170,7 @@ class Keyboard:
         chat.touch()
 
     def _stop(self) -> None:
-        """Stop waiting commands, or else the turn; queued prompts return to the editor."""
+        """Cancel commands that wait for the end of the turn; if there are none, stop the turn."""
         chat = self._chat
         assert chat.talk is not None
         if not chat.talk.rest.give_up():

@@ -14,7 +14,7 @@ LIMIT_BYTES = 1_000_000
 
 @contextmanager
 def logging_to_file(env: Mapping[str, str]) -> Iterator[None]:
-    """Log to a file in the user's state folder during the block; drop the log if this fails."""
+    """Log to a file in the user's state folder within the context; log nothing if this fails."""
     file = private_file(env, NAME)
     handler = (
         logging.NullHandler()

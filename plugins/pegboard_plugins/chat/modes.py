@@ -16,7 +16,10 @@ SAVE = "escape enter"
 
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
-    """An item of a list: `value` is the result if it is chosen, `note` is dimmed text after it."""
+    """An item of a list: `value` is returned when the user chooses it.
+
+    `text` is displayed instead of `value` if it is not empty, and `note` is dimmed text after it.
+    """
 
     value: str
     text: str = ""
@@ -38,7 +41,7 @@ class Mode(Protocol):
 
     @property
     def is_unasked(self) -> bool:
-        """Whether it opened without a key press, so that the user may still be typing a prompt."""
+        """Whether the dialog opened without a key press, while the user may be typing a prompt."""
         ...
 
     def lines(self, width: int, room: int) -> Sequence[SpanLine]:
@@ -114,7 +117,7 @@ class Choice:
         return shown_line((mark, Span(item.label, "bold" if chosen else "plain"), *note))
 
     def press(self, key: str) -> bool:
-        """Move the selection, save the choice, or close the list."""
+        """Move the selection, choose the item for this and later chats, or close the list."""
         steps = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8, "tab": 1, "s-tab": -1}
         if key in steps:
             last = max(0, len(self._shown) - 1)
@@ -202,7 +205,7 @@ class TextLine:
         return False
 
     def submit(self, text: str) -> None:
-        """Set the text as the answer."""
+        """Close the dialog with the text as the user's answer."""
         if not self.answer.done():
             self.answer.set_result(text)
 

@@ -7,7 +7,7 @@ _BELL = "\a"
 
 
 class Notices:
-    """A bell and a notification (OSC 9) while the terminal does not have the focus."""
+    """A sender of bells and notifications (OSC 9) while the terminal does not have the focus."""
 
     def __init__(self, output: Output) -> None:
         self._output = output

@@ -47,7 +47,7 @@ class Offers:
 
     @property
     def may_come(self) -> bool:
-        """Whether the word being written can be completed."""
+        """Whether completions may exist for the word at the cursor."""
         text = self._draft.text
         return self._names_command(text) if self.is_command else self._word() is not None
 
@@ -99,14 +99,14 @@ class Offers:
         self.close()
 
     def take_blank(self) -> bool:
-        """Return whether a typed blank is superfluous, because `accept` has inserted one."""
+        """Return whether a typed blank repeats the blank that `accept` has inserted."""
         text = self._draft.text
         is_double = text == self._closed_at and text.endswith(" ")
         self._closed_at = "" if is_double else self._closed_at
         return is_double
 
     def close(self) -> None:
-        """Close the completions until the text changes."""
+        """Hide the completions until the user changes the text."""
         self._forget()
         self._closed_at = self._draft.text
 

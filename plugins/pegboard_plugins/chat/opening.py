@@ -1,4 +1,4 @@
-"""The feed of a chat whose sessions run in this process."""
+"""The `Feed` of a chat, with sessions that run in this process."""
 
 from pegboard import App, AppOptions, InvalidInputError
 from pegboard_plugins.chat.chatoptions import StartOptions
@@ -6,7 +6,7 @@ from pegboard_plugins.shared.frontend import LocalFeed, RunRules, begin_trace, f
 
 
 async def open_local(start: StartOptions) -> LocalFeed:
-    """Open an App for the directory, with a user who can answer questions.
+    """Open an App for the options' directory, with a user who can answer questions.
 
     :raises InvalidInputError: for an invalid permission rule.
     """

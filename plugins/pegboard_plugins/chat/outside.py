@@ -33,7 +33,7 @@ _PAGER = "q goes back, arrows and PgUp PgDn scroll, / searches?e (end)."
 
 
 class Outside:
-    """The runner of other programs: on the chat's terminal, or beside it without a terminal."""
+    """A runner of other programs, on the chat's terminal or in the background without one."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Outside:
 
     @asynccontextmanager
     async def _away(self) -> AsyncIterator[None]:
-        """Give the terminal and its signals to another program during the block.
+        """Give the terminal and its signals to another program within the context.
 
         Focus reports are off meanwhile, because the other program would echo them.
         """
@@ -107,12 +107,12 @@ class Outside:
         return code
 
     async def listing(self, *arguments: str) -> int:
-        """Run another Pegboard command that asks nothing; keep typed keys, return its exit code."""
+        """Run a Pegboard command that asks nothing, and return its exit code; keep typed keys."""
         with keys_wait():
             return await self.run(*_PEGBOARD, *arguments, stdin=asyncio.subprocess.DEVNULL)
 
     async def pegboard_beside(self, *arguments: str) -> tuple[int, str]:
-        """Run another Pegboard command without a terminal; return its exit code and stderr."""
+        """Run another Pegboard command in the background; return its exit code and stderr."""
         process = await asyncio.create_subprocess_exec(
             *_PEGBOARD,
             *arguments,
@@ -140,7 +140,7 @@ class Outside:
 
 @contextmanager
 def _keys_of_signals() -> Iterator[None]:
-    """Ignore Ctrl-C in the chat during the block, and let Ctrl-Z stop the chat as well."""
+    """Ignore Ctrl-C in the chat within the context, and let Ctrl-Z stop the chat as well."""
     interrupt = signal.signal(signal.SIGINT, lambda *_: None)
     stop = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     try:
@@ -152,7 +152,7 @@ def _keys_of_signals() -> Iterator[None]:
 
 @contextmanager
 def _written(text: str, suffix: str) -> Iterator[Path]:
-    """Yield a temporary private file with the text, which exists during the block."""
+    """Yield a temporary private file with the text, which exists within the context."""
     handle, name = tempfile.mkstemp(prefix="pegboard-", suffix=suffix)
     try:
         with os.fdopen(handle, "w", encoding="utf-8", errors="replace") as file:

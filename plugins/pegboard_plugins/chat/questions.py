@@ -142,7 +142,7 @@ class QuestionDialog:
         return next((n for n, label in enumerate(labels) if is_plain and label[0] == key), -1)
 
     def _enter(self) -> None:
-        """Give the marked answer, or all chosen answers of a multiple choice."""
+        """Answer with the marked option, or with all chosen options of a multiple choice."""
         options = self._question.options
         marked = self._listed().marked.key
         if self._chosen and (self._at < len(options) or marked == "enter"):
@@ -169,7 +169,7 @@ class QuestionDialog:
             self._settle(self.request, answers)
 
     def submit(self, text: str) -> None:
-        """Give the typed answer, or the selected answer of the list."""
+        """Answer with the typed text, or with the option that is selected in a long list."""
         if self._list is not None:
             self._list.submit(text)
             chosen = self._list.answer.result() if self._list.answer.done() else None

@@ -45,7 +45,7 @@ class Settled(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def allowed(request: PermissionRequest, settled: Settled) -> str:
-    """Return a line for the transcript about what a lasting approval allows."""
+    """Return a line for the conversation about what a lasting approval allows."""
     what = ", ".join(settled.patterns or request.always or request.patterns)
     asked = one_line(exposed(f"{request.permission} {what}"[:SHOWN_LETTERS]), SHOWN_LETTERS)
     return f"allowed from now on in this {settled.scope}: {asked}"
@@ -82,7 +82,7 @@ class Permission:
 
     @property
     def _can_narrow(self) -> bool:
-        """Whether the user can type narrower patterns than those that `always` would allow."""
+        """Whether the user can type narrower patterns than the request's `always` patterns."""
         always = self.request.always
         return any(each not in self.request.patterns for each in always) and not any(
             "\n" in each for each in always
@@ -132,7 +132,7 @@ class Permission:
         return [*[self._title(len(shown), len(body), width)][:rest], *shown, *why, *answers]
 
     def _asking(self, width: int, room: int, wanted: int) -> Sequence[SpanLine]:
-        """Return at most `room` rows with the answers, preferably the `wanted` number of rows."""
+        """Return the rows with the answers: about `wanted` rows, and at most `room` rows."""
         refusal = exposed(one_line(self.refusal, 4 * width))
         why = [*wrapped((Span(refusal, "warning"),), width, at_words=True)] if refusal else []
         if self._written:
@@ -205,7 +205,10 @@ class Permission:
         return True
 
     def take_back(self, *, keeps_mark: bool = False) -> str:
-        """Return the letter of a lasting approval that still needs Enter, or "", and cancel it."""
+        """Cancel a lasting approval that still needs Enter; return its letter, or "" without one.
+
+        The answer `y` is marked again, unless `keeps_mark`.
+        """
         letter, self.unconfirmed = self.unconfirmed, ""
         if letter:
             self.refusal = ""
@@ -259,6 +262,6 @@ class Permission:
 
 
 def _first_row(body: Sequence[SpanLine], space: int) -> int:
-    """Return the first row to display: the first changed row if it would not fit otherwise."""
+    """Return the index of the first changed row if `space` rows do not reach it, or else 0."""
     changed = next((n for n, row in enumerate(body) if row_sign(row)[1]), 0)
     return changed if changed >= space else 0

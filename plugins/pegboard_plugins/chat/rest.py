@@ -11,7 +11,7 @@ REST_S = 60
 
 
 class IdleWait:
-    """A queue of commands that run one by one, each when the conversation is idle."""
+    """A queue of commands that wait for an idle session and then run one at a time."""
 
     def __init__(self, goes_on: Callable[[], bool], touch: Callable[[], None]) -> None:
         self._goes_on = goes_on
@@ -22,12 +22,12 @@ class IdleWait:
 
     @property
     def notice(self) -> str:
-        """A notice about the waiting commands, or "" without any."""
+        """A notice that names the waiting commands, or "" if no command waits."""
         waits = ", ".join(self._waits.values())
         return f"{waits} waits for the end of the turn; Esc cancels it" if waits else ""
 
     def look(self) -> None:
-        """Wake the waiting commands, because work has ended."""
+        """Let the waiting commands check again whether the session is idle."""
         self._changed.set()
 
     def give_up(self) -> bool:
@@ -39,7 +39,7 @@ class IdleWait:
 
     @asynccontextmanager
     async def before(self, command: str) -> AsyncIterator[None]:
-        """Wait until the session is idle; other commands wait until the block has ended.
+        """Enter the context once the session is idle; other commands wait until the context ends.
 
         :raises AbortedError: when the user cancels the wait.
         :raises InvalidInputError: when the session still works after `REST_S` seconds.

@@ -128,7 +128,7 @@ def _known(chat: Desk, name: str) -> Slash | None:
 
 
 def _missing(name: str, known: Sequence[str], facts: "Facts") -> str:
-    """Return an error message for an unknown command, with a hint such as the nearest name."""
+    """Return an error message for an unknown command: the nearest name, or which file to trust."""
     waiting = [os.path.relpath(each, facts.directory) for each in facts.untrusted]
     for path in waiting:
         is_command = not _FOLDERS.isdisjoint(Path(path).parts)

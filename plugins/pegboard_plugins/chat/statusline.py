@@ -26,7 +26,7 @@ def status_line(
 
 
 def _own(facts: "Facts", state: ChatState, width: int) -> Sequence[StatusItem]:
-    """Return the chat's own items; a long model name is cut to leave room for the mode."""
+    """Return the status items that no plugin adds; a long model name is cut to fit `width`."""
     place = facts.directory.name + (f"{BETWEEN}{facts.branch}" if facts.branch else "")
     name = state.model or "no model"
     effort = f":{state.variant}" if state.variant else ""

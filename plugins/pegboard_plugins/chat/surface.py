@@ -51,7 +51,7 @@ class Painter(Vt100_Output):
             super().erase_down()
 
     def flush(self) -> None:
-        """Write the buffer, unless the frame is incomplete."""
+        """Write the buffered output to the terminal, unless a frame is incomplete."""
         if self.holding or not self._buffer:
             return
         self._buffer.insert(0, _BEGIN)
@@ -144,7 +144,7 @@ class FooterScreen(Application[None]):
         self._painter.is_drawn = False
 
     def _wrapped_rows(self) -> int:
-        """Return how many more rows the footer has above the cursor after a rewrap."""
+        """Return how many rows the terminal's rewrap has added to the footer above the cursor."""
         last = self.renderer.last_rendered_screen
         if last is None:
             return 0
@@ -179,7 +179,7 @@ def _width(row: Mapping[int, Char]) -> int:
 
 
 class Frames:
-    """The scheduling of frames: joins changes into few frames, and draws none without a change."""
+    """A scheduler of frames: it draws many changes in one frame, and nothing without a change."""
 
     def __init__(self, screen: FooterScreen) -> None:
         self._screen = screen

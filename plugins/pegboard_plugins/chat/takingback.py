@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def take_back(chat: Desk) -> bool:
-    """Return the last queued or unread prompt to the editor; False if there is none."""
+    """Move the last queued or unread prompt to the editor; return False if this is impossible."""
     talk = chat.talk
     if talk is None or chat.draft.text:
         return False
@@ -28,7 +28,7 @@ def take_back(chat: Desk) -> bool:
 
 
 def stop(chat: Desk, talk: "Talk") -> None:
-    """Stop the turn; prompts that the model has not read return to the editor.
+    """Stop the turn, and move the prompts that the model has not read to the editor.
 
     If the user is writing a slash command, the prompts go to the history.
     """

@@ -83,7 +83,7 @@ class Talk:
         return self.busy or bool(self.queue or self._underway)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a coroutine in the background; its error is printed."""
+        """Run a coroutine in the background; print the error if it fails."""
         task = asyncio.create_task(self._guarded(work))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -117,7 +117,7 @@ class Talk:
             self.say(warning, "warning")
 
     def draw(self, piece: Finished) -> None:
-        """Print a part of the conversation above the footer, except tool calls (see `_show`)."""
+        """Print a part of the conversation above the footer; `_show` prints tool calls."""
         self._commit(rows_of(piece, self._pen(), self._width()))
 
     async def _show(self, piece: Finished) -> None:
@@ -131,7 +131,7 @@ class Talk:
             self.draw(piece)
 
     async def hear(self) -> None:
-        """Process the feed's events until the feed ends."""
+        """Process the events of the sessions until the connection closes."""
         while events := await self._subscription.batch():
             for event in events:
                 match event.properties:
@@ -179,7 +179,7 @@ class Talk:
             self._rested()
 
     async def _state(self, course: Course) -> None:
-        """Read the session's status, todo list and requests, and its subagents' status."""
+        """Update `course` with the status, todo list, requests and subagents of the session."""
         session_id = course.session.id
         course.status = await self.feed.status(session_id) or Idle()
         for child in course.children.values():
@@ -233,7 +233,7 @@ class Talk:
             return self.course.session
 
     def tell_mode(self) -> None:
-        """Store the chosen permission mode in the session, if there is one."""
+        """Store the chosen permission mode in the session, if there is a session yet."""
         if self.course is not None:
             self.spawn(self._tell_mode())
         self.touch()
@@ -306,7 +306,7 @@ class Talk:
             self._taken.set()
 
     def _unsent(self, order: Order, error: PegboardError) -> None:
-        """Return an unsent prompt to the editor, and raise the error."""
+        """Put a prompt that could not be sent back into the editor, and raise the error."""
         self.on_unsent(order)
         if isinstance(error, SessionBusyError) and not error.kept:
             raise InvalidInputError(BUSY) from error
@@ -319,7 +319,7 @@ class Talk:
                 self.say(warning, "warning")
 
     def typed_as(self, text: str) -> str | None:
-        """Return the editor's content when `text` was sent; None if another client sent it."""
+        """Return what the user typed for the sent `text`; None if another client sent the text."""
         return next((order.typed for order in reversed(self.sent) if order.text == text), None)
 
     async def ask(self, question: Question) -> Answers | None:
@@ -365,7 +365,7 @@ class Talk:
         return queued
 
     async def _stop(self, session_id: str) -> None:
-        """Stop the session's turn, also if its prompt is still being sent."""
+        """Stop the session's turn, even while the request with the prompt is under way."""
         is_taken = self._taken.is_set()
         await self.feed.abort(session_id)
         if not is_taken:
@@ -384,7 +384,7 @@ class Talk:
             self.draw(piece)
 
     async def aclose(self) -> None:
-        """Close the feed, and cancel all background work."""
+        """Close the connection to the sessions, and cancel all background work."""
         self.queue.clear()
         self._subscription.close()
         await self.feed.aclose()

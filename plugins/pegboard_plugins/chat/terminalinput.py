@@ -62,7 +62,7 @@ class TerminalInput(Vt100Input):
         return _WaitingKeys(self.fileno()) if _KEYS_WAIT.get() else super().cooked_mode()
 
     def release(self) -> list[KeyPress]:
-        """Stop keeping keys back, and return the kept keys: the first Escape and all keys after it.
+        """Stop the delay of keys; return the delayed keys: the first Escape and all keys after it.
 
         Until the configuration is loaded, the meaning of Escape is unknown: it may be a vi command.
         """

@@ -26,7 +26,7 @@ class TurnProgress(msgspec.Struct):
             self.begun_s = time()
 
     def step(self, tokens: Tokens) -> None:
-        """Add the reported tokens of a finished model request, and drop their estimate."""
+        """Add the exact tokens of a finished model request in place of the estimate."""
         if self.begun_s:
             self.tokens += tokens.output + tokens.reasoning
         self.letters = 0

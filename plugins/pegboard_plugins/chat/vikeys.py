@@ -48,7 +48,7 @@ class ViKeys:
         return self.chosen and self._is_free() and not is_inserting
 
     def begin(self) -> None:
-        """Return to vi's insert mode, because the editor now has another text."""
+        """Return to vi's insert mode, because the editor has got a new text."""
         self._application.vi_state.reset()
 
     def _choose(self) -> None:

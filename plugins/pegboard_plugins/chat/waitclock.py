@@ -24,7 +24,7 @@ class WaitClock:
         self._waited_s[call_id] = self._waited_s.get(call_id, 0.0) + time() - since_s
 
     def miss(self, call_id: str) -> None:
-        """Record that this chat missed requests of a call, so that the waits are unknown."""
+        """Record that this chat did not receive a call's requests, so its wait time is unknown."""
         self._missed.add(call_id)
 
     def forget(self, call_id: str) -> None:

@@ -183,7 +183,7 @@ class Window:
         return self._drawn
 
     def _room(self) -> int:
-        """Return the most rows of the footer; a dialog or list gets almost the whole window."""
+        """Return the maximum number of footer rows; a dialog gets almost the whole window."""
         rows, modes = _size().rows, self._chat.open_modes
         most = rows if modes else FOOTER_LINES
         left = min(ROWS_LEFT, rows // ROWS_PER_ROW_LEFT)
@@ -202,7 +202,7 @@ class Window:
         return Dimension.exact(len(self._lines()))
 
     def _height(self) -> int:
-        """Return the number of rows of the next frame, and drop the cached lines."""
+        """Return the number of rows of the next frame, and drop the lines of the last frame."""
         self._drawn = None
         return len(self._lines()) + 1 + self._editor_rows() + 1
 
@@ -242,7 +242,7 @@ class Window:
             self.painter.write_raw(ASK_BACKGROUND)
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Print an error outside all tasks, such as one of a plugin's callback, and continue."""
+        """Print an error that occurred outside all tasks, as in a plugin's callback; go on."""
         error = context.get("exception")
         if isinstance(error, MemoryError) and "handle" in context:
             loop.default_exception_handler(context)  # it ends the program
@@ -264,7 +264,7 @@ class Window:
             store_typeahead(self._input, presses)
 
     def edit_with(self, editing: object) -> None:
-        """Use the editor keys of the setting `editing`, and process the keys that waited for it."""
+        """Use the key bindings of the setting `editing`, and process the keys typed before."""
         self.vi.chosen = editing == "vi"
         self._process(self._input.release())
 

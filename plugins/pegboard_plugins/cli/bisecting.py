@@ -80,7 +80,7 @@ async def _bisected(
 
 
 class _Bisection:
-    """A search for the breaking step; it prints each run to standard error."""
+    """The search for the step that broke a command; each trial run is printed to standard error."""
 
     def __init__(self, app: "App", steps: "Sequence[ChangingStep]", trial: "Trial") -> None:
         self._app = app
@@ -89,7 +89,7 @@ class _Bisection:
         self._runs: dict[int, TrialRun] = {}
 
     async def report(self, turns: "Sequence[Turn]") -> int:
-        """Search, print the result, and return the exit code."""
+        """Search for the step, print it or why there is none, and return the exit code."""
         last = len(self._steps)
         found = await search(last, self._outcome)
         if found.passing < 0:
@@ -143,7 +143,7 @@ class _Bisection:
 def _lines(
     step: "ChangingStep", turns: "Sequence[Turn]", diffs: "Sequence[FileDiff]", directory: Path
 ) -> "Iterator[Line]":
-    """Yield the lines about the step: its message, prompt, tool calls and changes."""
+    """Yield lines that describe the step: its message id, prompt, tool calls and file changes."""
     prompt = next((each.parts for each in turns if each.info.id == step.turn.prompt_id), ())
     typed = [part.text for part in prompt if isinstance(part, TextPart) and not part.synthetic]
     yield Line(head="message", text=step.turn.info.id)
@@ -157,7 +157,7 @@ def _lines(
 
 
 def _ended(text: str, run: "TrialRun") -> int:
-    """Print that no step can be found, with the reason and COMMAND's output; return exit code 1."""
+    """Print why no step can be found, with the output of the trial run; return the exit code 1."""
     printed = escape_controls(run.printed).rstrip("\n").split("\n")[-_PRINTED_LINES:]
     click.echo("\n".join(each for each in printed if each), err=True)
     click.echo(

@@ -29,7 +29,7 @@ Run = Callable[[int], Awaitable[Outcome]]
 
 
 class ChangingStep(msgspec.Struct, frozen=True):
-    """A step that changed files: its turn, and the patches."""
+    """A step that changed files, with its turn and patches."""
 
     turn: Turn
     patches: tuple[PatchPart, ...]
@@ -48,7 +48,7 @@ class BreakingRange(msgspec.Struct, frozen=True):
 
 
 async def search(steps: int, run: Run) -> BreakingRange:
-    """Find the states between which the command broke, by binary search over `steps` steps."""
+    """Find the two states between which the command broke, by binary search over `steps` steps."""
     passing, failing = -1, steps + 1
     untestable: set[int] = set()
     while candidates := set(range(passing + 1, failing)) - untestable:
@@ -111,7 +111,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrialRun(msgspec.Struct, frozen=True):
-    """The result of one run: its outcome, the reason, and the end of the command's output."""
+    """The result of a trial run: its outcome and reason, and the end of the command's output."""
 
     outcome: Outcome
     reason: str

@@ -1,4 +1,4 @@
-"""The output of a bundle's parts, including the ignored ones."""
+"""The output that lists the parts of a bundle, including parts that Pegboard ignores."""
 
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -15,7 +15,7 @@ from pegboard_plugins.shared.frontend import Bundle, counting_note
 
 
 def show_bundle(found: Bundle) -> None:
-    """Print the parts of a bundle, including the ignored ones."""
+    """Print the parts of a bundle, including parts that Pegboard ignores."""
     click.echo(escape_controls(f"{found.name} ({found.form}): {found.description}".rstrip(": ")))
     skills = tuple(folder / "SKILL.md" for folder in found.skills)
     kinds = (("skill", skills), ("agent", found.agents), ("command", found.commands))

@@ -34,7 +34,7 @@ class CatchUp:
         self._asked: set[str] = set()
 
     async def complete(self, events: Sequence[Event]) -> AsyncIterator[Event]:
-        """Yield the events, and after a lost connection those that were missed."""
+        """Yield the events; where a lost connection has left a gap, yield the missed events."""
         for event in events:
             match event.properties:
                 case Custom(name=name, data=data) if name == RESYNC:
@@ -58,7 +58,7 @@ class CatchUp:
                 return True
 
     async def _missed(self) -> Sequence[Event]:
-        """Return the turn's messages and waiting requests as events, read from the stored session.
+        """Return the turn's stored messages and its waiting requests as events.
 
         The read is repeated until the server is reachable; after `READ_AGAIN` attempts return ().
         """

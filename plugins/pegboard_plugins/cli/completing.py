@@ -73,7 +73,7 @@ def _values(kind: Kind, directory: Path) -> Mapping[str, str]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Discard the output of plugins during the block, because the shell would read it."""
+    """Discard all output within the context, because the shell would take it for completions."""
     sys.stdout.flush()
     kept = os.dup(1), os.dup(2)
     nothing = os.open(os.devnull, os.O_WRONLY)

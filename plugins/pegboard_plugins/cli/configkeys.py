@@ -167,7 +167,10 @@ def changed(text: str, path: tuple[str, ...], value: object) -> str:
 
 
 def config_file(directory: Path, *, project: bool) -> Path:
-    """Return the user's `pegboard.toml`, or the project's, preferring the one in `.pegboard`."""
+    """Return the user's `pegboard.toml`, or with `project` that of the project.
+
+    A project's `.pegboard/pegboard.toml` is preferred to `pegboard.toml` in the root.
+    """
     if not project:
         return UserFolders.of(os.environ).config / NAME
 

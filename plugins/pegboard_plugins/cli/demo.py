@@ -116,7 +116,7 @@ def _options(folder: Path, model: str | None) -> "AppOptions":
 
 
 async def _show_outcome(project: Path, screen: "OutputScreen") -> bool:
-    """Print the changes and a test run; return whether the tests pass."""
+    """Print the agent's changes and a run of the tests; return whether the tests pass."""
     diff = await asyncio.to_thread(_git, project, "diff", "--no-color", "--no-ext-diff")
     screen.line(Line(head="$", text="git diff", style="tool"))
     for line in diff_lines(diff):
@@ -130,7 +130,7 @@ async def _show_outcome(project: Path, screen: "OutputScreen") -> bool:
 
 
 def run_tests(project: Path) -> tuple[int, str]:
-    """Run the project's tests, and return their exit code and output."""
+    """Run the project's tests; return the exit code and output of the test run."""
     done = subprocess.run(
         (sys.executable, *TESTS[1:]),
         cwd=project,
@@ -145,7 +145,7 @@ def run_tests(project: Path) -> tuple[int, str]:
 
 
 def _git(project: Path, *arguments: str) -> str:
-    """Run git without the settings of the user and the system, and return its output."""
+    """Run git without the user's and the system's settings, and return the output of git."""
     settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""Permission requests and questions on a terminal: their lines, the typed keys, and the reply."""
+"""Permission requests and questions on a terminal: how they are displayed and answered."""
 
 import asyncio
 import os
@@ -48,7 +48,7 @@ class Typed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_key(key: str, *, once: bool = False) -> Typed | None:
-    """Return the reply for a key, or None for any other key.
+    """Return the reply to a permission request that a key means, or None for any other key.
 
     A capital letter limits the reply to the agent that asked. With `once`, keys for lasting
     approvals return None.
@@ -62,7 +62,7 @@ def read_key(key: str, *, once: bool = False) -> Typed | None:
 
 
 def read_answer(line: str | None, question: Question) -> tuple[str, ...] | None:
-    """Return the chosen labels, or the line as the answer; None if the line is no valid answer.
+    """Return the labels of the chosen options, or the typed text; None if the line is invalid.
 
     Options are numbered from 1. The end of input and `-` choose nothing, so they return ().
     """
@@ -91,7 +91,7 @@ class Asker:
         self._terminal = terminal
 
     async def ask(self, request: PermissionRequest | QuestionRequest) -> None:
-        """Ask the user until there is a valid reply, and send it."""
+        """Ask the user until a reply is valid, and send the reply."""
         try:
             if isinstance(request, PermissionRequest):
                 await self._permission(request)
@@ -130,7 +130,7 @@ class Asker:
         return typed
 
     async def _read_choice(self, terminal: int, *, once: bool) -> str | None:
-        """Read a single key and return it; return None for input that is no valid reply.
+        """Read a single key and return it; return None if the key is no valid reply.
 
         For a lasting approval, the user also has to confirm with Enter.
         """
@@ -156,7 +156,7 @@ class Asker:
         await self._feed.answer(request.id, answers if any(answers) else None)
 
     async def _read_value(self, prompt: str, read: Callable[[str | None], _Value | None]) -> _Value:
-        """Read lines until `read` accepts one, and return its value."""
+        """Read lines until `read` converts a line to a value, not None, and return this value."""
         with _key_by_key(self._terminal.fileno()):
             await _pause(self._terminal.fileno())
         value = None
@@ -168,7 +168,7 @@ class Asker:
 
 @contextmanager
 def _key_by_key(terminal: int) -> Iterator[None]:
-    """Read keys singly and without echo during the block; earlier input is dropped."""
+    """Read keys one at a time and without echo within the context; drop earlier input."""
     import termios
     import tty
 
@@ -210,7 +210,7 @@ async def _read_line(terminal: int) -> str | None:
 
 
 async def _read(terminal: int, limit: int) -> bytes:
-    """Read the next input, without a time limit because a user types it."""
+    """Read the next input bytes, at most `limit`; wait for the user as long as necessary."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     loop.add_reader(terminal, ready.set)

@@ -73,7 +73,7 @@ async def _probe(directory: Path, name: str | None) -> tuple[ProbeFinding, ...]:
 
 
 async def _pick(app: "App") -> str:
-    """Let the user choose a model; without a terminal, return the configured one.
+    """Let the user choose a model; without a terminal, return the configured model.
 
     :raises click.UsageError: when no model is configured.
     """

@@ -1,4 +1,4 @@
-"""`pegboard explain`: the permission requests of a command or tool call, and the decision."""
+"""`pegboard explain`: the permission requests of a command or tool call, and their outcome."""
 
 import json
 import sys
@@ -171,7 +171,7 @@ def lines(found: "Explanation") -> "Iterator[Line]":
 
 
 def _ways(found: "Explanation") -> "Iterator[Line]":
-    """Yield lines about what the user can do to allow the call."""
+    """Yield lines that tell the user how to allow the tool call."""
     # The last rule that fits counts, and the user has one that asks.
     behind = ", after your other rules" if found.verdict.decider == "config" else ""
     for text in _to_add(found):
@@ -207,7 +207,7 @@ def _request_lines(found: "Explanation", request: "PermissionRequest") -> "Itera
 
 
 def _to_add(found: "Explanation") -> "Iterator[str]":
-    """Yield the lines for `pegboard.toml` that would allow the call."""
+    """Yield the lines for `pegboard.toml` that would allow the tool call."""
     for rule in found.to_allow:
         key, name = json.dumps(rule.permission), json.dumps(rule.pattern, ensure_ascii=False)
         yield f'permission.{key}.{name} = "allow"'

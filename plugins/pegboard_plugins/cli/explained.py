@@ -1,4 +1,4 @@
-"""Details of an explanation: the deciding rules, and the commands and paths of a shell line."""
+"""Details of an explanation: the permission rules, and the commands and paths of a shell line."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ BUILT_IN = "built-in"
 
 
 class DecidingRule(msgspec.Struct, frozen=True, kw_only=True):
-    """The rule that decides about a pattern, in one set of permission rules (`source`)."""
+    """The permission rule that decides about a pattern; `source` names the rule's set of rules."""
 
     permission: str
     pattern: str
@@ -56,7 +56,7 @@ def commands(requests: Sequence[PermissionRequest]) -> tuple[str, ...]:
 
 
 def listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
-    """Return the strings under a key in the requests' metadata."""
+    """Return the strings of all lists under `key` in the requests' metadata."""
     return tuple(
         str(text)
         for request in requests
@@ -66,7 +66,7 @@ def listed(requests: Sequence[PermissionRequest], key: str) -> tuple[str, ...]:
 
 
 def place(requests: Sequence[PermissionRequest]) -> str:
-    """Return the shell line with the part underlined that the parser did not understand, or ""."""
+    """Return the shell line with an underline where the parser failed, or "" if it did not."""
     places = (request.metadata.get("place") for request in requests)
     return next((str(each.get("marked", "")) for each in places if isinstance(each, dict)), "")
 

@@ -14,7 +14,7 @@ _WAYS = (
 
 
 def first_lines(found: Sequence[str]) -> tuple[Line, ...]:
-    """Return the lines of the first run: the keys and servers found, and the next commands."""
+    """Return the lines of the first run: the `found` keys and servers, and commands to go on."""
     width = max(len(way) for way, _ in _WAYS)
     return (
         Line(text="no model is selected yet", style="warning"),

@@ -60,7 +60,7 @@ def _lost_skills(app: App) -> Iterator[ProbeFinding]:
 
 
 def _libraries(app: App) -> Iterator[ProbeFinding]:
-    """Yield a finding for each skill of each installed library, with whether it is offered."""
+    """Yield a finding for each skill of each installed library: whether agents can use it."""
     root = app.workspace.worktree
     offered = {each.path for each in library_skills(root)}
     for each in library_skills(root, every=True):

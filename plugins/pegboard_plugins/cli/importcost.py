@@ -1,4 +1,4 @@
-"""The import time of each plugin, by the imported module that causes it."""
+"""The import time of each plugin, with the module that takes this time."""
 
 import os
 import re

@@ -50,13 +50,13 @@ _DIGEST_LETTERS = 16
 
 
 def survey(product: str, workspace: Workspace) -> Found:
-    """Return the findings about a product's files; blocks."""
+    """Return what can be imported from the files of another agent, named by `product`; blocks."""
     has_mcp = importlib.util.find_spec("pegboard_mcp") is not None
     return SURVEYS[product](Home(home=Path.home(), workspace=workspace, has_mcp=has_mcp))
 
 
 class ImportPlan:
-    """The files that an import writes, with their texts before and after.
+    """The files that an import from another agent writes, with their texts before and after.
 
     `settings` is the configuration file, and `folder` the folder for agents and commands.
     """
@@ -83,7 +83,7 @@ class ImportPlan:
         return hashlib.sha256(parts.encode()).hexdigest()[:_DIGEST_LETTERS]
 
     def diff(self) -> str:
-        """Return the planned changes as a unified diff."""
+        """Return the changes that the import would make, as a unified diff."""
         return "".join(
             line if line.endswith("\n") else f"{line}\n"
             for path, (old, new) in self.texts.items()
@@ -93,7 +93,7 @@ class ImportPlan:
         )
 
     def write(self, directory: Path) -> None:
-        """Write the files; the old configuration is saved in a file with the ending `.bak`."""
+        """Write the files; a copy of the old configuration file gets the suffix `.bak`."""
         for path, (old, new) in self.texts.items():
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             if path == self.settings:
@@ -106,7 +106,7 @@ class ImportPlan:
 
 
 def _with(text: str, path: tuple[str, ...], value: Any) -> str:  # noqa: ANN401 - of a config file
-    """Return the configuration with the value added if it is missing; a list is extended."""
+    """Return the configuration with `value` at `path` if it had none; extend a list there."""
     found: Any = tomllib.loads(text)
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
@@ -219,7 +219,7 @@ def _show(
 
 
 async def _with_known_models(directory: Path, rows: list[ForeignFinding]) -> list[ForeignFinding]:
-    """Return the findings; mark a setting as impossible to import if no provider has its model."""
+    """Return the findings; mark a model setting as not importable if no provider has the model."""
     models = {
         str(value)
         for each in rows

@@ -1,4 +1,4 @@
-"""The Agent Plugins of the project's libraries, of which only the skills are used."""
+"""The Agent Plugins that the project's libraries contain; Pegboard uses only their skills."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,7 +30,7 @@ def library_rows(directory: Path) -> Iterator[dict[str, object]]:
 
 
 def show_library_bundle(directory: Path, name: str) -> bool:
-    """Print the parts of a library's Agent Plugin; return whether one of this name exists."""
+    """Print the parts of a library's Agent Plugin; return False if no Agent Plugin has the name."""
     root = open_workspace(directory).worktree.resolve()
     for found, library in _bundles(root):
         if name in {found.name, library.partition(" ")[0], found.root.relative_to(root).as_posix()}:
@@ -42,7 +42,7 @@ def show_library_bundle(directory: Path, name: str) -> bool:
 
 
 def _bundles(root: Path) -> Iterator[tuple[Bundle, str]]:
-    """Yield the Agent Plugins with an offered skill, each with its library."""
+    """Yield each Agent Plugin that has a usable skill, with the name of its library."""
     folders = {each.path.parents[2]: each.library for each in library_skills(root)}
     for folder, library in folders.items():
         if folder.suffix == _SUFFIX:

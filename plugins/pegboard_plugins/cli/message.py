@@ -1,4 +1,4 @@
-"""The message of a prompt: its words, standard input, and the text after `--`."""
+"""The message of `pegboard run`: the words, the text after `--`, and the standard input."""
 
 import os
 import re
@@ -31,7 +31,7 @@ _SLASH = re.compile(r"/(?P<name>[\w:.-]+)(?:\s(?P<arguments>.*)|$)", re.DOTALL)
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
-    """A message: the words before `--`, the text after it, and the standard input."""
+    """A message in three parts: the words before `--`, the words after `--`, and standard input."""
 
     words: Sequence[str]
     literal: Sequence[str] = ()
@@ -127,7 +127,7 @@ class PromptRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageCommand(click.Command):
-    """A click command that keeps the text after `--` unchanged and separate from the words."""
+    """A click command that keeps the text after `--` unchanged, apart from the other arguments."""
 
     LITERAL = "pegboard.literal"
     """The key of the words after `--` in `Context.meta`."""

@@ -1,4 +1,4 @@
-"""The choice of a model by the user if none is set, and the check of a variant."""
+"""The choice of a model by the user if no model is set, and the check of a model's variant."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -49,7 +49,7 @@ async def with_model(
 
 
 async def _model_name(feed: "Feed", request: "PromptRequest", session: Session | None) -> str:
-    """Return the model that answers, as `provider/model`, or "" if none is chosen.
+    """Return the model that would answer, as `provider/model`, or "" if no model is set.
 
     It is the model of the command, the prompt, the agent, the session, or the default one.
     """

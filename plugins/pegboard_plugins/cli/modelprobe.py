@@ -127,7 +127,7 @@ def _list_facts(model: "Model") -> Iterator[ProbeFinding]:
 
 
 async def _ask(app: "App", model: "Model", text: str, **more: Any) -> "list[StreamEvent]":  # noqa: ANN401 - tools or media
-    """Return the events of an answer.
+    """Send the text to the model, and return the events of the model's answer.
 
     :raises ProviderError: when there is no answer.
     """

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 async def take_mode(feed: "Feed", session: Session, *, chosen: str | None) -> None:
-    """Set the session's permission mode to `chosen`; without it, keep the mode of the session.
+    """Set the session's permission mode to `chosen`, or keep its mode if `chosen` is None.
 
-    A session without a mode gets the default mode of the feed, which assumes a user to ask.
+    A session without a mode gets the feed's default mode, which assumes a user to ask.
     """
     if chosen or not mode_of(session):
         await feed.change_mode(session.id, chosen or feed.mode)

@@ -13,7 +13,7 @@ SHOWN = 15
 
 
 def can_pick() -> bool:
-    """Return whether a user can see a question and answer it."""
+    """Return whether a user at a terminal can see a question and type an answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 

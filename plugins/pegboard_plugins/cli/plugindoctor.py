@@ -130,7 +130,7 @@ def _empty(app: "App") -> Iterator[PluginFault]:
 
 
 def _is_shared(file: Path) -> bool:
-    """Return whether another file in the folder imports this one, as a part of its plugin."""
+    """Return whether another file in the same folder imports `file`, as a part of a plugin."""
     beside = (path for path in file.parent.glob("*.py") if path != file)
     return file.suffix == ".py" and any(file.stem in _names(path) for path in beside)
 

@@ -83,7 +83,10 @@ def uninstalling(distribution: str, prefix: Path = Path(sys.prefix)) -> tuple[st
 
 
 def _pip(verb: str, prefix: Path) -> tuple[str, ...]:
-    """Return the installer: uv for uv's own tools, the interpreter's pip, or uv or pip on PATH."""
+    """Return the start of an install command with `verb`.
+
+    It runs uv if uv installed Pegboard as a tool, else the interpreter's pip, or uv or pip on PATH.
+    """
     here = ("--python", sys.executable)
     if (prefix / "uv-receipt.toml").is_file():
         return (_program("uv"), "pip", verb, *here)

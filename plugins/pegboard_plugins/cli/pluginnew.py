@@ -88,7 +88,7 @@ def _builtin_names(kind: str) -> set[str]:
 
 
 def written(name: str, kind: str) -> dict[str, str]:
-    """Return the files of a new package, by their paths in its folder."""
+    """Return the texts of a new package's files, by their paths in the package's folder."""
     summary, usage = KINDS[kind]
     module = f"pegboard_{name.replace('-', '_')}"
     function = name.replace("-", "_")

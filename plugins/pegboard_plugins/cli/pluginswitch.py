@@ -119,7 +119,7 @@ def named(infos: "Sequence[PluginInfo]", name: str) -> "list[PluginInfo]":
 
 
 def _command(name: str) -> "DistributionEntry | None":
-    """Return the command of this name from another distribution, or None."""
+    """Return another distribution's command of this name, or None if there is none."""
     return next((each for each in brought_commands() if each.name == name), None)
 
 

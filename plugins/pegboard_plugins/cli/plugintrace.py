@@ -93,7 +93,7 @@ async def _trace(directory: Path, prompt: str, agent: str | None) -> dict[str, A
 
 
 def _list_authors(system: str, steps: "Sequence[Any]") -> "Iterator[dict[str, str]]":
-    """Yield the lines of the system prompt, each with its plugin, or "" for the agent's own."""
+    """Yield each line of the system prompt with the plugin that wrote it, or "" if none did."""
     writers: dict[str, str] = {}
     for step in steps:
         if step.hook == SYSTEM:

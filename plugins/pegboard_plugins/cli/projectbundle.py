@@ -30,7 +30,10 @@ from pegboard_plugins.shared.frontend import (
 
 @dataclass(frozen=True)
 class FoundBundle:
-    """A bundle of the project, with the files that the user trusts; none of its code runs here."""
+    """A bundle in the project's folder, and the user's decision about the project's code.
+
+    None of the bundle's code runs here.
+    """
 
     own: ProjectBundle
     decision: Decision
@@ -58,7 +61,7 @@ class FoundBundle:
         click.echo(escape_controls("trusted: its parts act" if self.acts else before))
 
     def trust(self, *, yes: bool) -> None:
-        """Print the bundle's parts, ask the user, and trust the files as printed."""
+        """Print the bundle's parts, ask the user, and trust its files with the printed contents."""
         decision, own = self.decision, self.own
         show_bundle(self.read())
         files = {path: decision.files[path] for path in own.files if path in decision.files}
@@ -102,7 +105,7 @@ def project_rows(directory: Path) -> Iterator[dict[str, object]]:
 
 
 def find_bundle(directory: Path, name: str) -> FoundBundle | None:
-    """Return the project's bundle at this path, or else the first with this name, or None."""
+    """Return the project's bundle with this path or else this name; None if there is none."""
     found = list(_bundles(directory))
     for each in found:
         if each.own.place == name.rstrip("/"):

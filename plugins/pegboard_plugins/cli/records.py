@@ -70,7 +70,7 @@ class Records:
         return not known
 
     def write(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Write one record, and flush the stream."""
+        """Write one record, and flush the output."""
         envelope = {
             "type": kind,
             "timestamp": int(time() * _MS_PER_S),
@@ -81,7 +81,7 @@ class Records:
 
 
 class JsonView:
-    """The view for programs: one record per event, and a `result` record at the end."""
+    """The view for programs: one JSON record per event, and a `result` record at the end."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
@@ -100,18 +100,18 @@ class JsonView:
 
     @property
     def is_live(self) -> bool:
-        """False, because a written record cannot be changed."""
+        """False: each record is written once, when its part of the answer is complete."""
         return False
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Ignore the formatted tool call, because programs read the raw result."""
+        """Do nothing, because programs read a tool's unformatted result."""
 
     def show(self, event: Event) -> None:
         """Write the event's records."""
         self._records.show(event)
 
     def show_quiet(self) -> None:
-        """Do nothing, because programs need no spinner."""
+        """Do nothing: JSON output has no spinner."""
 
     def warn(self, text: str) -> None:
         """Write a `warning` record."""
@@ -138,7 +138,7 @@ class ValueView(TextView):
         self._out = out
 
     def end(self, result: RunResult) -> None:
-        """Write the value, if the answer matches the schema."""
+        """Write the answer's JSON value, if the answer matches the schema."""
         super().end(result)
         if result.structured is not UNSET:
             self._out.write(f"{as_json(result.structured)}\n")
@@ -185,7 +185,7 @@ def result_facts(result: RunResult, tally: Tally) -> Mapping[str, Any]:
 
 
 def record_of(event: Event, tally: Tally) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """Return the type and the fields of an event's records; empty if it has none."""
+    """Return the type and the fields of an event's record; () if the event has no record."""
     kind, facts = "", dict[str, Any]()
     match event.properties:
         case PartUpdated(part=part) if _is_complete(part, tally):

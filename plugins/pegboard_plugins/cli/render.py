@@ -73,7 +73,7 @@ def tool_head(part: ToolPart, directory: Path, *, indent: int = 0) -> Line:
 
 
 def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) -> tuple[Line, ...]:
-    """Return the lines of an ended call's display, without what its heading already says."""
+    """Return the lines that show an ended tool call, without the words of the call's heading."""
     if not isinstance(part.state, Completed | Failed):
         return ()
     drawn = block or pegboard.display.default_block(part)
@@ -84,7 +84,7 @@ def tool_detail(part: ToolPart, block: Block | None = None, *, indent: int = 0) 
 
 
 def _addition(title: str, subject: str, indent: int) -> tuple[Line, ...]:
-    """Return the part of a display's title that the heading does not contain, as a line."""
+    """Return a line with the rest of a display's title after `subject`; () if there is no rest."""
     more = title.removeprefix(subject).lstrip(" ·") if title.startswith(subject) else ""
     return (Line(text=escape_controls(more), style="dim", indent=indent),) if more else ()
 
@@ -99,7 +99,7 @@ def _body(block: Block, indent: int) -> tuple[Line, ...]:
 def tail(
     text: str, *, limit: int, style: Style = "dim", indent: int = 0, from_end: bool = True
 ) -> tuple[Line, ...]:
-    """Return the last or first `limit` lines of a text, and a line with the number of others."""
+    """Return the last or first `limit` lines of a text, and a line that counts the others."""
     lines = escape_controls(text).strip("\n").split("\n") if text.strip() else []
     left_out = len(lines) - limit
     shown = (lines[-limit:] if from_end else lines[:limit]) if left_out > 0 else lines
@@ -168,7 +168,7 @@ class OutputScreen(Protocol):
     """Whether a user sees each line when it is written."""
 
     def stream(self, text: str) -> None:
-        """Print a chunk of the answer while the model writes it."""
+        """Print a chunk of the answer while the model writes the answer."""
         ...
 
     def answer(self, text: str, *, streamed: str) -> None:
@@ -176,7 +176,7 @@ class OutputScreen(Protocol):
         ...
 
     def line(self, line: Line) -> None:
-        """Print one line about the work."""
+        """Print a line that is not part of the answer, such as a tool call's heading."""
         ...
 
     def question(self, text: str) -> None:
@@ -188,12 +188,12 @@ class OutputScreen(Protocol):
         ...
 
     def close(self) -> None:
-        """Finish unfinished output, and remove the spinner."""
+        """End an unfinished line, and remove the spinner."""
         ...
 
 
 def open_screen(out: TextIO, err: TextIO, env: Mapping[str, str]) -> OutputScreen:
-    """Return the screen for these streams: a terminal only if both are terminals."""
+    """Return a `TerminalScreen` if both streams are terminals, or else a `PlainScreen`."""
     if out.isatty() and err.isatty() and env.get("TERM") != "dumb":
         return TerminalScreen(out, err, colours=wants_colours(env))
     return PlainScreen(out, err)
@@ -217,10 +217,10 @@ class PlainScreen:
         self._err = err
 
     def stream(self, text: str) -> None:
-        """Do nothing, because a block is printed when it is complete."""
+        """Do nothing, because `answer` prints each block of an answer when it is complete."""
 
     def answer(self, text: str, *, streamed: str) -> None:  # noqa: ARG002 - the protocol's
-        """Print the block with a line break at its end."""
+        """Print a block of the answer with a line break at its end."""
         self._out.write(text if text.endswith("\n") else text + "\n")
         self._out.flush()
 
@@ -264,7 +264,7 @@ class TerminalScreen:
         self._write_blocks(self._markdown.feed(text))
 
     def answer(self, text: str, *, streamed: str) -> None:
-        """Print the missing part of the block, or the whole block if a filter changed it."""
+        """Print the rest of a block of the answer, or the whole block if a filter changed it."""
         self._turn_to(is_answer=True)
         seen = streamed.rstrip()
         if text.startswith(seen):
@@ -304,7 +304,7 @@ class TerminalScreen:
         self._err.flush()
 
     def wait(self, text: str) -> None:
-        """Show the spinner, except on an unfinished line."""
+        """Show the spinner, unless the cursor is in an unfinished line."""
         if not self._at_line_start:
             return
         if self._status is None:
@@ -324,7 +324,7 @@ class TerminalScreen:
         return style if self._colours else ""
 
     def _turn_to(self, *, is_answer: bool) -> None:
-        """Switch between the answer and the work, with an empty line between them."""
+        """Switch between the answer and other output, with an empty line in between."""
         self._stop_spinner()
         if not is_answer:
             self._write_blocks(self._markdown.flush())
@@ -366,7 +366,7 @@ class TerminalScreen:
             self._status = None
 
     def _open_console(self) -> "Console":
-        """Return rich's console, loaded for the first line, after the request was sent."""
+        """Return rich's console; rich is imported at the first line, after the request was sent."""
         if self._console is None:
             from rich.console import Console
 

@@ -84,7 +84,7 @@ def answer_stream() -> Iterator[TextIO]:
 
 
 async def _report(options: Options, out: TextIO) -> Exit:
-    """Run the prompt and report its end, even after an error."""
+    """Run the prompt, show the result even after an error, and return the exit code."""
     screen = open_screen(out, sys.stderr, os.environ)
     view = _view(options, screen, out)
     try:
@@ -121,7 +121,7 @@ def _view(options: Options, screen: OutputScreen, out: TextIO) -> View:
 
 
 async def _prompted(options: Options, view: View, screen: OutputScreen) -> RunResult:
-    """Run the prompt, and report the plugins' failures before and after it as well."""
+    """Run the prompt, and show failures of plugins that occur before or after it as well."""
     parts: tuple[PartInput, ...] = ()
     if not options.resumes:
         text = options.message.whole if options.command else options.message.text
@@ -148,7 +148,7 @@ async def _prompted(options: Options, view: View, screen: OutputScreen) -> RunRe
 
 
 def _without_terminal(feed: "Feed", options: Options, view: View) -> Ask:
-    """Return the responder for runs without a terminal: it refuses, or waits for another client."""
+    """Return a responder that denies requests, or first waits for another client's answer."""
     wait_s = options.wait_s if options.attach else 0
     return Refuser(feed, wait_s=wait_s, tell=view.warn).refuse
 
@@ -297,7 +297,7 @@ def _plugins(options: Options) -> Iterator[object]:
 
 
 def _check(app: "pegboard.App", options: Options) -> None:
-    """Check that `--record` has its plugin, and each allowed or denied permission a tool."""
+    """Check that `--record` has its plugin, and that `--allow` and `--deny` name known tools."""
     on = {info.name for info in app.plugins.infos if not info.blocked}
     if options.tape and "cassette" not in on:
         raise InvalidInputError("--record and --replay need the plugin cassette, which is off")
@@ -308,7 +308,7 @@ def _check(app: "pegboard.App", options: Options) -> None:
 
 
 async def _warnings(facts: "Facts", options: Options) -> Sequence[str]:
-    """Return the warnings to print: for programs all, for users those that are new today.
+    """Return the warnings to print: all with JSON output, or else only those that are new today.
 
     Warnings about untrusted code and not yet accepted instructions are printed at every run.
     """
@@ -329,7 +329,7 @@ async def _warnings(facts: "Facts", options: Options) -> Sequence[str]:
 
 
 async def _request(feed: "Feed", options: Options, parts: Sequence[PartInput]) -> PromptRequest:
-    """Return the message as a prompt or as a slash command.
+    """Convert the message into a prompt or a slash command.
 
     :raises NotFoundError: for an unknown command or tool.
     """
@@ -390,7 +390,7 @@ async def _switches(feed: "Feed", options: Options, command: str | None) -> Mapp
 async def _session(
     feed: "Feed", options: Options, request: PromptRequest, found: Session | None
 ) -> Session:
-    """Return the session to continue, its copy, or a new one; check the variant first."""
+    """Return the session to use: `found`, its copy, or a new one; check the model variant first."""
     if options.variant is not None:
         from pegboard_plugins.cli.modelchoice import check_variant  # most runs name none
 

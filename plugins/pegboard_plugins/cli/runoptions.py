@@ -85,7 +85,7 @@ ATTACHED_ONLY = frozenset({"password_file", "wait_s"})
 
 
 def _live(kind: "Kind") -> "Completer":
-    """Return a function that completes values; the module for it is imported at the first use."""
+    """Return a function that completes values; it imports its module at the first use."""
 
     def complete(
         ctx: click.Context, parameter: click.Parameter, incomplete: str
@@ -263,7 +263,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def config_of(options: Options, leaving: ExitStack) -> Mapping[str, object]:
-    """Return the configuration that the command line sets; errors about `--set` name it."""
+    """Return the command line's configuration; errors within `leaving` name the option `--set`."""
     limits = {"usd": options.budget_usd, "steps": options.max_steps}
     limits = {name: limit for name, limit in limits.items() if limit is not None}
     said: dict[str, object] = {"budget": {"run": limits}} if limits else {}
@@ -354,7 +354,7 @@ def _check(ctx: click.Context, message: Message, said: Mapping[str, Any]) -> Non
 
 
 def _check_resumed(ctx: click.Context, message: Message) -> None:
-    """Reject a message or options that would change the stored prompt."""
+    """Reject a message or options that would change the prompt that `--resume` continues."""
     if message.whole:
         raise click.UsageError("--resume takes no MESSAGE; to send one, go on with -c or -s ID")
     for option in filter(lambda each: _is_said(ctx, each.name or ""), ctx.command.params):
@@ -387,7 +387,7 @@ def _is_said(ctx: click.Context, name: str) -> bool:
 
 
 def _tape(**files: Path | None) -> Mapping[str, str]:
-    """Return the options of the plugin that records and replays: a file and its mode."""
+    """Return a file and a mode, as options for the plugin that records and replays requests."""
     tapes = [{"file": str(file.absolute()), "mode": mode} for mode, file in files.items() if file]
     if len(tapes) > 1:
         raise click.UsageError("--record and --replay exclude each other")

@@ -38,7 +38,7 @@ def name_option() -> Iterator[None]:
 
 
 def laid_over(others: Mapping[str, Any], given: Sequence[str], *, bare: bool) -> Mapping[str, Any]:
-    """Return the settings of `--bare`, overridden by those of `--set`, and these by `others`."""
+    """Merge three kinds of settings: `--bare`, then `given` by `--set`, and last `others`."""
     config: dict[str, Any] = {}
     if bare:
         _lay(config, {"plugins": {name: {"enabled": False} for name in BARE}})
@@ -93,7 +93,7 @@ def empty_file(file: Path) -> None:
 
 
 def write_answer(file: Path, result: "RunResult") -> None:
-    """Write the last answer to the file, or its JSON value if it has a schema."""
+    """Write the last answer to the file, or the answer's JSON value if a schema was given."""
     value = result.structured
     text = result.text if value is UNSET else as_json(value)
     if text:

@@ -130,7 +130,7 @@ def show(directory: Path, session_id: str | None, style: Literal["text", "json"]
 async def _sessions(
     directory: Path, *, everything: bool, all_projects: bool
 ) -> "tuple[Sequence[Session], str]":
-    """Return the sessions to list; if there are none, a note about sessions of missing folders."""
+    """Return the sessions to list, and a note on missing folders if there are none, or else ""."""
     async with open_app(directory) as app:
         if note := await follow_folder(app):
             click.echo(escape_controls(note), err=True)
@@ -153,7 +153,7 @@ async def _is_answered(app: "App", session: "Session") -> bool:
 
 
 def _is_answer(turn: "Turn") -> bool:
-    """Return whether the turn is a model's answer, including one that was stopped in progress."""
+    """Return whether the turn is a model's answer, even if the user stopped it in progress."""
     if not isinstance(turn.info, AssistantMessage):
         return False
     return not turn.info.error or any(isinstance(each, TextPart | ToolPart) for each in turn.parts)

@@ -35,9 +35,10 @@ async def settings_of(directory: Path) -> list[tuple[str, Any, str]]:
 def _defaults(
     values: dict[str, Any], loaded: Mapping[str, Any]
 ) -> dict[tuple[str, str], list[Any]]:
-    """Remove the built-in permission rules from `values`, and return them by key and source.
+    """Remove the rules from `values` that no configuration file contains, and return them.
 
-    These are the rules that no configuration file (`loaded`) contains.
+    They are the built-in permission rules, by key and source. `loaded` is the content of the
+    configuration files.
     """
     found: dict[tuple[str, str], list[Any]] = {}
     for key in sorted(RULES & values.keys()):
@@ -60,7 +61,7 @@ def leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def source_of(key: str, sources: Mapping[str, str]) -> str:
-    """Return the file that sets the key, a table around it, or keys in it."""
+    """Return the file that sets the key or a table around it, or the files that set keys in it."""
     parts = key.split(".")
     for end in range(len(parts), 0, -1):
         if found := sources.get(".".join(parts[:end])):

@@ -63,7 +63,7 @@ class Tally:
                 pass
 
     def depth(self, session_id: str | None) -> int | None:
-        """Return the depth of a subagent's session; 0 for the own session, None if unrelated."""
+        """Return the depth of a subagent's session; 0 for the main session, None for others."""
         return None if session_id is None else self._depths.get(session_id)
 
     def is_answer(self, message_id: str) -> bool:
@@ -73,7 +73,7 @@ class Tally:
 
     @property
     def denial(self) -> str:
-        """The reason why the last calls include a denied one, or "".
+        """The reason why one of the last tool calls was denied, or "" if none was denied.
 
         A subagent's call counts as the call that started it.
         """
@@ -124,7 +124,7 @@ class Tally:
 
 
 def _child(part: ToolPart) -> str:
-    """Return the id of the subagent's session that the call started, or ""."""
+    """Return the session id of the subagent that a tool call started, or "" for other calls."""
     match part.state:
         case Completed(metadata=metadata) | Failed(metadata=metadata):
             return str((metadata or {}).get("sessionId") or "")

@@ -175,7 +175,7 @@ def _find_tool(app: "App", name: str) -> "Tool":
 
 
 class _Call:
-    """A tool call that the user makes; a scripted model requests it."""
+    """A tool call that the user makes; a scripted model requests the call."""
 
     def __init__(
         self, directory: Path, name: str, args: dict[str, Any], agent: str | None, *, keep: bool
@@ -192,7 +192,7 @@ class _Call:
             return told, Exit.DENIED if found.headless.action == "deny" else Exit.DONE
 
     async def make_call(self) -> tuple[dict[str, Any], Exit]:
-        """Run the call, and return its result and the exit code."""
+        """Run the tool call; return its result, and the exit code for the process."""
         async with self._opened() as app:
             own = self._own_arguments(app)
             found = await explain_call(app, self._name, own, agent=self._agent)
@@ -237,7 +237,7 @@ class _Call:
 
     @asynccontextmanager
     async def _opened(self) -> "AsyncIterator[App]":
-        """Open the project with the script; a user at a terminal is asked for permission."""
+        """Open the project with a scripted model; a user at a terminal is asked for permission."""
         script = ScriptedModel([(self._name, self._args), "Done."])
         interactive = sys.stdin.isatty() and sys.stderr.isatty() and not within_tool()
         options = AppOptions(plugins=(Scripted(script),), interactive=interactive)
@@ -246,7 +246,7 @@ class _Call:
 
 
 class Scripted:
-    """A plugin that provides the script as a model."""
+    """A plugin that registers a scripted model's provider."""
 
     def __init__(self, script: "Provider") -> None:
 

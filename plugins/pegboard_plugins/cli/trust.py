@@ -65,7 +65,7 @@ def allow(directory: Path, *, yes: bool, waiting: bool) -> None:
 
 
 def _allow_code(directory: Path, *, yes: bool, waiting: bool) -> bool:
-    """Ask the user to trust the project's code, and record the decision; return True.
+    """Ask the user to trust the project's code, and store the user's decision; return True.
 
     With `waiting`, return False without a question if the project has no code.
     """
@@ -225,7 +225,7 @@ def _note(places: "UserFolders", action: str, root: Path, **facts: object) -> No
 
 
 async def project_decision(directory: Path, places: "UserFolders") -> "Decision":
-    """Return the decision about a project's code, without running the code."""
+    """Return the decision whether a project's code is trusted, without running the code."""
     from pegboard.unstable import files_to_trust, load_config  # 90 modules
 
     workspace = open_workspace(directory)
@@ -261,7 +261,7 @@ def _show(decision: "Decision", difference: str) -> None:
 
 
 def _redirections(path: Path, content: bytes) -> tuple[str, ...]:
-    """Return the lines about a settings file that the user must see before trusting the project.
+    """Return lines about risks of a settings file that the user must see before trusting it.
 
     They name foreign addresses, models and servers. An invalid file gives no lines.
     """

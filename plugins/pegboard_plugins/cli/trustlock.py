@@ -1,4 +1,4 @@
-"""The lock file: the digests of a project's code, for runs without a user."""
+"""The lock file with digests of a project's code, which a run without a user may trust."""
 
 import json
 from collections.abc import Mapping

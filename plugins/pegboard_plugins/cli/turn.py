@@ -108,7 +108,7 @@ def _end_in_time(reason: Exit, limit_s: float = END_LIMIT_S) -> None:
 
 
 def _interrupt(*_: object) -> None:
-    """Start a timer that ends the process; a second signal ends it at once."""
+    """Start a timer that ends the process; a second signal ends the process at once."""
     if signal.getitimer(signal.ITIMER_REAL)[0]:
         _leave_at_once()
     _end_in_time(Exit.INTERRUPTED, DEAF_LIMIT_S)
@@ -179,7 +179,7 @@ async def _catching(feed: "Feed", session_id: str) -> "CatchUp | None":
 
 
 class Replies:
-    """The answers to requests, including those from other clients."""
+    """The ids of requests that were answered, here or by other clients."""
 
     def __init__(self) -> None:
         self._answered: set[str] = set()
@@ -189,13 +189,13 @@ class Replies:
         return request_id in self._answered
 
     async def hear(self, subscription: Subscription) -> None:
-        """Collect the answers until the subscription is closed."""
+        """Collect the ids of answered requests until the subscription is closed."""
         while events := await subscription.batch():
             for event in events:
                 self._note(event)
 
     async def until(self, request_id: str) -> None:
-        """Wait for the answer to a request, without a time limit because a user gives it."""
+        """Wait until the request is answered, without a time limit because a user answers it."""
         while request_id not in self._answered:
             self._more.clear()
             await self._more.wait()
@@ -270,14 +270,14 @@ class _Asking:
 
 
 class _Drawing:
-    """An adapter that shows events in a view, with the formatted result of each ended tool call."""
+    """An adapter that shows events in a `View`, and gives it formatted results of tool calls."""
 
     def __init__(self, feed: "Feed", view: View) -> None:
         self._feed = feed
         self.view = view
 
     async def show(self, event: Event) -> None:
-        """Show the event in the view; for an ended tool call, first format its result if needed."""
+        """Show an event in the view; first format the result of an ended tool call, if needed."""
         match event.properties:
             case PartUpdated(part=ToolPart(state=Completed() | Failed()) as part):
                 if self.view.width:
@@ -323,7 +323,7 @@ async def _watch(
 
 
 async def _end(*tasks: asyncio.Task[Any]) -> None:
-    """Cancel the tasks and wait for their end; their failures are ignored here."""
+    """Cancel the tasks, and wait until they have ended; errors of the tasks are ignored."""
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -331,7 +331,7 @@ async def _end(*tasks: asyncio.Task[Any]) -> None:
 
 @contextmanager
 def _stop_on(stop: Stop, limit_s: float | None) -> Iterator[None]:
-    """Stop the turn on Ctrl-C, SIGTERM, a closed terminal, or the time limit, during the block."""
+    """Within the context, stop the turn on Ctrl-C, SIGTERM, a closed terminal, or a timeout."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
     for number in signals:

@@ -64,7 +64,7 @@ async def _revert(directory: Path, session_id: str | None, message_id: str | Non
 
 
 async def _here(app: "App", session_id: str | None) -> "Session":
-    """Return the session, which must belong to the worktree, because the snapshots do."""
+    """Find the session; reject a session of another worktree, because its snapshots are there."""
     session = await find_session(app, session_id)
     if not Path(session.directory).is_relative_to(app.workspace.worktree):
         require_folder(session, app.workspace.directory)

@@ -1,4 +1,4 @@
-"""The hint about a prompt that is stored although it could not be sent."""
+"""The hint on how to send a prompt that was stored but could not be sent to a model."""
 
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 async def kept_in(session_id: str, feed: "Feed", attach: str | None, error: PegboardError) -> str:
-    """Return a hint on how to send the stored prompt, or "" if the prompt was not stored."""
+    """Return a hint on how to send the prompt again, or "" if the session has not stored it."""
     if isinstance(error, ServerUnreachableError) or not await feed.turns(session_id, limit=1):
         return ""
     place = f"--attach {attach} " if attach else ""

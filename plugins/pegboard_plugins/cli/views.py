@@ -49,7 +49,7 @@ _MS_PER_S = 1000
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a prompt: `text` is the last answer, `error` the failure.
+    """The result of a prompt: `text` is the last answer, and `error` says why the prompt failed.
 
     `sandbox` is the sandbox level of the tools' processes, if known. `hosts` are the hosts that
     they could reach, if the sandbox has a list. `structured` is the value of an answer by a schema.
@@ -64,7 +64,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class View(Protocol):
-    """A view of a prompt: it shows the events and the result."""
+    """A front end's output for one prompt, which shows the events and at last the result."""
 
     def begin(self, tally: Tally, directory: Path) -> None:
         """Begin to show the session; `tally` counts each event before the view gets it."""
@@ -81,11 +81,11 @@ class View(Protocol):
         ...
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Store the formatted result of an ended call, before the event of its end."""
+        """Store a tool call's formatted result, before `show` gets the event of the call's end."""
         ...
 
     def show(self, event: Event) -> None:
-        """Show an event of the App, if the view displays such events."""
+        """Show an event of the App, if this view displays events of this type."""
         ...
 
     def show_quiet(self) -> None:
@@ -110,7 +110,7 @@ class View(Protocol):
 
 
 class TextView:
-    """A view for users: the answer on stdout; the work, the costs and the errors on stderr."""
+    """The view for users: the answer on stdout; tool calls, costs and errors on stderr."""
 
     def __init__(self, screen: OutputScreen, *, thinking: bool = False) -> None:
         self.screen = screen
@@ -135,7 +135,7 @@ class TextView:
         return self.screen.is_terminal
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Store the formatted result of an ended call, before the event of its end."""
+        """Store a tool call's formatted result, before `show` gets the event of the call's end."""
         if self._viewer:
             self._viewer.take_block(part_id, block)
 
@@ -152,7 +152,7 @@ class TextView:
             self._viewer.show_quiet()
 
     def warn(self, text: str) -> None:
-        """Show the warning."""
+        """Print the warning."""
         line = escape_controls(text).replace("\n", "\\n")  # names of a project's files stand in it
         self.screen.line(Line(head="warning:", text=line, style="warning"))
 
@@ -174,10 +174,10 @@ class TextView:
 
 
 class SettledTexts:
-    """A buffer that holds complete texts and reasoning until their attempt succeeds.
+    """A buffer of completed texts and reasoning, until the model request behind them succeeds.
 
-    An attempt succeeds when one of its tools runs, or when its step or message ends. The engine
-    removes the parts of a failed attempt, and their events are then dropped here.
+    A request succeeds when one of its tools runs, or when its step or message ends. The engine
+    removes the parts of a failed request, and their events are then dropped here.
     """
 
     def __init__(self) -> None:
@@ -244,11 +244,11 @@ class Viewer:
         self.last_detail = ""
 
     def take_block(self, part_id: str, block: Block) -> None:
-        """Store the formatted result of an ended call, before the event of its end."""
+        """Store a tool call's formatted result, before `show` gets the event of the call's end."""
         self._blocks[part_id] = block
 
     def show(self, event: Event) -> None:
-        """Show the event if it belongs to this turn."""
+        """Show the event, if it belongs to this turn."""
         if isinstance(event.properties, PluginFailed):
             self._show_plugin_failure(event.properties)
             return
@@ -338,7 +338,7 @@ class Viewer:
             self._screen.line(Line(head="thought", text=folded, style="dim"))
 
     def _show_call(self, part: ToolPart, depth: int) -> None:
-        """Show a tool call; parallel calls wait for the end of the call that is on the screen."""
+        """Show a tool call, or wait with a parallel call until the call on the screen has ended."""
         row = self._calls.setdefault(part.session_id, [])
         if isinstance(part.state, Pending):
             return
@@ -381,7 +381,7 @@ class Viewer:
             self.last_detail = " ".join(word for line in detail for word in line.plain().split())
 
     def _forget_call(self, part_id: str) -> None:
-        """Remove a call that never ran, because its answer broke off."""
+        """Forget a tool call that never ran, because the model's answer broke off."""
         for row in self._calls.values():
             row[:] = [each for each in row if each.id != part_id]
 

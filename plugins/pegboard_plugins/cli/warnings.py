@@ -23,7 +23,7 @@ LINES = 2
 
 
 class _Day(msgspec.Struct):
-    """The digests of the warnings that runs in one project have printed on one day."""
+    """The digests of the warnings that a project's runs have printed on the date `day`."""
 
     day: str
     shown: list[str] = []
@@ -59,7 +59,7 @@ def shortened(texts: Sequence[str], *, lines: int = LINES) -> Sequence[str]:
 
 
 def _read(file: Path) -> dict[str, _Day]:
-    """Return the recorded days by project; empty if the file is missing or damaged."""
+    """Return the printed warnings by project id; empty if the file is missing or damaged."""
     try:
         with file.open("rb") as opened:
             return msgspec.json.decode(opened.read(LIMIT_BYTES), type=dict[str, _Day])

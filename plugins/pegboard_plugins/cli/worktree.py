@@ -73,7 +73,7 @@ class Worktree:
         return self._git(self._folder, "rev-parse", "HEAD", may_fail=True)
 
     def end_lines(self) -> tuple[Line, ...]:
-        """Remove an unchanged worktree; for a changed one, return lines about its further use."""
+        """Remove an unchanged worktree; for a changed one, return lines about its use."""
         changed = self._git(self._folder, "status", "--porcelain", may_fail=True)
         if not changed and self._head() == self._start:
             self._git(self._root, "worktree", "remove", str(self._folder), may_fail=True)
@@ -90,7 +90,7 @@ class Worktree:
         )
 
     def _ways(self, *, changed: bool) -> Mapping[str, str]:
-        """Return the shell commands that show, apply or drop the changes, from any folder."""
+        """Return shell commands, for any folder, that show, apply or drop the changes."""
         here, there = (shlex.quote(str(each)) for each in (self._root, self._folder))
         drop = (
             f"git -C {here} worktree remove --force {there} && "

@@ -28,7 +28,7 @@ class FileWarnings:
         self._shown: set[str] = set()
 
     async def show(self, session_id: str, text: str) -> None:
-        """Show a warning in a session, unless a session of the App already had it."""
+        """Show a warning in a session, unless a session of the App has already shown it."""
         if text not in self._shown and (app := self._app()) is not None:
             self._shown.add(text)
             await app.warn(session_id, text)

@@ -1,4 +1,4 @@
-"""The reduction of pictures to a provider's limits, with Pillow if it is installed."""
+"""The reduction of pictures to a provider's limits; it needs the optional package Pillow."""
 
 import hashlib
 import io
@@ -26,7 +26,7 @@ _KNOWN: dict[tuple[str, int, int], bytes | str] = {}
 
 
 def fitting_picture(content: bytes, limits: MediaLimits) -> bytes | str:
-    """Return a picture within the limits, or the reason why this is impossible; blocks."""
+    """Return a picture within the limits, or a reason why there is none; blocks."""
     key = hashlib.sha256(content).hexdigest(), limits.side, limits.image_bytes
     if key not in _KNOWN:
         while len(_KNOWN) >= MOST_KNOWN:

@@ -30,7 +30,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """The content of an exported file, and a line about the redactions."""
+    """The content of an exported file; `report` is a line on how many secrets were replaced."""
 
     content: bytes
     report: str

@@ -82,14 +82,14 @@ class Redaction:
                 return value
 
     def _redact_at(self, name: str, value: Any) -> Any:  # noqa: ANN401 - JSON
-        """Return a mapping's value redacted; a string under a key such as `password` is hidden."""
+        """Return a mapping's value redacted; hide a text with a key `name` such as `password`."""
         if isinstance(value, str) and secret_values({name: value}):
             self._count(FORMED, 1)
             return HIDDEN
         return self._redact(value)
 
     def _data_url(self, head: str, body: str) -> str:
-        """Return the URL redacted; text in it is decoded first, because base64 hides secrets."""
+        """Return a data URL redacted; decode base64 text first, because base64 hides secrets."""
         try:
             is_base64 = head.endswith(";base64")
             content = (b64decode(body) if is_base64 else unquote_to_bytes(body)).decode()

@@ -33,7 +33,7 @@ class SessionLine(Rest, frozen=True, tag_field="type", tag="session"):
 
 
 class MessageLine(Rest, frozen=True, tag_field="type", tag="message"):
-    """The line of a message with its parts."""
+    """The line of a file that has a message with its parts."""
 
     info: Message
     parts: tuple[Part, ...]
@@ -46,7 +46,7 @@ class TodosLine(Rest, frozen=True, tag_field="type", tag="todos"):
 
 
 class EndLine(Rest, frozen=True, tag_field="type", tag="end"):
-    """The last line; `lines` is the number of lines before it."""
+    """The last line of a file; `lines` is the number of lines before it."""
 
     lines: int
 
@@ -121,7 +121,7 @@ class _StoredSession:
 
 
 async def store_session(app: App, lines: Iterable[bytes]) -> Session:
-    """Store the session that JSON lines describe in the App's project, and return it.
+    """Store the session that JSON lines describe in the App's project; return the new session.
 
     The session and its messages get new ids.
 
@@ -154,7 +154,7 @@ def _read(lines: Iterable[bytes]) -> list[_StoredSession]:
 
 
 class _Reading:
-    """The state of the reader: the sessions so far, and their ids, to find duplicates."""
+    """The sessions that were read from a file so far, and their ids, to find duplicates."""
 
     def __init__(self) -> None:
         self.sessions: list[_StoredSession] = []

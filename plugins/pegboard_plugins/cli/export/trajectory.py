@@ -37,7 +37,7 @@ VERSION = "ATIF-v1.7"
 
 
 class _Atif(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An object of the format; a field without a value is left out."""
+    """An object of the trajectory format ATIF; JSON omits fields that have no value."""
 
 
 class TrajectoryAgent(_Atif, frozen=True, kw_only=True):
@@ -59,7 +59,7 @@ class TrajectoryCall(_Atif, frozen=True, kw_only=True):
 
 
 class SubagentReference(_Atif, frozen=True, kw_only=True):
-    """A reference to the embedded trajectory of a subagent, by its `trajectory_id`."""
+    """A reference to a subagent's trajectory, which the parent's trajectory contains, by its id."""
 
     trajectory_id: str
 
@@ -80,7 +80,7 @@ class StepObservation(_Atif, frozen=True, kw_only=True):
 
 
 class StepMetrics(_Atif, frozen=True, kw_only=True):
-    """The usage of one request; `prompt_tokens` includes cached tokens."""
+    """The usage of one model request; `prompt_tokens` includes cached tokens."""
 
     prompt_tokens: int
     completion_tokens: int
@@ -316,7 +316,7 @@ def _extra(info: AssistantMessage, parts: Iterable[Part]) -> Iterator[tuple[str,
 
 
 def _file(part: FilePart) -> str:
-    """Return a line for a file, because the document does not contain its content."""
+    """Return a line that names a file, because a trajectory has no content of files."""
     return f"[file: {part.filename or 'without a name'} ({part.mime})]"
 
 

@@ -4,7 +4,7 @@ _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 
 
 def age(seconds: float) -> str:
-    """Return an age as text in the largest fitting unit, such as `3 h`; "now" below a minute."""
+    """Format an age in the largest unit that fits, such as `3 h`; return "now" below a minute."""
     for size, unit in _UNITS:
         if seconds >= size:
             return f"{int(seconds // size)} {unit}"

@@ -9,7 +9,7 @@ from pegboard.schema.session import USER_KEY, Approval
 
 
 async def approvals_of(app: App) -> tuple[Approval, ...]:
-    """Return the permanent approvals of the project's sessions, the project, and all projects."""
+    """Return the permanent approvals for the project's sessions, the project, and all projects."""
     storage, project = app.storage, app.workspace.project_id
     return (
         *await storage.session_approvals(project),

@@ -23,7 +23,7 @@ class SessionBody(Wire, frozen=True):
 
 
 class ChangedTime(Wire, frozen=True):
-    """The time when a session was archived, in milliseconds since the epoch; null restores it."""
+    """The Unix time in milliseconds when a session was archived; null restores the session."""
 
     archived: int | msgspec.UnsetType | None = msgspec.UNSET
 
@@ -111,7 +111,7 @@ class SummarizeBody(Wire, frozen=True):
 
 
 class RevertBody(Wire, frozen=True):
-    """The message or the part before which a session is reverted."""
+    """The message, or the part of a message, before which a session is reverted."""
 
     message_id: str
     part_id: str | None = None
@@ -152,7 +152,7 @@ class QuestionsBody(Wire, frozen=True):
 
 
 class AnswersBody(Wire, frozen=True):
-    """The chosen labels for each question."""
+    """The labels that the user chose, for each question."""
 
     answers: Answers
 
@@ -250,7 +250,7 @@ class Shown(Rest, frozen=True):
 
 
 class Submatch(Rest, frozen=True):
-    """The matched string in a line, with its start and end in bytes."""
+    """A matched string in a line, with the start and end of the string in bytes."""
 
     match: Shown
     start: int
@@ -268,7 +268,7 @@ class Match(Rest, frozen=True):
 
 
 class Branch(Wire, frozen=True):
-    """The checked-out branch and the default branch; both are absent without git."""
+    """The checked-out branch and the default branch of a project; both are absent without git."""
 
     branch: str | None = None
     default_branch: str | None = msgspec.field(default=None, name="default_branch")

@@ -104,7 +104,7 @@ def _refuse_links_out(root: Path) -> None:
 
 
 class _ManifestReader:
-    """The parser of one bundle's folder; its notes list the ignored parts of the bundle."""
+    """A parser of a bundle's folder; `_notes` collects the parts of the bundle that are ignored."""
 
     def __init__(self, root: Path, storage: Path) -> None:
         self._root = root
@@ -294,7 +294,7 @@ class _ManifestReader:
         return found
 
     def _server(self, entry: object, *, is_closed: bool) -> dict[str, Any]:
-        """Return a server of a bundle in Pegboard's form.
+        """Convert a bundle's entry for an MCP server into Pegboard's settings of a server.
 
         :raises ValueError: when the entry is invalid.
         """
@@ -352,7 +352,7 @@ class _ManifestReader:
 
 
 def _check_local(where: str, env: Mapping[str, str]) -> None:
-    """Reject a local server that breaks a rule which only Agent Plugins have."""
+    """Reject the folder or environment of a local server if Agent Plugins may not set it."""
     if not _WORKING_FOLDER.match(where):
         begin = "./, ${PLUGIN_ROOT} or ${PLUGIN_DATA}"
         raise ValueError(f"the cwd {where!r} does not begin with {begin}")

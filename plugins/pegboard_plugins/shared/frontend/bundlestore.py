@@ -26,7 +26,7 @@ _CACHE: dict[Path, tuple[tuple[object, ...], str]] = {}
 
 
 class Installed(msgspec.Struct, frozen=True, kw_only=True):
-    """An installed bundle: its source, and the digest that the user trusts.
+    """An installed bundle, with its source and the digest of the files that the user trusts.
 
     `market` is the marketplace in which `source` is a name, or "" if `source` is a folder or URL.
     """
@@ -75,7 +75,7 @@ class BundleStore:
         return digest_of(self._root / name)
 
     def is_trusted(self, name: str, entry: Installed) -> bool:
-        """Return whether the bundle is unchanged since the user trusted it."""
+        """Return whether the bundle's files are still those that the user trusted."""
         return bool(entry.trusted) and entry.trusted == self.digest(name)
 
     def add(self, source: str, *, market: str = "") -> Bundle:
@@ -117,7 +117,7 @@ class BundleStore:
 
 
 class Bundles(msgspec.Struct, frozen=True, kw_only=True):
-    """The trusted bundles, and a line for each bundle that is not loaded."""
+    """The bundles to load; `problems` has a line for each bundle that is not loaded."""
 
     active: tuple[Bundle, ...] = ()
     problems: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ def read_bundles(places: UserFolders, worktree: Path, trusted: Mapping[Path, byt
 
 
 def digest_of(folder: Path) -> str:
-    """Return a digest of all files of a folder: their names, contents and executable bits.
+    """Return a digest of all files of a folder: the names, contents and executable bits.
 
     :raises BundleError: when the folder has too many files, or a file cannot be read.
     """
@@ -202,7 +202,7 @@ def _whole(source: str) -> str:
 
 @contextmanager
 def _fetched_from(market: str, name: str) -> Iterator[tuple[Path, str]]:
-    """Yield the folder and the git revision of a marketplace's bundle; clone if necessary."""
+    """Yield the folder and git revision of a marketplace's bundle; clone repositories if needed."""
     with _fetched(market) as (folder, revision):
         source = listed_source(folder, name)
         if isinstance(source, Path):
@@ -214,7 +214,7 @@ def _fetched_from(market: str, name: str) -> Iterator[tuple[Path, str]]:
 
 @contextmanager
 def _fetched(source: str) -> Iterator[tuple[Path, str]]:
-    """Yield the folder of a bundle and its revision within a context; clone a URL."""
+    """Yield a bundle's folder and git revision within the context; clone `source` if a URL."""
     if not source.startswith(_SCHEMES):
         folder = Path(source).expanduser()
         if not folder.is_dir():
@@ -230,7 +230,7 @@ def _fetched(source: str) -> Iterator[tuple[Path, str]]:
 
 
 def _git(*words: str) -> str:
-    """Run git without hooks, submodules and prompts, and return its output."""
+    """Run git without hooks, submodules and prompts, and return the output of git."""
     git = find_program("git", os.environ, root=Path.cwd())
     if git is None:
         raise BundleError("git is needed for a URL, and is not installed")

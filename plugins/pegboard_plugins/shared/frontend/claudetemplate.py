@@ -50,7 +50,7 @@ def template_of(body: str, names: Sequence[str] = (), *, appends: bool = True) -
 
 
 def argument_names(settings: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the argument names from the front matter, separated by commas or blanks."""
+    """Return the argument names in the front matter, where commas or blanks separate them."""
     names = (name for each in listed(settings.get("arguments")) for name in each.split())
     return tuple(name for name in names if re.fullmatch(r"[A-Za-z_]\w*", name))
 
@@ -66,6 +66,6 @@ def argument_hints(settings: Mapping[str, object], body: str) -> tuple[str, ...]
 
 
 def counting_note(content: bytes) -> str:
-    """Return a warning if the text has `$1` and no `$0`, so may count words from 1; or ""."""
+    """Return a warning if a file seems to count arguments from `$1` instead of `$0`, or ""."""
     is_older = re.search(rb"\$[1-9]", content) and b"$0" not in content
     return "`$1` is the second word of its arguments, `$0` the first" if is_older else ""

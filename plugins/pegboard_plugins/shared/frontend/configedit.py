@@ -23,11 +23,11 @@ _PLAIN = re.compile(r"[-+.\w]+")
 
 
 class UnclearTextError(ValueError):
-    """The text cannot be edited in place: it is not plain JSON with comments."""
+    """A text cannot be edited in place, because it is not plain JSON with comments."""
 
 
 class _Member(msgspec.Struct, frozen=True, kw_only=True):
-    """A key of a JSON object: the offsets of the key, and of its value's start and end."""
+    """A member of a JSON object: the offsets of its key, and of the value's start and end."""
 
     name: str
     start: int
@@ -36,7 +36,7 @@ class _Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Object(msgspec.Struct, frozen=True, kw_only=True):
-    """A JSON object: the offsets of its braces, and its members."""
+    """A JSON object in a text: the offsets of the braces, and the members."""
 
     start: int
     members: tuple[_Member, ...]
@@ -101,7 +101,7 @@ def _added(text: str, table: _Object, name: str, value: object, depth: int) -> s
 
 
 def _removed(text: str, table: _Object, member: _Member) -> str:
-    """Return the text without the member, its comma, and the blanks of its line."""
+    """Return the text without the member of `table`, its comma, and the blanks of its line."""
     end = _after_blank(text, member.end)
     if text[end] == ",":
         return f"{text[: member.start]}{text[_after_spaces(text, end + 1) :]}"
@@ -144,7 +144,7 @@ def _name(text: str) -> str:
 
 
 def _value_end(text: str, place: int) -> int:
-    """Return the offset after the value that begins at `place`; its content is not validated."""
+    """Return the offset after the JSON value that begins at `place`; do not validate the value."""
     if text[place] not in "{[":
         found = _TEXT.match(text, place) or _PLAIN.match(text, place)
         if found is None:
@@ -181,13 +181,13 @@ DEEPEST = 32
 
 
 class ConfigEdit(msgspec.Struct, frozen=True):
-    """A written configuration file and its previous text, which is None if the file is new."""
+    """A configuration file that was written, and its previous text, or None if the file is new."""
 
     file: Path
     before: str | None
 
     def undo(self) -> None:
-        """Restore the previous text of the file, or remove a new file."""
+        """Restore the file's previous text, or remove the file if it was new."""
         if self.before is None:
             self.file.unlink(missing_ok=True)
         else:
@@ -219,7 +219,7 @@ def update_user_config(
 
 
 def write_config(file: Path, text: str) -> ConfigEdit:
-    """Replace the text of a configuration file atomically; its mode and symlinks stay.
+    """Replace the text of a configuration file atomically; the file keeps its mode and symlinks.
 
     :raises InvalidInputError: when the file cannot be written.
     """
@@ -249,7 +249,7 @@ def _changed(text: str, changes: Mapping[str, Any], file: Path) -> str:
 
 
 def _anew(value: Mapping[str, Any], changes: Mapping[str, Any]) -> str:
-    """Return the changed configuration as plain JSON, without the comments of the original."""
+    """Return the configuration with the changes, as plain JSON without comments."""
     return json.dumps(_merged(value, changes), ensure_ascii=False, indent=2) + "\n"
 
 

@@ -126,7 +126,7 @@ async def moved_here(app: App, session_id: str, place: Workspace | None = None) 
 
 
 def _now() -> int:
-    """Return the current time in milliseconds since the epoch."""
+    """Return the current Unix time in milliseconds."""
     return time.time_ns() // 1_000_000
 
 
@@ -210,7 +210,7 @@ class Renaming:
 
 
 def ended(turn: Turn, now: int) -> Turn:
-    """Return the turn with its unfinished work marked as failed, for a copy of the session."""
+    """Return the turn of a copied session; mark unfinished work in the turn as failed."""
     info = turn.info
     if not isinstance(info, AssistantMessage):
         return turn
@@ -229,6 +229,6 @@ def _ended(part: Part, now: int) -> Part:
 
 
 def steps(turns: Iterable[Turn]) -> dict[str, RestoreWay]:
-    """Return the snapshot trees before and after each patch of the turns, by name."""
+    """Return the git trees before and after each patch in the turns, by patch id."""
     patches = (part for turn in turns for part in turn.parts if isinstance(part, PatchPart))
     return {name: way for patch in patches for name, way in ways_of(patch).items()}

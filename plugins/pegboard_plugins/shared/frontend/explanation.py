@@ -47,14 +47,14 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def line(self) -> str:
-        """The command line that a shell call would run; "" for calls of other tools."""
+        """The command line that a shell tool call would run; "" for calls of other tools."""
         return next((request.line for request in self.requests if request.line), "")
 
 
 async def explain(
     app: App, name: str, args: Mapping[str, Any], *, agent: str | None = None
 ) -> Explanation:
-    """Predict a call's permission requests and each policy's verdict, without running the call.
+    """Predict the permission requests of a tool call and the verdicts on them; do not run the call.
 
     :raises ToolError: when the tool does not exist, or rejects the arguments.
     :raises NotFoundError: when the agent does not exist.
@@ -106,7 +106,7 @@ def _sandbox(app: App, verdicts: Sequence[Verdict]) -> str:
 
 
 async def _to_allow(app: App, view: SessionView, judged: Sequence[Judgement]) -> tuple[Rule, ...]:
-    """Return rules that the user could add to allow the call, or () if rules cannot allow it."""
+    """Return rules that would allow the tool call if the user added them, or () if none can."""
     found: list[Rule] = []
     for request, verdict in ((each.asked, each.verdict) for each in judged):
         if verdict.action == "allow":

@@ -92,7 +92,7 @@ class Feed(Protocol):
         ...
 
     async def require_model(self, name: str) -> Model | None:
-        """Return the model, or None if a server lists only other models of its provider.
+        """Return the model; None means that its provider is known but does not list the model.
 
         :raises ModelNotFoundError: when the model is unknown; it names the nearest models.
         """
@@ -111,7 +111,7 @@ class Feed(Protocol):
         ...
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
-        """Return the number of characters of each request besides the conversation, by source."""
+        """Return how many characters each source, such as a plugin, adds to each request."""
         ...
 
     async def trace(self, session_id: str) -> "Sequence[TraceEntry]":
@@ -127,7 +127,7 @@ class Feed(Protocol):
         ...
 
     async def session(self, session_id: str) -> Session:
-        """Return the session; if it does not exist, the error names the nearest ids."""
+        """Return the session; if no session has the id, the error names the nearest ids."""
         ...
 
     async def create(self, *, title: str | None = None, agent: str | None = None) -> Session:
@@ -155,7 +155,7 @@ class Feed(Protocol):
         ...
 
     async def status(self, session_id: str) -> SessionStatus | None:
-        """Return the session's status, or None while it is idle."""
+        """Return the session's status, or None while the session is idle."""
         ...
 
     async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
@@ -204,7 +204,7 @@ class Feed(Protocol):
         ...
 
     async def abort(self, session_id: str) -> bool:
-        """Stop the session's turn; return False if nothing runs in it."""
+        """Stop the session's turn; return False if no turn is running."""
         ...
 
     async def approve(
@@ -226,7 +226,7 @@ class Feed(Protocol):
         ...
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny a permission request because no user is present to answer it."""
+        """Deny a permission request because no user is present to answer the request."""
         ...
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
@@ -234,7 +234,7 @@ class Feed(Protocol):
         ...
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]] | None) -> None:
-        """Answer questions, or decline them with None."""
+        """Answer the questions of a request; None means that the user declines to answer."""
         ...
 
     async def revert(self, session_id: str, message_id: str) -> None:
@@ -254,5 +254,5 @@ class Feed(Protocol):
         ...
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """Return the block to display for a tool call."""
+        """Return the lines to display for a tool call, in `width` columns."""
         ...

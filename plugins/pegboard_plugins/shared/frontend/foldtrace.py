@@ -50,7 +50,7 @@ def tracing(app: App) -> bool:
 
 
 def trace_steps(app: App, session_id: str | None = None) -> tuple[TraceStep, ...]:
-    """Return the recorded steps, oldest first, of all sessions or of one."""
+    """Return the recorded steps, oldest first, of one session, or of all sessions for None."""
     steps = app.stash.get(_STEPS) or ()
     return tuple(step for step in steps if session_id is None or step.session_id == session_id)
 
@@ -71,14 +71,14 @@ def _traced(step: FoldStep) -> TraceStep:
 
 
 def digest(value: object) -> str:
-    """Return a digest of a value: the first 16 hexadecimal digits of its SHA-256."""
+    """Return the first 16 hexadecimal digits of the SHA-256 digest of a value."""
     lines = _lines(value)
     content = "\n".join(lines).encode() if lines is not None else _content(value)
     return hashlib.sha256(content).hexdigest()[:_DIGEST]
 
 
 def difference(before: object, after: object) -> str:
-    """Return the unified diff of two values as text or JSON; "" for values without lines."""
+    """Return a unified diff of two values as text or JSON; "" if they are equal or neither."""
     old, new = _lines(before) or _json(before), _lines(after) or _json(after)
     if old == new:
         return ""

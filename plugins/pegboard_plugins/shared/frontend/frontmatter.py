@@ -14,7 +14,7 @@ _COMMA = re.compile(r",(?![^{]*\})")
 
 
 def front_matter(text: str) -> tuple[dict[str, Any] | None, str]:
-    """Split a Markdown text into its settings and its body; the settings are None if absent.
+    """Split a Markdown text into its front matter, or None without one, and its body.
 
     All scalar values are strings: YAML's dates and numbers are not converted.
     """

@@ -19,7 +19,7 @@ def plugin_entries(app: App) -> tuple[PluginEntry, ...]:
 
 
 def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
-    """Return the number of characters of each request besides the conversation, by source.
+    """Return how many characters each source adds to every request besides the conversation.
 
     The sources are the agent's prompt, the additions of each plugin to the system prompt, and the
     descriptions of each plugin's tools: those in the session's last request, or else all tools.
@@ -41,7 +41,7 @@ def standing(app: App, session_id: str, agent: str) -> Mapping[str, int]:
 
 
 def trace_entries(app: App, session_id: str) -> tuple[TraceEntry, ...]:
-    """Return the recorded changes that plugins made to the session's prompts."""
+    """Return the changes that plugins made to the session's prompts, if they were recorded."""
     steps = trace_steps(app, session_id)
     return tuple(
         TraceEntry(hook=step.hook, plugin=step.plugin, diff=step.diff)
@@ -51,7 +51,7 @@ def trace_entries(app: App, session_id: str) -> tuple[TraceEntry, ...]:
 
 
 def _grown(diff: str) -> int:
-    """Return the net number of characters that a unified diff adds to a text."""
+    """Return how many more characters a unified diff adds than it removes, at least 0."""
     lines = [line for line in diff.split("\n") if not line.startswith(("+++", "---"))]
     more = sum(len(line) for line in lines if line.startswith("+"))
     return max(0, more - sum(len(line) for line in lines if line.startswith("-")))

@@ -42,7 +42,7 @@ class KeyFile:
         self.change(lambda known: {**known, entry: dict(credential)})
 
     def drop(self, entry: str) -> None:
-        """Delete a credential, if there is one.
+        """Delete a credential, if the file has an entry of this name.
 
         :raises ConfigError: when the file cannot be written.
         """
@@ -66,7 +66,7 @@ class KeyFile:
             raise ConfigError(text, file=self.path) from error
 
     def read(self) -> tuple[Credentials, str]:
-        """Return the credentials, and the reason if the file is unusable or "" if it is valid.
+        """Return the file's credentials, and why the file is unusable, or "" if it is usable.
 
         If others can read the file, its mode is restricted to the owner, which is logged.
         """
@@ -95,12 +95,12 @@ class KeyFile:
 
 
 def entry_name(provider_id: str, label: str | None) -> str:
-    """Return the name of a provider's key in the file; further keys have a label."""
+    """Return the name of the key file's entry for a provider's key; further keys have a label."""
     return f"{provider_id}/{label}" if label else provider_id
 
 
 def key_of(credential: Mapping[str, Any]) -> str | None:
-    """Return the API key or token of a credential; None if it has none or has expired."""
+    """Return the API key or token of a credential; None if it is missing or has expired."""
     match credential:
         case {"type": "oauth", "access": str(token), "expires": int(until_ms)}:
             return token if not until_ms or until_ms > time.time() * 1000 else None
@@ -133,5 +133,5 @@ def store_secret(places: UserFolders, plugin: str, name: str, value: str | None)
 
 
 def kept_secrets(places: UserFolders) -> Mapping[str, Mapping[str, Any]]:
-    """Return the stored secrets by plugin and name, or none if the file is unusable."""
+    """Return the secrets of plugins, by plugin and name; empty if the file is unusable."""
     return KeyFile(places.secrets).read()[0] if places.secrets.exists() else {}

@@ -69,7 +69,7 @@ def left_out(app: "App", *, names: int = NAMES) -> LeftOut:
 
 
 def untrusted_warnings(app: "App") -> tuple[str, ...]:
-    """Return one line that names all untrusted files of code, or () if there are none."""
+    """Return a line that names all untrusted code files, or () if the project has none."""
     code = [path for path in app.untrusted if path not in app.config_sources.untrusted]
     if not code:
         return ()

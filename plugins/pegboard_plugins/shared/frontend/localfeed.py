@@ -73,7 +73,7 @@ class LocalFeed:
 
     @property
     def facts(self) -> "Facts":
-        """The facts of the project, at most one second old because every frame reads them."""
+        """The facts of the project, cached for one second because every frame reads them."""
         now = monotonic()
         if self._facts is None or now > self._known_until:
             self._facts = frontend.facts_of(self._app, self._note)
@@ -109,7 +109,7 @@ class LocalFeed:
         await self._app.aclose()
 
     async def commands(self) -> Sequence[Command]:
-        """Return the slash commands, including those of files that were trusted meanwhile."""
+        """Return the slash commands, including those of files that the user has just trusted."""
         await self._app.reload_project_code()
         return tuple(self._app.commands.values())
 
@@ -157,7 +157,7 @@ class LocalFeed:
         return frontend.plugin_entries(self._app)
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
-        """Return the sizes of the system prompt's parts and the tools' descriptions, by plugin."""
+        """Return how many characters each source, such as a plugin, adds to each request."""
         return frontend.standing(self._app, session_id, agent)
 
     async def trace(self, session_id: str) -> "Sequence[TraceEntry]":
@@ -189,7 +189,7 @@ class LocalFeed:
         return (await self._app.list_turns(session_id))[-(limit or 0) :]
 
     async def status(self, session_id: str) -> SessionStatus | None:
-        """Return the session's status, or None while it is idle."""
+        """Return the session's status, or None while the session is idle."""
         status = self._app.session_status(session_id)
         return None if isinstance(status, Idle) else status
 
@@ -208,7 +208,7 @@ class LocalFeed:
     async def prompt(
         self, session_id: str, prompt: Prompt, *, mentions: str = "", checked: bool = False
     ) -> Turn:
-        """Send a prompt with the files and agents that it mentions, and return the last answer."""
+        """Send a prompt with the files and agents in `mentions`, and return the last answer."""
         app, agent = self._app, prompt.agent
         if checked:
             await frontend.require_answerer(app, session_id, agent=agent, model=prompt.model)
@@ -246,7 +246,7 @@ class LocalFeed:
         return await frontend.run_shell(self._app, session_id, order)
 
     async def abort(self, session_id: str) -> bool:
-        """Stop the session's turn and wait for its end; return whether anything ran."""
+        """Stop the session's turn and wait for its end; return whether a turn was running."""
         return await self._app.abort(session_id)
 
     async def approve(
@@ -266,15 +266,15 @@ class LocalFeed:
         await self._app.answer_permission(request_id, reply, message)
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny a permission request because no user is present to answer it."""
+        """Deny a permission request because no user is present to answer the request."""
         await self._app.permissions.leave_unattended(request_id)
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """Ask the user questions, and return the answers or None."""
+        """Ask the user questions; return None if the user declines to answer."""
         return await self._app.ask_user(session_id, questions)
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]] | None) -> None:
-        """Answer questions, or decline them with None."""
+        """Answer the questions of a request; None means that the user declines to answer."""
         if answers is None:
             await self._app.reject_question(request_id)
         else:
@@ -309,6 +309,6 @@ class LocalFeed:
         return ()
 
     async def block(self, part: ToolPart, width: int) -> Block:
-        """Return the plugins' block for a tool call."""
+        """Return the lines to display for a tool call, as the plugins format them."""
         self._blocks = self._blocks or pegboard.unstable.CallBlocks(self._app)
         return await self._blocks.block(part, width)

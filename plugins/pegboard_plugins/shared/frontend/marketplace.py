@@ -13,7 +13,7 @@ _SHOWN = 10
 
 
 def listed_source(folder: Path, name: str) -> Path | str:
-    """Return the source of a listed bundle: a folder next to the list, or the URL of a repository.
+    """Return the source of a bundle in a marketplace's list: a folder, or a repository's URL.
 
     :raises BundleError: when there is no list, or it has no usable entry of this name.
     """

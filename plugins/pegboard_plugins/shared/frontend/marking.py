@@ -1,4 +1,4 @@
-"""The tags that mark untrusted text in a model's input; the text cannot close them."""
+"""The tags that mark untrusted text in a model's input, so that the text cannot close the tags."""
 
 import re
 

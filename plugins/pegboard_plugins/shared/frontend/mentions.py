@@ -85,7 +85,7 @@ def _mention(raw: str) -> Mention:
 
 
 def find_files(wanted: Iterable[Mention], workspace: Workspace) -> tuple[MentionedFile, ...]:
-    """Return the mentioned files and folders that exist inside the worktree.
+    """Return the mentioned files and folders that exist inside the workspace's worktree.
 
     A relative name starts at the working directory, or else at the worktree's root. A path that
     leads out of the worktree, by `..`, an absolute path or a symlink, is not found.
@@ -180,7 +180,7 @@ async def mentioned(
 async def _attachable(
     app: App, session_id: str, file: MentionedFile, agent: str
 ) -> FileInput | str:
-    """Return the file as a prompt part, or the reason why it needs a permission."""
+    """Return the file as a part of a prompt, or a reason why reading it needs a permission."""
     facts = {"filepath": str(file.path)}
     verdict = await app.policy.decide(session_id, "read", file.names, agent=agent, metadata=facts)
     return file.part() if verdict.action == "allow" else verdict.reason or "it needs a permission"

@@ -1,4 +1,4 @@
-"""The available sources of models: configured keys, and model servers on this machine."""
+"""Where models may come from: configured keys, and model servers on this machine."""
 
 import asyncio
 from collections.abc import Mapping

@@ -41,7 +41,7 @@ def _gone(known: dict[str, str], mark: str) -> list[str]:
 
 
 async def _moved(app: App, old: Path) -> list[Session]:
-    """Move the sessions of a folder, and of those subfolders that exist in the new folder."""
+    """Move the sessions in and below `old` to the App's worktree, if their subfolder is there."""
     moved = []
     for session in await app.storage.sessions(roots=True):
         folder = Path(session.directory)
@@ -55,7 +55,7 @@ async def _moved(app: App, old: Path) -> list[Session]:
 
 
 def _write(file: Path, known: dict[str, str]) -> None:
-    """Store the known folders in `file`; after an error, a later move of the folder is missed."""
+    """Store the known folders in `file`; ignore errors, so that a later move may go unnoticed."""
     draft = temporary_beside(file)
     with suppress(OSError):
         draft.write_bytes(msgspec.json.encode(dict(list(known.items())[-MOST_FOLDERS:])))

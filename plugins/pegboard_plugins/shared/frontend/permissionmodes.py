@@ -19,7 +19,7 @@ _KEY = "mode"
 
 
 class PermissionMode(msgspec.Struct, frozen=True, kw_only=True):
-    """A permission mode: it allows tools with one of `effects` without a question.
+    """A permission mode, in which tools with one of these `effects` need no permission.
 
     A configured rule can still ask or deny.
     """
@@ -75,7 +75,7 @@ def with_mode(session: Session, mode: str) -> dict[str, Any]:
 
 
 async def change_mode(app: App, session_id: str, mode: str) -> None:
-    """Set the session's permission mode, and answer the waiting requests that it allows.
+    """Set the session's permission mode, and approve waiting requests that this mode allows.
 
     :raises NotFoundError: when the session does not exist.
     """

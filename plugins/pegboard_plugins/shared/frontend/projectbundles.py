@@ -24,7 +24,7 @@ _Stamp = tuple[int, int, int, int]
 class ProjectBundle(msgspec.Struct, frozen=True, kw_only=True):
     """A folder of a project that may be a bundle.
 
-    `files` are all of its files, with symlinks resolved. `problem` is the reason if it is unusable.
+    `files` are all its files, with symlinks resolved. `problem` says why it is unusable, or is "".
     """
 
     folder: Path
@@ -33,7 +33,7 @@ class ProjectBundle(msgspec.Struct, frozen=True, kw_only=True):
     problem: str = ""
 
     def is_trusted(self, trusted: Mapping[Path, bytes]) -> bool:
-        """Return whether the folder's files, as they are now, are exactly the trusted ones."""
+        """Return whether the user trusts exactly the files that the folder now has."""
         if self.problem or not self.files:
             return False
         inside = self.folder.resolve()
@@ -78,7 +78,7 @@ def project_bundles(worktree: Path) -> Iterator[ProjectBundle]:
 def active_bundles(
     places: UserFolders, worktree: Path, trusted: Mapping[Path, bytes], *, taken: set[str]
 ) -> tuple[list[Bundle], list[str]]:
-    """Return the trusted bundles of a project, and a line for each other bundle; blocks.
+    """Return a project's trusted bundles, and a line for each bundle that is not loaded; blocks.
 
     A bundle with a name in `taken` is not loaded. The names of loaded bundles are added to `taken`.
     """
@@ -112,7 +112,7 @@ def _folders(place: Path) -> list[Path]:
 
 
 def _files(folder: Path, root: Path) -> tuple[tuple[Path, ...], str]:
-    """Return all files of a folder, and the reason if it cannot be a bundle or else ""."""
+    """Return all files of a folder, and why the folder cannot be a bundle, or "" if it can."""
     if not folder.resolve().is_relative_to(root):
         return (), "is a link that leads out of the project; copy the folder"
     found = list(islice((path for path in folder.rglob("*") if path.is_file()), MOST_FILES + 1))

@@ -97,7 +97,7 @@ async def follow_folder(app: App) -> str:
 
 
 def _mark(place: Workspace) -> str:
-    """Return a digest that identifies the checkout, or "" without git or a commit."""
+    """Return a digest that identifies the checkout at `place`, or "" without git or a commit."""
     if place.git_dir is None:
         return ""
     try:
@@ -110,7 +110,7 @@ def _mark(place: Workspace) -> str:
 
 
 def _known(file: Path) -> dict[str, str]:
-    """Return the recorded folders, each with the digest that identifies its checkout."""
+    """Return the folders that `file` records, each with the digest that identifies its checkout."""
     content, _ = read_bounded(file)
     try:
         return msgspec.json.decode(content, type=dict[str, str])
@@ -119,7 +119,7 @@ def _known(file: Path) -> dict[str, str]:
 
 
 def surroundings(app: App) -> tuple[str, ...]:
-    """Return the warnings about the database, the stored keys and the settings."""
+    """Return the warnings about the App's database, key file and settings."""
     damage, keys = None, UserFolders.of(os.environ).keys
     if keys.exists():
         from pegboard_plugins.shared.frontend import KeyFile
@@ -191,7 +191,7 @@ def misplaced_below(root: Path) -> Iterator[str]:
 
 
 def _too_deep(folder: Path, packages: str = "") -> Iterator[str]:
-    """Yield a line for each ignored subfolder: one that contains code but is not a package."""
+    """Yield a warning for each subfolder that contains code but is ignored: it is no package."""
     for wrong in sorted(folder.glob("*/")):
         if not (wrong / _PACKAGE).exists() and wrong.name != "__pycache__" and _has_ours(wrong):
             what = "plugins" if packages else "tools"

@@ -49,7 +49,7 @@ from pegboard_plugins.shared.frontend.serverturns import ServerTurns, gone
 async def attach(
     url: str, directory: Path, password: str | None, *, brings_plugins: bool = False
 ) -> "RemoteFeed":
-    """Open the feed of a server for a directory, with a running event stream.
+    """Open the `Feed` of a project on a server, with a running event stream.
 
     With `brings_plugins`, this machine's plugins add commands, keys and themes, and render calls.
 
@@ -101,7 +101,7 @@ class RemoteFeed:
         self._facts = replace(self._facts, agent=agent, model=str(config.get("model") or ""))
 
     async def _look(self) -> None:
-        """Request the facts that a turn may have changed, and publish a change of the facts."""
+        """Request the facts that a turn may have changed, and publish an event about them."""
         with suppress(PegboardError):  # a server of another make may know neither
             held = await self._client.protection()
             self._mode = held.mode or ASK
@@ -122,7 +122,7 @@ class RemoteFeed:
         self._looking = asyncio.create_task(self._look(), name="facts")
 
     async def begin_trace(self) -> None:
-        """Start the server's trace of changes by plugins, if the server has one."""
+        """Let the server record changes that plugins make, if the server supports this."""
         with suppress(ServerError):
             await self._client.begin_trace()
 
@@ -145,7 +145,7 @@ class RemoteFeed:
         )
 
     async def _hear_failures(self, events: Subscription) -> None:
-        """Publish the failures of this machine's plugins as events of the feed."""
+        """Publish failures of the plugins on this machine together with the server's events."""
         async for event in events:
             if isinstance(event.properties, PluginFailed):
                 self._bus.publish(event)
@@ -164,7 +164,7 @@ class RemoteFeed:
 
     @property
     def hooks(self) -> HookCalls | None:
-        """The hooks of this machine's plugins; the server calls its own."""
+        """The hooks of the plugins on this machine; None if they are not loaded."""
         return self._here.hooks if self._here else None
 
     @property
@@ -199,7 +199,7 @@ class RemoteFeed:
         return await self._client.agents()
 
     async def tools(self) -> Mapping[str, str]:
-        """Return the server's tools, without their permissions."""
+        """Return the server's tools, with "" for each tool's permission."""
         return dict.fromkeys(await self._client.tools(), "")
 
     async def models(self) -> Sequence[Model]:
@@ -208,7 +208,7 @@ class RemoteFeed:
         return [model for each in listed for model in each.models.values()]
 
     async def require_model(self, name: str) -> Model | None:
-        """Return the model, or None if the server lists only other models of its provider."""
+        """Return the model; None means that its provider is known but does not list the model."""
         models = {f"{each.provider_id}/{each.id}": each for each in await self.models()}
         known = [*models, self._facts.model]
         provider, slash, _ = name.partition("/")
@@ -229,11 +229,11 @@ class RemoteFeed:
         return await self._client.plugins()
 
     async def standing(self, session_id: str, agent: str) -> Mapping[str, int]:
-        """Return the characters that the server's requests contain outside the conversation."""
+        """Return how many characters each source, such as a plugin, adds to each request."""
         return await self._client.standing(session_id, agent)
 
     async def trace(self, session_id: str) -> Sequence[TraceEntry]:
-        """Return the changes by the server's plugins since the trace began."""
+        """Return the changes that the server's plugins made since `begin_trace`."""
         return await self._client.trace(session_id)
 
     async def sessions(self, *, search: str | None = None) -> Sequence[Session]:
@@ -247,7 +247,7 @@ class RemoteFeed:
         return next(here, found[0] if found else None)
 
     async def session(self, session_id: str) -> Session:
-        """Return the session; if it does not exist, the error names the nearest ids."""
+        """Return the session; if no session has the id, the error names the nearest ids."""
         try:
             with gone("session", session_id):
                 return await self._client.sessions.get(session_id)
@@ -282,7 +282,7 @@ class RemoteFeed:
         return await self._client.messages(session_id, limit=limit)
 
     async def status(self, session_id: str) -> SessionStatus | None:
-        """Return the session's status, or None while it is idle."""
+        """Return the session's status, or None while the session is idle."""
         return (await self._client.sessions.status()).get(session_id)
 
     async def waiting(self) -> Sequence[PermissionRequest | QuestionRequest]:
@@ -361,16 +361,16 @@ class RemoteFeed:
             await self._client.permissions.reply(request_id, reply, message)
 
     async def leave_unattended(self, request_id: str) -> None:
-        """Deny a permission request because no user is present to answer it."""
+        """Deny a permission request because no user is present to answer the request."""
         with gone("permission request", request_id):
             await self._client.permissions.leave_unattended(request_id)
 
     async def ask(self, session_id: str, questions: Sequence[Question]) -> Answers | None:
-        """Ask the users of all clients of the session, and return the answers or None."""
+        """Ask the users of all clients of the session; return None if a user declines."""
         return await self._client.questions.ask(session_id, questions)
 
     async def answer(self, request_id: str, answers: Sequence[Sequence[str]] | None) -> None:
-        """Answer questions, or decline them with None."""
+        """Answer the questions of a request; None means that the user declines to answer."""
         with gone("question", request_id):
             if answers is None:
                 await self._client.questions.reject(request_id)

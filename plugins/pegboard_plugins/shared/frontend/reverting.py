@@ -161,7 +161,7 @@ def _point(turns: Sequence[Turn], message_id: str, part_id: str | None) -> Rever
 
 
 def _exchange(turns: Sequence[Turn], message_id: str) -> tuple[Turn, ...]:
-    """Return the turn of a user's message and the turns that answer it."""
+    """Return the turn of a user's message and the turns that answer this message."""
     found = tuple(
         turn
         for turn in turns
@@ -199,7 +199,7 @@ _REASONS = {
 def left_by(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> tuple[Left, ...]:
-    """Return the files that a revert to `there` cannot restore, each once, with the reason."""
+    """Return the files that a revert from `here` to `there` cannot restore, with the reasons."""
     found: dict[str, Left] = {}
     for part in _taken_back(turns, here, there):
         if isinstance(part, PatchPart):
@@ -209,7 +209,7 @@ def left_by(
 
 
 def unseen(app: App, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None) -> str:
-    """Return why the file changes of some reverted steps are unknown, or "" if all are known."""
+    """Return why file changes of some reverted steps are unknown, or "" if all are known."""
     count, seen, wrote = 0, True, False
     for part in (*_taken_back(turns, here, there), None):
         if part is None or isinstance(part, StepStartPart):
@@ -230,7 +230,7 @@ def unseen(app: App, turns: Sequence[Turn], *, here: Revert | None, there: Rever
 def _by_commands(
     app: App, turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> set[Path]:
-    """Return the files that changed while a tool ran that does not name the files it changes.
+    """Return the files that changed while a tool ran whose arguments do not name all files.
 
     The user may have edited these files at the same time, as during a shell command.
     """
@@ -251,12 +251,12 @@ def _among(replaced: Replaced | None, files: set[Path]) -> Replaced | None:
 
 
 def _names_files(tool: Tool | None) -> bool:
-    """Return whether a tool's calls name each file that they change."""
+    """Return whether the arguments of a tool's calls name each file that the calls change."""
     return tool is not None and tool.effect in ("reads", "edits")
 
 
 def _was_killed(part: ToolPart) -> bool:
-    """Return whether the call was interrupted, so that its file changes are unknown."""
+    """Return whether a tool call was interrupted, so that its file changes are unknown."""
     return isinstance(part.state, Failed) and part.state.error in INTERRUPTED_CALLS
 
 
@@ -266,7 +266,7 @@ def _reads(tool: Tool | None) -> bool:
 
 
 def said_of(files: Restored, root: Path) -> str:
-    """Return a warning about unrestored files and copies of files; "" if there are none."""
+    """Return a warning about files that were not restored and copies of files; "" without any."""
     lines = [f"{shown_path(left.path, root)}: {reason_of(left, root)}" for left in files.left]
     count = "1 file" if len(files.left) == 1 else f"{len(files.left)} files"
     text = f"not put back, {count}: {'; '.join(_first(lines))}" if lines else ""
@@ -309,7 +309,7 @@ def _repository(path: Path, root: Path) -> Path:
 
 
 def _taken_back(turns: Sequence[Turn], here: Revert | None, there: Revert | None) -> list[Part]:
-    """Return the parts after the revert point `there` that the earlier point `here` has kept."""
+    """Return the parts that a revert to `there` removes, except those that `here` removes."""
     if there is None:
         return []
     known = {part.id for part in behind(turns, here)}
@@ -319,7 +319,7 @@ def _taken_back(turns: Sequence[Turn], here: Revert | None, there: Revert | None
 def between(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> dict[Path, RestoreWay]:
-    """Return the changed files with their snapshot trees at two revert points, `here` and `there`.
+    """Return the files that differ between two revert points, with the git trees at both points.
 
     A point that is None stands for the end of the session.
     """
@@ -334,7 +334,7 @@ def between(
 def staged_between(
     turns: Sequence[Turn], *, here: Revert | None, there: Revert | None
 ) -> dict[str, StagedWay]:
-    """Return each path's change in git's index from one point of a session to another."""
+    """Return the changes of git's index, by path, from the revert point `here` to `there`."""
     halves = [
         [[each for patch in half for each in patch.staged] for half in split(turns, point)]
         for point in (here, there)
@@ -365,7 +365,7 @@ def _states(
 def split(
     turns: Iterable[Turn], point: Revert | None
 ) -> tuple[tuple[PatchPart, ...], tuple[PatchPart, ...]]:
-    """Return the patches before a point of a session and those after it, in order."""
+    """Return the patches before a revert point and the patches after it, both in order."""
     turns = tuple(turns)
     count = sum(isinstance(part, PatchPart) for part in behind(turns, point))
     patches = [part for turn in turns for part in turn.parts if isinstance(part, PatchPart)]

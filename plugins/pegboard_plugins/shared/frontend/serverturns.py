@@ -1,4 +1,4 @@
-"""The turns and events of a server; a turn continues while the connection is lost."""
+"""The turns and events of a server; turns go on while the connection is lost."""
 
 import asyncio
 from collections import defaultdict
@@ -94,7 +94,7 @@ class ServerTurns:
                 self._rests[session_id].set()
 
     async def answer(self, session_id: str, send: Callable[[], Awaitable[Turn]]) -> Turn:
-        """Send a request and return its answer, also after the connection was lost.
+        """Send a request and return the turn that answers it, even if the connection was lost.
 
         :raises AbortedError: when the turn was stopped before it had an answer.
         :raises ServerError: when the server refuses, or stays away for too long.
@@ -147,7 +147,7 @@ class ServerTurns:
             raise lost
 
     async def _all_told(self, session_id: str) -> None:
-        """Wait until all events of the ended turn have arrived, for at most 10 seconds."""
+        """Wait until the session's remaining events have arrived, for at most 10 seconds."""
         resting = asyncio.create_task(self._rests[session_id].wait())
         either: set[asyncio.Future[Any]] = {resting, self._hearing}
         await asyncio.wait(either, timeout=TOLD_WITHIN_S, return_when=asyncio.FIRST_COMPLETED)
@@ -161,7 +161,7 @@ class ServerTurns:
 
 @contextmanager
 def gone(kind: str, name: str) -> Iterator[None]:
-    """Translate a server's "not found" error in this block into `NotFoundError`."""
+    """Within the context, translate a server's "not found" error into `NotFoundError`."""
     try:
         yield
     except ServerError as error:

@@ -25,7 +25,7 @@ _IGNORED = {
 
 
 class SkillCheck(msgspec.Struct, frozen=True):
-    """The result of a check; `problem` is the reason why the file is no valid skill, or "".
+    """The result of a check; `problem` says why the file is no valid skill, or is "" if it is.
 
     `departures` are lines about broken rules of Agent Skills 1.0. `notes` are lines about settings
     without effect.
@@ -76,7 +76,7 @@ def _departures(settings: Mapping[str, Any], folder: str) -> Iterator[str]:
 
 
 def skill_problem(settings: Mapping[str, object], folder: str) -> str:
-    """Return why the settings are no valid skill's, or "" if they are valid."""
+    """Return why the front matter is not that of a valid skill, or "" if it is."""
     name, description = settings.get("name", folder), settings.get("description")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         return (

@@ -49,14 +49,14 @@ class UnseenDocuments:
             )
 
     def among(self, paths: Iterable[Path]) -> frozenset[Path]:
-        """Return those of the resolved `paths` that the user has not accepted."""
+        """Return the `paths`, already resolved, that the user has not accepted."""
         record = self._read()
         return frozenset(
             path for path in paths if (known := record.get(str(path))) and _digest(path) in known
         )
 
     def below(self, root: Path) -> Iterator[tuple[Path, bytes]]:
-        """Yield the unaccepted documents below `root` with their content, sorted by path."""
+        """Yield the path and content of each unaccepted document below `root`, sorted by path."""
         for name, versions in sorted(self._read().items()):
             path = Path(name)
             content = read_bounded(path)[0] if path.is_relative_to(root) else b""

@@ -65,7 +65,7 @@ class _WholeTable(TableElement):
 
 
 class _BareCode(CodeBlock):
-    """A code block that starts in the first column, so that it can be copied."""
+    """A code block that starts in the first column, so that the user can copy the code."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = str(self.text).rstrip()
@@ -95,7 +95,7 @@ class _Answer(Markdown):
 
 
 def _with_links(tokens: Sequence[Token]) -> list[Token]:
-    """Replace each image in a line's tokens by a link with its text."""
+    """Replace each image in a line's tokens by a link with the image's text."""
     found: list[Token] = []
     for token in tokens:
         if token.type != "image":
@@ -110,7 +110,7 @@ def _with_links(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _without_repeated_addresses(tokens: Sequence[Token]) -> list[Token]:
-    """Replace each link that displays its own address by the address as plain text."""
+    """Replace each link whose text is its address by this text alone."""
     kept = list(tokens)
     for place in range(len(kept) - 2):
         opening, text, closing = kept[place : place + 3]

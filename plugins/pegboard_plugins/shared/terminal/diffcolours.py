@@ -11,7 +11,10 @@ HIGHLIGHTED_ROWS = 400
 
 
 def row_sign(line: SpanLine) -> tuple[int, Literal["", "added", "removed"]]:
-    """Return where a changed diff row has its line number, and the change; else (0, "")."""
+    """Return where a changed diff row has its line number, and whether it was added or removed.
+
+    The result is (0, "") for a row that is not changed.
+    """
     for place, (number, sign) in enumerate(pairwise(line)):
         if number.style == "number" and sign.style in ("added", "removed"):
             return place, sign.style
@@ -51,7 +54,7 @@ def _coloured(rows: Sequence[SpanLine], file: str) -> Iterator[SpanLine]:
 
 
 def _overlaid(marked: SpanLine, tokens: SpanLine) -> Iterator[Span]:
-    """Yield the line with its tokens' colours, except for words that are marked as changed."""
+    """Return the line with the colours of `tokens`, except for words that are marked as changed."""
     marks, roles = list(reversed(marked)), list(reversed(tokens))
     while marks and roles:
         mark, role = marks.pop(), roles.pop()

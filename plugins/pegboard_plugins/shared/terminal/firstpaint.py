@@ -33,7 +33,7 @@ _READ_BYTES = 4096
 
 
 class _Typed:
-    """A thread that reads typed keys and echoes them after the prompt."""
+    """A thread that reads typed keys and echoes these keys after the prompt."""
 
     def __init__(self, columns: int) -> None:
         self.content = b""
@@ -60,7 +60,7 @@ class _Typed:
 
 
 def _visible_end(content: bytes, room: int) -> str:
-    """Return the end of the typed bytes up to the first control character, in `room` columns."""
+    """Return the end of the text typed before the first control character, in `room` columns."""
     written = ""
     for letter in content.decode("utf-8", "ignore"):
         if letter in _RUBOUT:
@@ -85,7 +85,7 @@ class _Footer:
         self._stands, self._has_ended = True, False
 
     def take_away(self) -> bytes:
-        """Remove the footer, and return all typed bytes."""
+        """Remove the first footer, and return all typed bytes."""
         if self._stands:
             self._stands = False
             self._typed.stop()
@@ -93,7 +93,7 @@ class _Footer:
         return self._typed.content
 
     def end(self) -> None:
-        """Remove the footer and restore the terminal's settings."""
+        """Remove the first footer, and restore the terminal's settings."""
         if self._has_ended:
             return
         self._has_ended = True
@@ -110,7 +110,7 @@ _STANDING: ContextVar[_Footer | None] = ContextVar("standing", default=None)
 
 @contextmanager
 def painted() -> Iterator[Callable[[], bytes]]:
-    """Yield a function that removes the footer and returns all bytes typed until then."""
+    """Yield a function that removes the first footer and returns all bytes typed before."""
     footer = _STANDING.get() or _Footer()
     try:
         yield footer.take_away
@@ -119,7 +119,7 @@ def painted() -> Iterator[Callable[[], bytes]]:
 
 
 def main() -> NoReturn:
-    """Run the `pegboard` script; a chat draws its footer before it loads other modules."""
+    """Run the `pegboard` script; for a chat, draw a first footer before most modules load."""
     if is_limited():
         from pegboard_plugins.shared.terminal.guardian import (
             call_guardian,  # few live under a limit
@@ -137,7 +137,7 @@ def main() -> NoReturn:
 
 
 def write_plain_signs(*streams: TextIO) -> None:
-    """Let the streams replace characters that they cannot encode by similar ones, or `?`."""
+    """Let `streams` replace each character that they cannot encode by a similar one, or `?`."""
     for stream in streams:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors=SIGNS)
@@ -153,7 +153,7 @@ codecs.register_error(SIGNS, _plain)
 
 
 def _begins_a_chat(arguments: list[str]) -> bool:
-    """Return whether the arguments start a chat on a usable terminal, so draw the footer now."""
+    """Return whether the arguments start a chat, and the terminal can display a footer."""
     if not {*arguments[arguments[:1] == ["chat"] :]} <= {"-c", "--continue"}:
         return False
     try:

@@ -34,7 +34,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def call_guardian() -> None:
-    """Continue in a child process, while this process waits for its end.
+    """Continue the program in a child process, while this process waits until the child ends.
 
     The child gets a thread that regularly reports to the parent. If no process can be started, the
     program continues in this process.
@@ -66,7 +66,7 @@ def call_guardian() -> None:
 
 
 def _died(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """End the program on MemoryError or SystemError; print any other exception."""
+    """End the process on MemoryError or SystemError; print any other uncaught exception."""
     if issubclass(kind, MemoryError | SystemError):
         end_without_memory()
     sys.__excepthook__(kind, error, trace)
@@ -82,7 +82,7 @@ def _beat(writing: int) -> None:
 
 
 def _watch(program: int, reading: int) -> NoReturn:
-    """Wait for the child and end as it does, or kill a child that no longer reports."""
+    """Wait for the child process and exit with its status, or kill a child that reports no more."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored no end is told
         os.set_blocking(reading, False)
@@ -121,7 +121,7 @@ def _end_as(code: int) -> NoReturn:
 
 
 def _has_moved(reading: int) -> bool:
-    """Return whether the child has reported since the last call, or has closed the pipe."""
+    """Return whether the child has written to the pipe since the last call, or has closed it."""
     try:
         os.read(reading, 1 << 16)
     except BlockingIOError:

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def on_hangup(act: Callable[[], object]) -> Iterator[None]:
-    """Call `act` in the signal handler of the first SIGHUP, and ignore later ones.
+    """Call `act` in the signal handler at the first SIGHUP, and ignore every later SIGHUP.
 
-    Later ones are ignored until the process ends, because they may arrive while a session is being
-    saved. If SIGHUP is already ignored, as with `nohup`, `act` is never called.
+    Later signals are ignored until the process ends, because they may arrive while a session is
+    being saved. If SIGHUP is already ignored, as with `nohup`, `act` is never called.
     """
     before = signal.getsignal(signal.SIGHUP)
     if before is signal.SIG_IGN:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C raise KeyboardInterrupt at once, since the question blocks the event loop."""
+    """Let Ctrl-C raise KeyboardInterrupt at once, for a question that blocks the event loop."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

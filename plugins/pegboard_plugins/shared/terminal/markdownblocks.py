@@ -41,7 +41,7 @@ class MarkdownBlocks:
         yield from self._take(whole)
 
     def flush(self) -> Iterator[str]:
-        """Yield the remaining text as a block, and reset the splitter."""
+        """Yield the remaining text as a block, and start anew with the next text."""
         line, self._line, self._line_letters = "".join(self._line), [], 0
         if line:
             yield from self._take(line)
@@ -49,7 +49,7 @@ class MarkdownBlocks:
         self._fence = ""
 
     def tail(self, lines: int, letters: int) -> str:
-        """Return the end of the unfinished block, at most `lines` lines and `letters` letters."""
+        """Return the end of the incomplete block, at most `lines` lines and `letters` letters."""
         last, room = [], letters
         for piece in reversed(self._line):
             last.append(piece[-room:])
@@ -92,7 +92,7 @@ class MarkdownBlocks:
             yield from self._cut_fence()
 
     def _cut_fence(self) -> Iterator[str]:
-        """Yield a long code block so far, and begin another one with the same opening fence."""
+        """Yield a long code block so far, and begin a new code block with the same fence."""
         opening = self._block[0]
         self._put(self._fence)
         yield from self._end()

@@ -1,4 +1,4 @@
-"""The exit code of a turn, and the formatting and sum of costs."""
+"""The exit code of a turn, and how costs are added and formatted."""
 
 from collections.abc import Iterable, Mapping
 
@@ -47,7 +47,7 @@ def exit_of_failure(failure: Failure) -> Exit:
 
 
 def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
-    """Return the exit code of a prompt by its last answer.
+    """Return the exit code of a prompt with this last answer.
 
     `denied` means that a call was denied, and that the agent has made no call since.
     """
@@ -62,7 +62,7 @@ def exit_of_answer(answer: Message, *, denied: bool) -> Exit:
 
 
 def denial_of(part: ToolPart) -> str:
-    """Return why a rule, a plugin or the user denied this call; empty when it was not denied."""
+    """Return why a rule, a plugin or the user denied this call; "" if the call was not denied."""
     match part.state:
         case Failed(error=error, metadata={"denied": True} as facts):
             from pegboard.unstable import user_words  # few calls are denied

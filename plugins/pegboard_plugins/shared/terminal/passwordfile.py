@@ -1,4 +1,4 @@
-"""A password from a file, because other users can see a command line."""
+"""A password that is read from a file, because other users can see the command line."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from pegboard.errors import InvalidInputError
 
 
 def password_of(file: Path) -> str:
-    """Return the first line of the file, without the line break.
+    """Return the first line of a password file, without the line break.
 
     :raises InvalidInputError: when the file cannot be read, or its first line is empty.
     """

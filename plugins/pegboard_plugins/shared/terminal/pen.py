@@ -66,7 +66,7 @@ class Pen:
 
     @property
     def is_tinted(self) -> bool:
-        """Whether changed rows of a diff have a background, with syntax colours for the code."""
+        """Whether changed rows of a diff have a coloured background and syntax colours."""
         return self._style("added_row").bgcolor is not None
 
     def markdown(self, text: str, width: int) -> list[str]:
@@ -124,7 +124,7 @@ def wrapped(line: SpanLine, width: int, *, at_words: bool = False) -> Iterator[S
 
 
 def _after_a_word(text: str, fitting: int) -> int:
-    """Return the offset after the last blank in the first `fitting` characters, or `fitting`."""
+    """Return where to break a text: after the last blank in its first `fitting` letters, if any."""
     end = text.rfind(" ", 0, fitting) + 1
     return end if text[:end].strip() else fitting
 
@@ -137,7 +137,7 @@ def _short(line: SpanLine) -> Iterator[Span]:
 
 
 def _gutter(line: SpanLine, width: int) -> SpanLine:
-    """Return blanks as wide as a diff line's number and sign; () without room for them."""
+    """Return blanks as wide as a diff line's number and sign; () if `width` is too small."""
     if len(line) < 3 or not _GUTTER.fullmatch(line[0].text):  # noqa: PLR2004 - and a text
         return ()
     blank = tuple(Span(" " * len(each.text), each.style) for each in line[:2])
@@ -157,7 +157,7 @@ def _fitting(text: str, room: int) -> int:
 
 
 def colours_of(env: Mapping[str, Any]) -> Colours:
-    """Return the colours that the environment permits; a non-empty `NO_COLOR` means none."""
+    """Return the colours that the environment permits; a non-empty `NO_COLOR` permits none."""
     if env.get("NO_COLOR"):
         return "none"
     if env.get("COLORTERM") in ("truecolor", "24bit"):

@@ -30,7 +30,7 @@ _DELETES = re.compile(r"(?:rm|rmdir|unlink)(?: [^\n&|;<>()$`]*)")
 def permission_lines(
     request: PermissionRequest, *, most: int | None = None
 ) -> tuple[SpanLine, ...]:
-    """Return the lines that describe a permission request exactly; `most` limits their number.
+    """Return the lines that describe a permission request exactly, at most `most` lines.
 
     They have the patterns, the whole command with its unclear parts marked, the path, the arguments
     of a call, the text to send, and the diff.
@@ -69,7 +69,7 @@ def _lines(request: PermissionRequest) -> Iterator[SpanLine]:
 
 
 def _act(request: PermissionRequest) -> str:
-    """Return a sentence on how a short command changes files; "" if it does not fit one row."""
+    """Return a sentence on how a shell command changes files; "" if it is too long for one row."""
     if request.permission != "edit" or not request.line:
         return ""
     verb = "delete" if _DELETES.fullmatch(request.line) else "change"
@@ -79,14 +79,14 @@ def _act(request: PermissionRequest) -> str:
 
 
 def _by_command(request: PermissionRequest) -> str:
-    """Return the text between a request's patterns and its command, such as "in the command"."""
+    """Return words to join a request's patterns to its command, such as "in the command"."""
     if request.permission != "edit":
         return "in the command"
     return f"would be {'deleted' if _DELETES.fullmatch(request.line) else 'changed'} by the command"
 
 
 def _arguments(arguments: object) -> Iterator[SpanLine]:
-    """Yield the arguments of a call with their names; arguments that are null are skipped."""
+    """Yield the arguments of a tool call with their names, without arguments that are null."""
     for name, value in arguments.items() if isinstance(arguments, dict) else ():
         if value is not None:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -101,7 +101,7 @@ def _place(place: object) -> Iterator[SpanLine]:
 
 
 def _in_full(text: str) -> Iterator[SpanLine]:
-    """Yield all lines of a text, and its length if it is long."""
+    """Yield all lines of a text, and the length of the text if it is long."""
     lines = text.split("\n")
     for line in lines:
         yield (Span(exposed(line)),)

@@ -1,4 +1,4 @@
-"""The transfer of early keys: those pressed before a command's question go to the calling chat."""
+"""The transfer of keys, pressed before a command asks a question, to the chat that runs it."""
 
 import os
 import select

@@ -32,7 +32,7 @@ def _parser() -> "Parser":
 
 
 def answer_html(text: str) -> str | None:
-    """Return an answer as HTML; None if it is too long or too deeply nested."""
+    """Return an answer as HTML; None if the answer is too long or too deeply nested."""
     if len(text) > LONGEST_LETTERS:
         return None
     parser = _parser()
@@ -100,7 +100,7 @@ def answer_markdown(text: str) -> str:
 
 
 def _may_stay(targets: Iterable[str], lines: Iterable[str]) -> bool:
-    """Return whether the link definitions of an answer may stay in the exported Markdown.
+    """Return whether the link definitions of an answer may stay in its exported Markdown.
 
     They stay only if all targets are safe and no other line needs escaping. An escaped character in
     a definition could make it a paragraph that includes the next lines.

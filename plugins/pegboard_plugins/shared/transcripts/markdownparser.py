@@ -6,7 +6,7 @@ from markdown_it import MarkdownIt
 
 
 class Parser(MarkdownIt):
-    """A Markdown parser that makes links only for URLs with one of the schemes; "" allows all."""
+    """A Markdown parser that makes links only for URLs with one of `schemes`; "" allows all."""
 
     def __init__(self, *, schemes: Sequence[str]) -> None:
         super().__init__("commonmark", {"html": False, "xhtmlOut": False})

@@ -63,7 +63,7 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 class Fold(msgspec.Struct, frozen=True, kw_only=True):
-    """A collapsible section: a title above lines and other entries."""
+    """A collapsible section of a transcript: a title above lines and nested entries."""
 
     title: str
     lines: tuple[SpanLine, ...] = ()
@@ -205,7 +205,7 @@ class _Transcriber:
         return Fold(title=title, lines=lines, inner=tuple(inner), is_open=is_open)
 
     def _subagents(self, part: ToolPart) -> Iterator[Inner]:
-        """Yield the transcripts of subagents that the call mentions and no earlier call did."""
+        """Yield the transcripts of subagents that this tool call is the first to mention."""
         if not self._waiting:
             return
         named = msgspec.json.encode(part.state).decode()
@@ -249,7 +249,7 @@ def _cost(cost: float | None, *, is_whole: bool) -> str:
 
 
 def _moment(milliseconds: int) -> str:
-    """Format a time in UTC, so that the result does not depend on the machine's time zone."""
+    """Format a time in UTC, so that the text does not depend on the machine's time zone."""
     return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
