@@ -77,7 +77,7 @@ class Account(msgspec.Struct, kw_only=True):
         return self.limits.usd is not None or self.limits.tokens is not None
 
     def rooms(self, need: Need, *, with_held: bool) -> Iterator[tuple[float, str]]:
-        """Yield for each limit how many tokens the answer may have, and the limit in words.
+        """Yield for each limit how many tokens the model's answer may have, and the limit in words.
 
         `with_held` subtracts the amounts reserved for other requests.
         """
@@ -92,14 +92,14 @@ class Account(msgspec.Struct, kw_only=True):
             yield left, f"{limits.tokens:,} tokens for {self.purpose}: {self.tokens:,} are used"
 
     def change_held(self, hold: "Hold", sign: Literal[1, -1]) -> None:
-        """Add a reserved amount to the account (`sign` 1), or remove it (-1)."""
+        """Add an amount to the account's reserved amounts (`sign` 1), or subtract it (-1)."""
         self.holds += sign
         self.held_tokens += sign * hold.tokens
         # What floats leave over must not look like somebody's hold.
         self.held_usd = self.held_usd + sign * hold.usd if self.holds else 0.0
 
     def check_step(self) -> None:
-        """Check that another step is within the limits.
+        """Check that the limit on steps allows another step.
 
         :raises BudgetError: when it is not.
         """
@@ -119,11 +119,11 @@ class Account(msgspec.Struct, kw_only=True):
         return f"{self.steps:,} of {most:,} steps for {self.purpose} are taken; {self._way_on()}"
 
     def _way_on(self) -> str:
-        """Return the setting that limits the steps, as advice to the user."""
+        """Return advice to the user that names the setting for the limit on steps."""
         return f"{_LIMITS[self.purpose]} is the limit"
 
     def check_call(self) -> None:
-        """Check that another tool call is within the limit.
+        """Check that the limit on tool calls allows another call.
 
         A refusal also ends the turn before its next step.
 
@@ -139,17 +139,17 @@ class Account(msgspec.Struct, kw_only=True):
         return _over(f"minutes than {self.limits.minutes or 0:g} for {self.purpose}")
 
     def spent_s(self) -> float:
-        """Return the time in seconds that the run has taken, with earlier runs of the session."""
+        """Return the time in seconds that the session's runs have taken, earlier ones included."""
         return self.seconds + self.clock.now() - self.began_at
 
     def left_s(self) -> float | None:
-        """Return the seconds until the time limit, or None without a limit."""
+        """Return the seconds until the run's time limit, or None if the run has no time limit."""
         minutes = self.limits.minutes
         return None if minutes is None else minutes * 60 - self.spent_s()
 
 
 class Hold(msgspec.Struct, frozen=True, kw_only=True):
-    """An amount reserved for a request, the output limit of which may be reduced to fit."""
+    """An amount reserved for a request, whose output limit may be reduced to fit the budget."""
 
     request: ModelRequest
     need: Need
@@ -204,7 +204,7 @@ class Accounts(Budget):
             account.tool_calls += 1
 
     def take_subagent(self) -> None:
-        """Count a subagent, however deep below the top-level run.
+        """Count a subagent of the top-level run, at any depth below this run.
 
         :raises ToolError: when the run has started the allowed number of subagents.
         """
@@ -217,7 +217,7 @@ class Accounts(Budget):
         self.shared.begun += 1
 
     def counts(self) -> Mapping[str, Any] | None:
-        """Return the counts to store for the session, or None if no limit needs them."""
+        """Return the counts to store for the session, or None if no limit needs stored counts."""
         if self.whole is None or not _counts_matter(self.whole.limits):
             return None
         whole = self.whole
@@ -225,7 +225,7 @@ class Accounts(Budget):
 
     @asynccontextmanager
     async def in_time(self) -> AsyncIterator[None]:
-        """Limit the time of the block.
+        """Limit the time of the `async with` block.
 
         :raises BudgetError: when a limit of minutes ends the block.
         """
@@ -245,14 +245,14 @@ class Accounts(Budget):
             raise late[0].too_late() from error
 
     async def answer(self, provider: Provider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
-        """Return the provider's stream once the budget allows it; count the cost at its end."""
+        """Return the provider's stream once the budget allows the request; then count its cost."""
         if not any(account.weighs() for account in self.accounts):
             return provider.stream(request)
         hold = await self.hold(request)
         return self.metered(provider.stream(hold.request), hold)
 
     async def hold(self, request: ModelRequest) -> Hold:
-        """Reserve the cost of a request, and wait for other requests if they hold too much.
+        """Reserve the cost of a request; if other requests hold too much of the budget, wait.
 
         If no other request is running and the budget is nearly used up, the answer gets a smaller
         limit. Other requests free their amounts when their answers end, at the latest by the idle
@@ -377,7 +377,7 @@ def _begun(purpose: str, limits: Limits) -> Account:
 
 
 def _limited(account: Account) -> tuple[Account, ...]:
-    """Return the account if it has any limit, else an empty tuple."""
+    """Return a tuple of the account if the account has any limit, else an empty tuple."""
     values = (getattr(account.limits, name) for name in Limits.__struct_fields__)
     return (account,) if any(value is not None for value in values) else ()
 

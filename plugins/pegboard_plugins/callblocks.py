@@ -1,4 +1,4 @@
-"""The display of tool calls by their tools' own `draw` functions."""
+"""The display of tool calls, by the `draw` function of each tool."""
 
 from pegboard import Tool, hookimpl
 from pegboard.display import Block

@@ -13,7 +13,7 @@ MODE = "PEGBOARD_CASSETTE"
 
 @pytest.fixture
 def cassette(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Return a configuration for `AppOptions.config` with a file of recorded answers for the test.
+    """Return a value for `AppOptions.config` by which this test records or replays model answers.
 
     The file is `cassettes/FILE.TEST.jsonl`. The mode is `auto`, or the value of PEGBOARD_CASSETTE.
     """

@@ -41,10 +41,10 @@ _CLOSED = ("completed", "cancelled")
 
 
 class Summary:
-    """The compactor, which asks a model for a summary and preserves the newest messages."""
+    """The compactor of sessions: a model summarises a session, and its newest messages stay."""
 
     async def compact(self, request: CompactionRequest) -> Compaction:
-        """Return the summary, the texts to pin, and the ids of the turns that stay.
+        """Return a summary, the texts to repeat unchanged, and the ids of the turns that stay.
 
         :raises ContextOverflowError: when even a small chunk exceeds the model's context window.
         """
@@ -65,7 +65,7 @@ async def _summary(request: CompactionRequest) -> str:
 
 
 async def _within(request: CompactionRequest, room: int) -> str:
-    """Summarise the session in chunks that fit; each later chunk includes the summary so far.
+    """Summarise the session in chunks that fit into `room`; each chunk includes the summary so far.
 
     `room` is the size of a request in characters.
     """
@@ -146,7 +146,7 @@ def _is_request(turn: Turn) -> bool:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return the text, with its middle left out if it is longer than `limit` characters."""
+    """Return the text; if it is longer than `limit` characters, leave out the middle."""
     if len(text) <= limit:
         return text
     note = f"\n[... {len(text):,} characters in all, the middle is left out ...]\n"
@@ -156,7 +156,7 @@ def shortened(text: str, limit: int) -> str:
 
 
 def last_turns(request: CompactionRequest) -> tuple[str, ...]:
-    """Return the ids of the newest prompt and of as many of its last answers as fit.
+    """Return the ids of the newest prompt, and of the last answers to it as far as they fit.
 
     If the newest prompt has no answer yet, the previous prompt and its last answers are added, if
     they fit.
@@ -172,7 +172,7 @@ def last_turns(request: CompactionRequest) -> tuple[str, ...]:
 
 
 def _group(turns: Sequence[Turn], fixed: Sequence[str], room: int) -> list[str]:
-    """Return the ids of the last prompt in `turns` and of as many of its last answers as fit.
+    """Return the ids of the last prompt in `turns`, and of its last answers as far as they fit.
 
     `room` is in characters. A prompt in `fixed` takes none of it.
     """
@@ -198,12 +198,12 @@ def _of_compaction(turn: Turn) -> bool:
 
 
 def _size(turn: Turn) -> int:
-    """Return the approximate number of characters of a turn that the model reads."""
+    """Return how many characters of a turn the model reads, approximately."""
     return sum(len(text) for text in transcript([turn], PINNED_CHARS * 100))
 
 
 def _pinned(request: CompactionRequest, kept: Sequence[str]) -> Iterator[str]:
-    """Yield the texts that the model reads unchanged before the summary."""
+    """Yield the texts that precede the summary unchanged, such as the user's first request."""
     first = request.first
     if first is not None and first.info.id not in kept:
         said = "\n".join(_typed(first))
@@ -237,7 +237,7 @@ def _instructions(turns: Sequence[Turn], kept: Sequence[str]) -> Iterator[str]:
 
 
 def _loaded(part: ToolPart) -> Iterator[str]:
-    """Yield the instruction files that a read call has appended to its output."""
+    """Yield the instruction files that a call of the read tool has appended to its output."""
     state = part.state
     if not isinstance(state, Completed) or state.time.compacted is not None:
         return

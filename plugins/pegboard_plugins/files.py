@@ -19,7 +19,7 @@ async def register_files() -> "Callable[[], FileLedger]":
 
 
 def open_ledger() -> "FileLedger":
-    """Return a ledger for the sessions of one App."""
+    """Return a record of the files that an App's sessions have read, with write locks."""
     from pegboard.unstable import LocalLedger  # a run that touches no file does without it
 
     return LocalLedger()
@@ -27,7 +27,7 @@ def open_ledger() -> "FileLedger":
 
 @hookimpl(trylast=True)
 async def tool_execute_after(context: ToolContext) -> None:
-    """Record instruction documents that the call changed, as the user has not yet seen them."""
+    """Record that the user has not yet seen the instruction documents that a tool call changed."""
     session = context.session
     entries = session.config.instructions
     documents = [

@@ -46,7 +46,7 @@ _Aged = tuple[float, str]
 
 
 async def _may_search(context: PermissionContext, pattern: str, path: str) -> Path:
-    """Return the folder's real path, once the rules or the user permit the search."""
+    """Return the folder's real path, once permission rules or the user permit the search."""
     folder = await context.require_path(named_path(context, path))
     await context.require("glob", [pattern], always=["*"], metadata={"path": str(folder)})
     return folder
@@ -97,7 +97,7 @@ async def glob(context: ToolContext, pattern: str, path: str = "") -> ToolResult
 
 
 def _notes(newest: "_Newest", secrets: int, *, whole: bool) -> str:
-    """Return notes for the model on what the list leaves out."""
+    """Return notes for the model on the files that the list leaves out."""
     more = newest.count - len(newest.names)
     notes = []
     if more and whole:
@@ -134,7 +134,7 @@ def _visible(context: ToolContext, folder: Path, names: Sequence[str]) -> tuple[
 
 
 class _Newest:
-    """The 100 newest of the matching files.
+    """The 100 newest of the files that match the glob pattern.
 
     Only one thread at a time may use the object. Of files with equal ages, the greater name
     counts as newer.
@@ -149,16 +149,16 @@ class _Newest:
 
     @property
     def full(self) -> bool:
-        """Whether 2,000 files have matched, so that the search can end."""
+        """Whether 2,000 files have matched the pattern, so that the search can end."""
         return self.count >= MOST_MATCHES
 
     @property
     def names(self) -> list[str]:
-        """The paths of the newest files, relative to the folder, the newest first."""
+        """The paths of the newest files, relative to the searched folder, the newest first."""
         return [name for _, name in sorted(self._aged, reverse=True)]
 
     def add(self, names: Iterable[str]) -> None:
-        """Add those of the named files that match the pattern and still exist."""
+        """Add the files with these names, without files that do not match or no longer exist."""
         base = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for name in filter(self._fits, names):
@@ -185,7 +185,7 @@ class _Newest:
 
 
 async def _listed(context: ToolContext, folder: Path, newest: _Newest, argv: Sequence[str]) -> bool:
-    """Run ripgrep and collect its files; return whether ripgrep listed every file."""
+    """Run ripgrep and collect the listed files; return whether ripgrep listed every file."""
     sorting = _Sorting(context, newest)
     try:
         ending = await pegboard.unstable.run_until(
@@ -219,7 +219,7 @@ class _Sorting:
         self._told_at = 0.0
 
     def hear(self, text: str) -> int:
-        """Queue output for the thread; return the length of the incomplete name at its end.
+        """Queue ripgrep's output for the thread; return the length of an incomplete last name.
 
         If more than `MOST_WAITING` characters wait, set `enough`, which ends ripgrep.
         """
@@ -239,7 +239,7 @@ class _Sorting:
             await self.looking
 
     async def close(self) -> None:
-        """Cancel the work on the remaining files."""
+        """Cancel the lookup of the remaining files' ages."""
         if self.looking:
             self.looking.cancel()
             await asyncio.wait({self.looking})

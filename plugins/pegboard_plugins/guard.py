@@ -121,7 +121,7 @@ def _opinion(
 def _protected_paths(
     session: SessionView, request: PermissionRequest
 ) -> Iterator[tuple[Path, str]]:
-    """Yield each protected path that would change, with links resolved, and the reason."""
+    """Yield each protected path that would change, with links resolved, and why it is protected."""
     written, landing = [*_written_paths(session, request)], [*request.list_strings("lands")]
     written += _files_within(
         session, [*request.list_strings("destroys"), *request.list_strings("renames")]
@@ -170,7 +170,7 @@ def _refusal(target: str, reason: str) -> str:
 
 
 def _written_paths(session: SessionView, request: PermissionRequest) -> list[str]:
-    """Return the absolute paths that the request would write.
+    """Return the absolute paths of the files that the request would write.
 
     For a shell command, paths in the project are left out: another request, an `edit`, covers them.
     """
@@ -222,7 +222,7 @@ def _is_exact(rule: Rule, request: PermissionRequest) -> bool:
 
 
 def _vital(target: str, session: SessionView) -> str:
-    """Return why the path or glob must not be destroyed, or ""."""
+    """Return why the path or glob must not be destroyed, or "" if it may be."""
     if not target:
         return "what would be deleted is only known when it runs"
     for path in _targets_of(target):
@@ -253,7 +253,7 @@ def _written_over(target: str, session: SessionView) -> str:
 def _swept_wildcard(
     targets: Sequence[str], session: SessionView, request: PermissionRequest
 ) -> tuple[str, str] | None:
-    """Return a glob that would empty a vital folder, and the reason, or None."""
+    """Return a glob that would empty a vital folder and the reason, or None without such a glob."""
     folders: dict[str, list[str]] = {}
     for target in targets:
         if not _is_allowed(session, request, DESTROY, target):
@@ -269,7 +269,7 @@ def _swept_wildcard(
 
 
 def _vital_content(folder: str, session: SessionView) -> str:
-    """Return the name of a folder with vital content, such as "the project itself", or ""."""
+    """Return a text such as "the project itself" for a vital folder, or "" for any other folder."""
     for vital, name in _vitals(session):
         if str(vital) == folder and vital not in _SYSTEM:
             return name
@@ -278,7 +278,7 @@ def _vital_content(folder: str, session: SessionView) -> str:
 
 
 def _is_emptied(folder: str, names: Sequence[str]) -> bool:
-    """Return whether the globs `names` match nearly all visible entries of a folder.
+    """Return whether the globs `names` match nearly all visible entries of the folder.
 
     Of up to five matches, all visible entries must match; of more, nine in ten.
     """
@@ -311,7 +311,7 @@ def _vitals(session: SessionView) -> Iterator[tuple[Path, str]]:
 
 
 def _targets_of(target: str) -> Iterable[str]:
-    """Return the target as written and with links resolved; for `folder/*`, also the folder."""
+    """Return the target as written and with links resolved, and for `folder/*` also the folder."""
     folder, _, name = target.rstrip("/").rpartition("/")
     real = _resolve(folder or "/")
     found = dict.fromkeys((os.path.normpath(target), os.path.normpath(f"{real}/{name}")))
@@ -323,7 +323,7 @@ def _targets_of(target: str) -> Iterable[str]:
 
 
 def _resolve(pattern: str) -> str:
-    """Resolve the links of a plain path, and escape wildcards in the result.
+    """Resolve the links of a plain path, and escape wildcards in the resolved path.
 
     A pattern with real wildcards is returned unchanged.
     """
@@ -336,7 +336,7 @@ def _resolve(pattern: str) -> str:
 
 
 def _covers(pattern: str, vital: Path) -> bool:
-    """Return whether the pattern matches the vital folder or a folder above it."""
+    """Return whether the glob `pattern` matches the vital folder or a folder above it."""
     wanted = Path(pattern).parts
     actual = vital.parts[: len(wanted)]
     return len(actual) == len(wanted) and all(

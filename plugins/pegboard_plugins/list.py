@@ -38,7 +38,7 @@ LEFT_OUT = frozenset(
 
 
 async def _may_list(context: PermissionContext, path: str) -> Path:
-    """Return the folder's real path, once the rules or the user permit listing it."""
+    """Return the folder's real path, once permission rules or the user permit the call."""
     folder = await context.require_path(named_path(context, path))
     await context.require("list", [str(folder)], always=["*"], metadata={"path": str(folder)})
     return folder
@@ -133,7 +133,7 @@ class _Listing:
         self._rest = ""
 
     async def hear(self, context: ToolContext, folder: Path, argv: Sequence[str]) -> bool:
-        """Run ripgrep and collect its files; return whether ripgrep listed every file."""
+        """Run ripgrep and collect the listed files; return whether ripgrep listed every file."""
         ending = await pegboard.unstable.run_until(
             context,
             argv,
@@ -171,7 +171,7 @@ def _walk_files(folder: Path, wanted: Callable[[str], bool]) -> tuple[list[str],
 
 
 def _outer(name: str) -> tuple[int, str]:
-    """Return the sort key of a file: lesser depth first, then the order of `walk_files`."""
+    """Return a file's sort key: files in outer folders first, then in the order of `walk_files`."""
     return name.count("/"), name.replace("/", "\0")
 
 
@@ -189,7 +189,7 @@ def _nameable(
 
 
 def _order(names: Sequence[str]) -> list[tuple[bool, str]]:
-    """Return the sort key of a path that puts folders before files, each in order of names."""
+    """Return a path's sort key, by which folders come before files, each in order of names."""
     return [(place == len(names) - 1, name) for place, name in enumerate(names)]
 
 

@@ -39,7 +39,7 @@ async def plan_enter(context: ToolContext) -> ToolResult:
 async def _ask_to_switch(
     context: ToolContext, *, question: str, agent: str, prompt: str
 ) -> ToolResult:
-    """Ask the user; on yes, the other agent continues after this step with `prompt`.
+    """Ask the user; after a yes, the agent named `agent` continues with `prompt` in the next step.
 
     :raises QuestionRejectedError: on no, which ends the turn.
     """

@@ -65,7 +65,7 @@ def _by_key(steps: Iterator[FoldStep]) -> dict[tuple[str, str], FoldStep]:
 
 
 def _changed_line(before: FoldStep | None, after: FoldStep | None) -> str:
-    """Return the first line that the plugin changed although its input is the same, or ""."""
+    """Return the first line that a plugin changed although its own input is the same, or ""."""
     match before, after:
         case FoldStep(), FoldStep():
             given = _first_change(before.before, after.before)
@@ -125,7 +125,7 @@ def _json(value: object) -> str:
 def _of_sources(
     before: Sequence[ToolDefinition], after: Sequence[ToolDefinition]
 ) -> tuple[str, str, str] | None:
-    """Return the source of the changed tools, such as an MCP server, the hook and the line.
+    """Return the source of changed tools (such as an MCP server), the hook, and a changed line.
 
     Return None if no source changed its tools.
     """

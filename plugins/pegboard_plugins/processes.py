@@ -16,7 +16,7 @@ async def register_processes() -> "OpenProcesses":
 
 
 def open_processes(limits: "ProcessLimits") -> "Processes":
-    """Return the runner of the tool processes of one App."""
+    """Return the object that runs the tool processes of one App."""
     from pegboard.unstable import ToolProcesses  # a run that starts no process does without it
 
     return ToolProcesses(limits)

@@ -26,7 +26,7 @@ _CHANGING = frozenset({"edit", "external_directory"})
 
 @hookimpl
 async def permission_ask(session: SessionView, request: PermissionRequest) -> Verdict | None:
-    """Ask before a secret file is read, unless a rule of the user covers the file.
+    """Ask before a file of secrets is read, unless a rule of the user covers this file.
 
     A rule that denies reading certain files, or asks, applies even if they do not look like
     secrets.
@@ -54,7 +54,7 @@ def _ask(path: str) -> Verdict:
 
 
 def _read(request: PermissionRequest) -> Iterator[str]:
-    """Yield the absolute paths that the request would read."""
+    """Yield the absolute paths of the files that the request would read."""
     path = request.metadata.get("filepath")
     if isinstance(path, str):
         yield path
@@ -105,7 +105,7 @@ def _forbidden(
 
 
 def _judge_by_rules(session: SessionView, names: tuple[str, ...]) -> Verdict | None:
-    """Return the verdict of the user's `read` rules for certain files, or None if none applies."""
+    """Return the verdict of the user's `read` rules on these names, or None if no rule applies."""
     narrow = tuple(
         rule
         for ruleset in session.rulesets

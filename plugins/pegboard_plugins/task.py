@@ -33,7 +33,7 @@ SHOWN_LINES = 12
 async def _may_delegate(
     context: PermissionContext, subagent_type: str, description: str, prompt: str, timeout_s: int
 ) -> None:
-    """Check the arguments, then require permission to call the subagent."""
+    """Check the call's arguments, then require permission to call the subagent."""
     if not prompt.strip():
         raise ToolError("the prompt is empty: it is all that the subagent knows")
     if not 0 < timeout_s <= TIME_LIMIT_S:
@@ -43,7 +43,7 @@ async def _may_delegate(
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return the subagent's answer as Markdown, or its error, without the lines for the model."""
+    """Return the subagent's answer or error for display, without the lines for the model."""
     from pegboard.display import Block
 
     title = pegboard.unstable.subject_of(part.state.input)
@@ -120,7 +120,7 @@ async def task(  # noqa: PLR0913 - the model's arguments
 
 
 def _note(session_id: str) -> str:
-    """Return the lines that tell the model the subagent's session id, by which it can continue."""
+    """Return the lines that tell the model the session id with which the subagent can continue."""
     return f"<task_metadata>\nsession_id: {session_id}\n</task_metadata>"
 
 

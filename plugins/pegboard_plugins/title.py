@@ -37,7 +37,7 @@ _WORK: AgentWork = "titles"
 
 @hookimpl
 async def register_agents() -> tuple[Agent, ...]:
-    """Return the agent `title`; the setting `title` decides which model it uses."""
+    """Return the agent `title`, for which the setting `title` decides the model."""
     return (
         Agent(
             name="title",
@@ -70,7 +70,7 @@ async def shutdown(app: Host) -> None:
 
 
 def _allowed(config: Config, agent: Agent) -> Agent | None:
-    """Return the agent with its own model or the configured small model; None if titles are off."""
+    """Return the agent with its own model or the small model, or None if titles are off."""
     provider_id, _, model_id = (config.small_model or "").partition("/")
     if agent.model is None and config.small_model:
         agent = replace(agent, model=ModelChoice(provider_id=provider_id, model_id=model_id))
@@ -159,7 +159,7 @@ def _beginning(text: str) -> str:
 
 
 def _prompt(session: Session, turns: tuple[Turn, ...], answered: str) -> str:
-    """Return the first prompt if `answered` is its id and the session lacks a title, else ""."""
+    """Return the first prompt if its id is `answered` and the session has no title yet, else ""."""
     first = next((turn for turn in turns if _is_prompt(turn)), None)
     if first is None or first.info.id != answered:
         return ""

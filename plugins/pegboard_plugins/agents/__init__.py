@@ -268,7 +268,7 @@ async def chat_system_transform(
 
 
 def prompt_for(model: Model) -> tuple[str, ...]:
-    """Return the sections of the prompt for a model; the last is for its family, if known."""
+    """Return a prompt's sections for a model; the last is for the model family, if it is known."""
     known = family(model)
     if known is None:
         return WHOLE

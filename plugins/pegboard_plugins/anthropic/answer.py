@@ -47,7 +47,7 @@ _BLOCK_OF: Mapping[str, str] = {
 
 @dataclass(slots=True)
 class _Item:
-    """A content block that the model is writing; `opened` is the block in its start event."""
+    """A content block that the model is writing; `opened` is the block from its start event."""
 
     block: AnswerBlock
     opened: dict[str, Any]
@@ -243,7 +243,7 @@ def _counts(usage: object) -> dict[str, Any]:
 
 
 def _metadata(item: _Item) -> dict[str, Any] | None:
-    """Return the metadata from which a later request rebuilds the block, or None.
+    """Return metadata to rebuild the block in a later request; None for text and cut-off blocks.
 
     Storage trims trailing white space of a thinking block, so `tail` holds that white space.
     """

@@ -99,7 +99,7 @@ def _marked(blocks: list[dict[str, Any]], mark: Mapping[str, Any]) -> list[dict[
 
 
 def _with_marks(history: Sequence[bytes], mark: bytes) -> list[bytes]:
-    """Insert the cache mark into the last block of each of the two newest user messages."""
+    """Insert the prompt cache mark into the last block of each of the two newest user messages."""
     marked = list(history)
     turns = 0
     for place in reversed(range(len(marked))):

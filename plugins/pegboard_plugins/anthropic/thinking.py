@@ -40,7 +40,7 @@ def thinking_of(request: ModelRequest, limit: int) -> dict[str, Any]:
 
 
 def version_of(model_id: str) -> tuple[int, ...]:
-    """Return the version in a model's name, such as (4, 6) for `claude-sonnet-4-6`, or ()."""
+    """Return a model's version, such as (4, 6) for `claude-sonnet-4-6`; () if the name has none."""
     return tuple(int(number) for number in re.findall(r"(?<!\d)\d{1,2}(?!\d)", model_id)[:2])
 
 

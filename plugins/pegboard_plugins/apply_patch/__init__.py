@@ -19,7 +19,7 @@ _REPLACED = frozenset({"edit", "write", "multiedit"})
 
 
 async def _may_change(context: PermissionContext, patchText: str) -> "Sequence[PatchPlace]":
-    """Return the sections with their resolved paths, unless a change is denied."""
+    """Return the patch's sections with resolved paths, unless one of the changes is denied."""
     from pegboard_plugins.apply_patch.applying import permitted  # as in apply_patch
 
     return await permitted(context, patchText)

@@ -22,7 +22,7 @@ _LETTERS = {"add": "A", "update": "M", "delete": "D", "move": "R"}
 
 
 async def apply_sections(context: ToolContext, places: Sequence[PatchPlace]) -> ToolResult:
-    """Apply all changes of a patch, or none."""
+    """Apply all changes of a patch; if one of them fails, leave every file unchanged."""
     async with AsyncExitStack() as locks:
         for path in sorted({path for place in places for path in place.paths}):
             await locks.enter_async_context(context.files.lock(path))

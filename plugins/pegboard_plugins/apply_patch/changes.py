@@ -39,7 +39,7 @@ class PatchPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """All paths that the section affects."""
+        """All paths that this section of a patch affects."""
         return (self.path,) if self.target is None else (self.path, self.target)
 
 
@@ -108,7 +108,7 @@ def planned(context: ToolContext, places: Sequence[PatchPlace]) -> list[PatchedF
 
 
 def check(context: ToolContext, changes: Sequence[PatchedFile]) -> None:
-    """Check that the files have not changed since the plan, because an approval may take a while.
+    """Check that files have not changed since planning; the user's approval may take a while.
 
     :raises ToolError: when a file has changed.
     """
@@ -230,5 +230,5 @@ def _check_seen(context: ToolContext, path: Path) -> None:
 
 
 def title(context: PermissionContext, path: Path) -> str:
-    """Return the path relative to the worktree, as permission rules and messages use it."""
+    """Return the path relative to the worktree; permission rules and messages use this form."""
     return os.path.relpath(path, context.worktree)

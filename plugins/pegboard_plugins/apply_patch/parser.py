@@ -1,4 +1,4 @@
-"""The parser of patches, which returns the sections; an invalid line is an error."""
+"""The parser of patches: it returns a section for each file; an invalid line is an error."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -72,7 +72,7 @@ class PatchChunk(msgspec.Struct, frozen=True):
 
     @property
     def old(self) -> list[str]:
-        """The lines that the file must contain at the change."""
+        """The lines that the file must contain where the change applies."""
         return [text for sign, text in self.body if sign != "+"]
 
 
@@ -116,7 +116,7 @@ def parse(patch: str) -> tuple[Section, ...]:
 
 
 def _unwrapped(patch: str) -> list[_PatchLine]:
-    """Return the lines between the markers, without a here-document around them."""
+    """Return the lines between `*** Begin Patch` and `*** End Patch`, without a here-document."""
     lines = [
         _PatchLine(number, text)
         for number, text in enumerate(patch.replace("\r\n", "\n").split("\n"), start=1)
@@ -159,7 +159,7 @@ class _PatchLines:
         return line
 
     def path(self, marker: str) -> tuple[str, int]:
-        """Return the path in the header at the current line, and its line number."""
+        """Return the path in the section header at the current line, and the line's number."""
         line = self.take_if(lambda text: text.startswith(marker))
         assert line is not None
         path = line.text.removeprefix(marker).strip()

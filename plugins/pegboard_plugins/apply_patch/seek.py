@@ -50,7 +50,7 @@ class AmbiguousChunk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """The text with the chunks applied, and the chunks that also fit elsewhere."""
+    """A file's text with the chunks applied, and the chunks that also fit elsewhere in the file."""
 
     text: str
     choices: tuple[AmbiguousChunk, ...]
@@ -91,7 +91,7 @@ def _choice(number: int, found: Sequence[int]) -> AmbiguousChunk:
 
 
 def _split(text: str) -> list[tuple[str, str]]:
-    """Return the lines with their line ends; only LF and CRLF end a line."""
+    """Return the lines of `text`, each with its line end; only LF and CRLF end a line."""
     lines = [(match[1], match[2]) for match in _LINE.finditer(text)]
     return [line for line in lines if line != ("", "")]
 
@@ -150,7 +150,7 @@ class _Keys:
 
     @cached_property
     def lines(self) -> list[str]:
-        """The normalized lines."""
+        """The lines, normalized for comparison."""
         return [self._key(line) for line in self._raw]
 
     @cached_property
@@ -159,7 +159,7 @@ class _Keys:
 
     @cached_property
     def _starts(self) -> list[int]:
-        """The offset of each line in the joined lines; the last offset is the end."""
+        """The offset of each line in `lines` joined by line breaks; the last offset is the end."""
         return list(accumulate((len(line) + 1 for line in self.lines), initial=0))
 
     def find(self, wanted: Sequence[str], start: int) -> list[int]:
@@ -186,12 +186,12 @@ class _Keys:
         return at
 
     def shown(self, places: Sequence[int]) -> str:
-        """Return the numbered lines at which these places begin."""
+        """Return the lines with these indexes, each with its number, for an error message."""
         rows = [f"{at + 1:05}| {self.lines[at][:SHOWN_LETTERS]}" for at in places[:SHOWN_PLACES]]
         return "\n".join([*rows, *["..."] * (len(places) > SHOWN_PLACES)])
 
     def ends_with(self, wanted: Sequence[str], start: int) -> bool:
-        """Return whether the file ends with these lines, which begin at `start` or later."""
+        """Return whether the file ends with the lines `wanted`, which begin at `start` or later."""
         at = len(self.lines) - len(wanted)
         return at >= start and self.lines[at:] == [self._key(line) for line in wanted]
 
@@ -199,7 +199,7 @@ class _Keys:
 def _place(
     chunk: PatchChunk, keys: Sequence[_Keys], *, start: int, path: str
 ) -> tuple[int, Sequence[int]]:
-    """Return the line at which the chunk begins, and all lines at which it could begin."""
+    """Return the line at which the chunk is applied, and all lines at which it would fit."""
     old, length = chunk.old, len(keys[0].lines)
     found, exact = [length], True
     for header in chunk.headers:
@@ -231,7 +231,7 @@ def _place(
 
 
 def _fitting(keys: Sequence[_Keys], wanted: Sequence[str], start: int) -> tuple[list[int], bool]:
-    """Return the places by the strictest comparison with a match, and whether it is exact."""
+    """Return the lines that the strictest successful comparison finds, and whether it is exact."""
     for key in keys:
         if places := key.find(wanted, start):
             return places, key is keys[0]

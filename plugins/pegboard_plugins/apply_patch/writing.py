@@ -56,7 +56,7 @@ async def _write_all(context: ToolContext, changes: Sequence[PatchedFile]) -> in
 
 
 async def _put_back(undo: _Undo) -> list[Path]:
-    """Restore the files; return the paths that could not be restored."""
+    """Undo the writes to files, the newest first; return the paths that could not be restored."""
     stand: dict[Path, None] = {}
     for path, put in reversed(undo):
         try:

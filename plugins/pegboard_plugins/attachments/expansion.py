@@ -238,7 +238,7 @@ class _LineWindow(NamedTuple):
 
 
 def _lines(content: BinaryIO, window: _LineWindow) -> str:
-    """Return the selected lines in the format of the read tool, or "" if there are none.
+    """Return the lines in `window`, formatted like the read tool's output; "" if there are none.
 
     :raises ValueError: when the file is binary.
     """
@@ -278,7 +278,7 @@ _CUT = "\n[The attachment goes on; it was cut here.]"
 
 
 def _bound(lines: list[str]) -> Iterator[str]:
-    """Yield the lines of an attached text up to the limits, then a note if lines are missing."""
+    """Yield lines of an attached text up to the size limits, then a note if lines are missing."""
     room = MAX_BYTES
     for number, line in enumerate(lines):
         room -= len(line.encode(errors="replace"))

@@ -19,7 +19,7 @@ _LIMIT_S = 60.0
 async def permission_decided(
     decided: Decided, stash: Stash, places: "UserFolders", secrets: tuple[str, ...]
 ) -> Verdict | None:
-    """Write the decision to the log; deny it if it cannot be logged."""
+    """Write a permission decision to the audit log; deny the request if it cannot be logged."""
     log = stash.setdefault(_LOG, lambda: Audit.at(places, secrets=secrets))
     try:
         await log.write(decided.kind, decided.facts)
@@ -30,6 +30,6 @@ async def permission_decided(
 
 @hookimpl(timeout_s=_LIMIT_S)
 async def shutdown(app: Host) -> None:
-    """Flush the written lines to the disk."""
+    """Flush the lines of the audit log to the disk."""
     if (log := app.stash.get(_LOG)) is not None:
         await log.aclose()

@@ -1,4 +1,4 @@
-"""The acknowledgement of a fault in the audit log: its files are set aside, the chain goes on."""
+"""The acknowledgement of a fault in the audit log, which sets the log's files aside."""
 
 import os
 import time
@@ -18,7 +18,7 @@ from pegboard_plugins.audit.check import verify_audit
 
 
 def acknowledge_audit(path: Path, *, witness: Path | None = None) -> Path | None:
-    """Move the files of a faulty log to a new folder, and return it; return None for a sound log.
+    """Move a faulty log's files to a new folder; return the folder, or None for a sound log.
 
     The new log begins with a line that describes the fault and names the folder. Its number and
     its digest follow those of the last moved line.

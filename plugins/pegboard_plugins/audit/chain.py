@@ -53,7 +53,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def line_after(before: ChainLink, kind: str, facts: Mapping[str, Any]) -> tuple[bytes, ChainLink]:
-    """Return the line that follows `before`, with its line end, and its position in the chain."""
+    """Return the line with the values `facts` that follows `before`, and its place in the chain."""
     entry = {
         "v": _VERSION,
         "seq": before.seq + 1,
@@ -191,7 +191,7 @@ def head_file(log: Path) -> Path:
 
 @contextmanager
 def locked(log: Path, *, writing: bool, wait_s: float = WAIT_S) -> Iterator[int]:
-    """Lock the log for this process, or for readers; yield the descriptor of the head file.
+    """Lock the log for writing or reading; yield the descriptor of the file that records its end.
 
     :raises OSError: when the file cannot be opened, or stays locked by others for `wait_s`.
     """
@@ -216,7 +216,7 @@ def _lock(number: int, kind: int, wait_s: float) -> None:
 
 
 def read_head(number: int) -> LogHead | None:
-    """Return the newest complete record in the head file, which has the descriptor `number`."""
+    """Return the newest complete record of the log's end; `number` is the file's descriptor."""
     found = (_record(os.pread(number, _SLOT_BYTES, at * _SLOT_BYTES)) for at in range(_SLOTS))
     heads = [head for head in found if head is not None]
     return max(heads, key=lambda head: head.turn, default=None)

@@ -58,7 +58,7 @@ def verify_audit(path: Path, *, witness: Path | None = None) -> Audited:
 
 
 def _opened(path: Path, held: ExitStack) -> tuple[LogHead | None, list[tuple[Path, BinaryIO, int]]]:
-    """Open the head and the log's files, each with its size under the lock."""
+    """Open the log's files; return the record of the log's end, and each file with its size."""
     with ExitStack() as lock:
         head = None
         if head_file(path).exists():
@@ -71,7 +71,7 @@ def _opened(path: Path, held: ExitStack) -> tuple[LogHead | None, list[tuple[Pat
 
 
 class _AuditReading:
-    """One pass over all files of the log."""
+    """One pass over all files of the audit log."""
 
     def __init__(self, head: LogHead | None, path: Path) -> None:
         self._head = head

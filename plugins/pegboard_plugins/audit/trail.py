@@ -58,7 +58,7 @@ _SEARCHED_TEXT = 4000
 
 
 class _End(msgspec.Struct, frozen=True):
-    """The end of the log, and the faults that were found there.
+    """The end of the audit log, and the faults that were found there.
 
     `cut` is the size up to the last complete line, if a crash has cut the line after it. `lost`
     tells whether data are missing that a crash cannot have removed.
@@ -80,7 +80,7 @@ class _Entry(msgspec.Struct):
 
 
 class Audit:
-    """The log at `path`, with its full files next to it; several processes may write it.
+    """The audit log at `path`, with its full files next to it; several processes may write it.
 
     `secrets` are texts that must not be in the log; other recognizable secrets are removed too.
     Whoever can write the files can replace them all. Store the last digest elsewhere to detect
@@ -112,11 +112,11 @@ class Audit:
 
     @classmethod
     def at(cls, places: UserFolders, *, secrets: Sequence[str] = ()) -> Self:
-        """Return the log of a user, with its witness."""
+        """Return the audit log of a user, with its witness file."""
         return cls(places.audit, secrets=secrets, witness=places.audit_witness)
 
     async def write(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Append a line; it then survives the end of the process, and soon after a power cut.
+        """Append a line to the log; it survives the end of the process, and soon a power cut too.
 
         :raises ToolError: when it cannot be written: what leaves no trace shall not run.
         """
@@ -133,7 +133,7 @@ class Audit:
             ) from entry.error
 
     async def aclose(self) -> None:
-        """Flush all lines to the disk, with the record of the last one."""
+        """Flush all lines of the log to the disk, with the record of the last line."""
         if self._syncing is not None:
             self._syncing.cancel()
             await asyncio.wait({self._syncing})  # a thread that syncs is not waited for
@@ -145,7 +145,7 @@ class Audit:
             await asyncio.to_thread(self._sync)
 
     def _sync(self) -> None:
-        """Flush the lines to the disk, then the record of their end.
+        """Flush the log's lines to the disk, then the record of the last line.
 
         The log is locked only for the record. The next call reports a failure.
         """
@@ -175,7 +175,7 @@ class Audit:
                 self._syncing = asyncio.create_task(self._sync_soon(), name="audit")
 
     def _is_written_here(self, entries: Sequence[_Entry]) -> bool:
-        """Try to write the lines on the event loop, which is eight times as fast as in a thread.
+        """Try to write the entries on the event loop, which is eight times as fast as in a thread.
 
         Return False if a thread must write them: for the first line, a repair, a full file, a log
         that another process has locked or written, a slow disk, or an error.
@@ -234,7 +234,7 @@ class Audit:
             self._known = head
 
     def _testify(self) -> None:
-        """Create the witness, the empty file in another folder that proves that a log existed.
+        """Create the witness file, an empty file in another folder that proves that a log existed.
 
         An error is ignored: without the witness, only the loss of the whole log goes undetected.
         """
@@ -250,7 +250,7 @@ class Audit:
         return replace(head, last=self._known.last, size=self._known.size)
 
     def _put(self, end: _End, entries: Sequence[_Entry], *, sync: bool) -> ChainLink:
-        """Append the lines; before them, append a line for each fault in `end.found`."""
+        """Append a line for each fault in `end.found`, then the entries' lines, to the log."""
         content, last = b"", end.last
         found = [("repaired", {"found": text}) for text in end.found]
         for kind, facts in (*found, *((each.kind, each.facts) for each in entries)):
@@ -272,9 +272,9 @@ class Audit:
         return last
 
     def _end(self, head: LogHead | None) -> _End:
-        """Return the line after which the log continues, and the faults found there.
+        """Return the line after which the log continues, and the faults found at the log's end.
 
-        Usually the head records this line. After a crash, it is the last complete line of the file.
+        Usually the record `head` names this line. After a crash, it is the last complete line.
         """
         size = _size(self._path)
         if head is None:

@@ -131,7 +131,7 @@ class KeptKeyStore:
         self._renewers[provider_id] = renew
 
     async def find(self, provider_id: str, config: Config) -> Key | None:
-        """Return the provider's key from the user's key command, the keyring or the file.
+        """Return the provider's key from the user's key command, the keyring or the key file.
 
         If the configuration has a label in `provider.ID.key`, return the key under this label.
         """
@@ -156,7 +156,7 @@ class KeptKeyStore:
         return key
 
     def source(self, provider_id: str, config: Config) -> str | None:
-        """Return the source of the key: the command, the keyring or the file."""
+        """Return where the key comes from (command, keyring or file), or None without a key."""
         said = _settings(provider_id, config)
         if _has_command(said):
             return _command(said)
@@ -174,7 +174,7 @@ class KeptKeyStore:
         return kept if isinstance(kept, str) else None
 
     def values(self) -> Iterator[str]:
-        """Yield the keys read so far, all keys and tokens in the file, and the plugins' secrets."""
+        """Yield the keys read so far, all keys and tokens in the key file, and plugins' secrets."""
         yield from (key.value for key in self._given.values())
         for credential in self._all_kept().values():
             key = self._of_file(credential)
@@ -184,14 +184,14 @@ class KeptKeyStore:
             yield from (each for each in table.values() if isinstance(each, str))
 
     async def _once(self, name: str, ask: Callable[[], Awaitable[Key]]) -> Key:
-        """Return the key `name`; read it with `ask` only once, since that may need the user."""
+        """Return the key `name`; call `ask` only once, since reading a key may need the user."""
         async with self._asking:
             if name not in self._given:
                 self._given[name] = await ask()
             return self._given[name]
 
     async def _renewed(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
-        """Renew the sign-in with its plugin, and store it for all processes.
+        """Let the plugin renew the provider's sign-in; store the new sign-in for all processes.
 
         :raises ProviderAuthError: when the plugin does not renew it.
         """
@@ -244,7 +244,7 @@ class KeptKeyStore:
         return ring_allowed(config, self._env)
 
     def _stored(self, provider_id: str, said: ProviderConfig) -> Mapping[str, Any]:
-        """Return the provider's entry in the file; empty if it is invalid."""
+        """Return the provider's entry in the user's key file; empty if it is missing or invalid."""
         return self._all_kept().get(_entry(provider_id, said), {})
 
     def _all_kept(self) -> Mapping[str, Mapping[str, Any]]:

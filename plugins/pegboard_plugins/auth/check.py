@@ -1,4 +1,4 @@
-"""The test of a key, with the request that its endpoint declares for this purpose."""
+"""The test of an API key, by the request that the provider's endpoint declares for tests."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -25,7 +25,7 @@ _KEY = re.compile(r"[!-~]{1,8192}")
 
 @dataclass(frozen=True, kw_only=True)
 class _Order:
-    """The options of `pegboard auth login`: the credential to get, and where to store it."""
+    """The options of `pegboard auth login`: which credential to get, and where to store it."""
 
     provider_id: str | None
     label: str
@@ -207,7 +207,7 @@ async def _signed_in(app: "App", provider_id: str, way: str) -> Any:  # noqa: AN
 
 
 def _shadows(app: "App", provider_id: str, label: str, where: str) -> list[str]:
-    """Return why another key takes precedence over the stored key; empty if none does."""
+    """Return why another key takes precedence over the key just stored; empty if none does."""
     said = app.config.provider.get(provider_id)
     if label and (said is None or said.key != label):
         return [f'`provider.{provider_id}.key = "{label}"` in your configuration takes it']

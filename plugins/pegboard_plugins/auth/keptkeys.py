@@ -1,4 +1,4 @@
-"""The stored keys of a user: saved in the file or the keyring, listed, and removed."""
+"""The stored keys of a user, in the key file or the keyring: stored, listed and removed."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -30,7 +30,7 @@ async def drop_from_ring(entry: str) -> None:
 
 
 class KeptKey(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored key; `label` is "" for the provider's default key, `where` names its place."""
+    """A stored key; `label` is "" for a provider's default key, `where` says where it is stored."""
 
     provider_id: str
     label: str
@@ -38,7 +38,7 @@ class KeptKey(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeptKeys:
-    """The stored keys that `pegboard auth` changes; `file` contains them."""
+    """The stored keys that `pegboard auth` changes; `file` is the key file, which lists them."""
 
     def __init__(self, file: Path, config: Config, env: Mapping[str, str]) -> None:
         self._file = KeyFile(file)
@@ -46,7 +46,7 @@ class KeptKeys:
         self._env = env
 
     async def keep(self, provider_id: str, key: str, *, label: str = "", ring: bool = False) -> str:
-        """Store a key in the keyring if `ring`, else in the file; return its place for messages.
+        """Store a key in the keyring if `ring`, else in the key file; return where, for messages.
 
         :raises ConfigError: when the file or the keyring cannot keep it.
         """
@@ -64,7 +64,7 @@ class KeptKeys:
     def keep_credential(
         self, provider_id: str, credential: Mapping[str, Any], *, label: str = ""
     ) -> str:
-        """Store the credential of a sign-in unchanged in the file; return the file's place.
+        """Store a sign-in's credential unchanged in the key file; return its path for messages.
 
         :raises ConfigError: when the file cannot be written.
         """

@@ -41,7 +41,7 @@ options = CassetteOptions
 
 @hookimpl
 async def config_load(config: Config, workspace: Workspace, plugin: Plugin) -> Config | None:
-    """In `replay`, select the first recorded model unless the configured one is recorded."""
+    """In the mode `replay`, select a recorded model unless the configured model is recorded."""
     file = plugin.options.file
     if not file or plugin.options.mode != "replay":
         return None
@@ -56,7 +56,7 @@ async def config_load(config: Config, workspace: Workspace, plugin: Plugin) -> C
 async def wrap_providers(
     providers: Mapping[str, Provider], keys: Keys, workspace: Workspace, plugin: Plugin
 ) -> Mapping[str, Provider] | None:
-    """Wrap each provider so that it records and replays, if the options name a file."""
+    """Wrap each provider in one that records and replays, if the option `file` is set."""
     file, mode = plugin.options.file, plugin.options.mode
     if not file or mode == "passthrough":
         return None

@@ -37,7 +37,7 @@ _UUID = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 
 
 class Wording:
-    """The rules that turn values into their recorded form, for one project and one user."""
+    """The rules that turn values into the form that is recorded, for one project and one user."""
 
     def __init__(self, keys: Keys, directory: Path) -> None:
         self._keys = keys
@@ -61,7 +61,7 @@ class Wording:
         return json.dumps(self.stored(value), ensure_ascii=False)
 
     def canonical(self, request: ModelRequest) -> dict[str, Any]:
-        """Return the request in the form that the tape stores and compares."""
+        """Return the request in the form in which the recordings store and compare it."""
         numbered: dict[str, str] = {}
 
         def number(found: re.Match[str]) -> str:
@@ -106,7 +106,7 @@ def digest(canonical: Mapping[str, Any]) -> str:
 
 
 def matched(canonical: Mapping[str, Any], match_on: Sequence[str] = ()) -> str:
-    """Return the digest by which the tape finds a request: of the fields `match_on`, or of all.
+    """Return the digest that identifies a recorded request: of the fields `match_on`, or of all.
 
     The digest ignores the state of the Git checkout, since recording itself adds a file to it.
     """

@@ -40,7 +40,7 @@ _LINE_LENGTH = 200
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the file: a request in its canonical form, and the answer or error.
+    """One line of a recording file: a request in its canonical form, and the answer or error.
 
     `model` holds the facts of the model, but only in the first record of each model.
     """
@@ -115,7 +115,7 @@ class Tape:
         )
 
     async def add(self, record: Record) -> None:
-        """Append a record to the file; a failed write leaves the file unchanged.
+        """Append a record to the recording file; a failed write leaves the file unchanged.
 
         :raises ProviderError: when the record cannot be written.
         """
@@ -213,11 +213,11 @@ class Unasked:
         self.name = provider_id
 
     def models(self) -> Sequence[Model]:
-        """Return no models; the wrapper gets them from the tape."""
+        """Return no models: `Taped`, which wraps this provider, adds the recorded ones."""
         return ()
 
     def resolve(self, model_id: str) -> Model | None:  # noqa: ARG002 - the protocol's
-        """Return None; the wrapper gets models from the tape."""
+        """Return None: `Taped`, which wraps this provider, resolves the recorded models."""
         return None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:

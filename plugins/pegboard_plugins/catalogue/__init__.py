@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CatalogueOptions(msgspec.Struct, frozen=True):
-    """The options; `url` is the price list for `pegboard models --refresh`, "" for litellm's."""
+    """The plugin's options; `url` is the price list for `models --refresh`, "" for litellm's."""
 
     url: str = ""
 
@@ -30,7 +30,7 @@ options = CatalogueOptions
 
 @hookimpl
 def model_facts(provider: str, model: str, places: UserFolders) -> "ModelFacts | None":
-    """Return the known facts of the model, from all sources together."""
+    """Return the known facts of a model, combined from all sources."""
     from pegboard_plugins.catalogue.lookup import facts_of
 
     return facts_of(provider, model, places.cache)
@@ -38,7 +38,7 @@ def model_facts(provider: str, model: str, places: UserFolders) -> "ModelFacts |
 
 @hookimpl
 def model_names(provider: str, url: str, places: UserFolders) -> Sequence[str] | None:
-    """Return the models that the server at this address listed last, or those in the table."""
+    """Return the models that the server at `url` listed last, else those in Pegboard's tables."""
     from pegboard_plugins.catalogue.lookup import names_of
 
     return names_of(provider, url, places.cache)

@@ -38,7 +38,7 @@ class ListingServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ListingOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a request: the number of models, or the error."""
+    """The outcome of a request for a list of models: how many there are, or an error."""
 
     who: str
     models: int = 0
@@ -128,7 +128,7 @@ def _reason(error: Exception) -> str:
 
 
 def _keep(path: Path, found: Mapping[str, Listed]) -> None:
-    """Add the providers' model lists to the table in the file, and replace the file atomically."""
+    """Add the providers' model lists to the table in `path`, and replace this file atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     content = msgspec.json.encode({**read_table(path), **found})
     temporary = path.with_name(f"{path.name}.{os.getpid()}~")

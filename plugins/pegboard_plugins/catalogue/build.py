@@ -78,7 +78,7 @@ _DATED = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8})$")
 
 
 def tables(entries: dict[str, Entry]) -> dict[str, Listed]:
-    """Return the providers with their models, from litellm's price list."""
+    """Return the providers and their models, taken from litellm's price list."""
     found = {}
     for provider, (name, small) in PROVIDERS.items():
         rows = dict(_rows(provider, name, entries.items()))
@@ -110,7 +110,7 @@ def _repeats(model: str, rows: dict[str, ModelRow]) -> bool:
 
 
 def with_prices(listed: dict[str, Listed], providers: Iterable[Any]) -> dict[str, Listed]:
-    """Return the tables with the models that they lack, from `genai-prices`."""
+    """Return the tables, and add the models that they lack from the package `genai-prices`."""
     known = {each.id: each for each in providers}
     found = {}
     for provider, table in listed.items():
@@ -144,7 +144,7 @@ def _is_plain(value: object) -> bool:
 
 
 def main() -> None:
-    """Write the table, and print its size."""
+    """Write the table of models that Pegboard ships, and print its size."""
     spec = importlib.util.find_spec("litellm")
     assert spec is not None
     assert spec.origin is not None

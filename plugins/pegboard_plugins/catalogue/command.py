@@ -26,7 +26,7 @@ _HEADERS = ("model", "window", "answer", "$ in", "$ out", "can", "key")
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
-    """The models to list, and what the output says about them.
+    """The models to list, and what the command's output says about these models.
 
     `aliased` is the model that a matching alias stands for. `keys` has the source of each
     provider's key. `missing` has the models of providers without a key, and `told` the results of
@@ -127,7 +127,7 @@ async def _aliased(app: "App", text: str) -> "Sequence[Model]":
 
 
 def _refuse(text: str, found: _Found) -> None:
-    """Report that no model matches, with similar models, and with those that need a key."""
+    """Report that no model matches; suggest similar models, or matching ones that need a key."""
     from pegboard.errors import NotFoundError
     from pegboard.plugins import nearest_names
 
@@ -170,7 +170,7 @@ def _names_of(app: "App", provider: "Provider") -> Sequence[str]:
 
 
 async def _with_configured(app: "App", listed: "Sequence[Model]") -> "Sequence[Model]":
-    """Return the models, with those of the configuration that are in no list."""
+    """Return the listed models, followed by models that only the configuration has."""
     from pegboard.errors import ModelNotFoundError
 
     models = {_name(each): each for each in listed}
@@ -183,7 +183,7 @@ async def _with_configured(app: "App", listed: "Sequence[Model]") -> "Sequence[M
 
 
 async def _asked(app: "App", wanted: _Wanted) -> "tuple[ListingOutcome, ...]":
-    """Query the web and the chosen servers for their models."""
+    """Ask the web for a price list and the wanted servers for their models; return the outcomes."""
     if not (wanted.refresh or wanted.local or wanted.providers):
         return ()
     from pegboard.errors import NotFoundError
@@ -214,7 +214,7 @@ async def _asked(app: "App", wanted: _Wanted) -> "tuple[ListingOutcome, ...]":
 async def _servers(
     app: "App",
 ) -> "tuple[list[ListingServer], list[ListingServer], list[ListingOutcome]]":
-    """Return the local servers, the remote ones, and failures for servers without a key."""
+    """Return the local servers, the remote servers, and the failures to read a server's key."""
     from urllib.parse import urlsplit
 
     from pegboard.errors import ProviderAuthError

@@ -34,7 +34,7 @@ _MOST_SHOWN = 100
 
 
 async def listed(kind: Kind, url: str, ask: Ask) -> dict[str, ModelRow]:
-    """Return the models of the server at this base URL, with their facts.
+    """Return the models that the server at this base URL lists, with the facts in the list.
 
     :raises ValueError: when the server's list is invalid.
     """
@@ -153,7 +153,7 @@ def _gemini(found: object) -> dict[str, ModelRow]:
 
 
 def _lmstudio(found: object) -> dict[str, ModelRow]:
-    """Return the chat models with the context window as loaded, or else the longest possible."""
+    """Return the chat models, each with the context window as loaded, else the longest possible."""
     return {
         str(each["id"]): ModelRow(
             c=_count(each, "loaded_context_length", "max_context_length"),
@@ -165,7 +165,7 @@ def _lmstudio(found: object) -> dict[str, ModelRow]:
 
 
 async def _llamacpp(rows: dict[str, ModelRow], root: str, ask: Ask) -> dict[str, ModelRow]:
-    """Return the models with the window of one slot; the list has the sum over all slots.
+    """Return the models with the context window of one slot; the list has the sum over all slots.
 
     A server that routes to several models returns the properties of each on request.
     """
@@ -187,7 +187,7 @@ async def _llamacpp(rows: dict[str, ModelRow], root: str, ask: Ask) -> dict[str,
 
 
 async def _ollama(root: str, ask: Ask) -> dict[str, ModelRow]:
-    """Return the chat models, each with the window that Ollama uses, if known.
+    """Return the chat models, each with the context window that Ollama uses, if it is known.
 
     The window is that of the running model, or the one in the model's file. Otherwise the server
     chooses one that it does not report, at most the longest of the model.

@@ -1,4 +1,4 @@
-"""The lookup of a model's facts in the tables, in order."""
+"""The lookup of a model's facts in the stored tables of models, in a fixed order."""
 
 import importlib.util
 import re
@@ -64,7 +64,7 @@ def facts_of(provider: str, model: str, cache: Path) -> ModelFacts | None:
 
 
 def names_of(provider: str, url: str, cache: Path) -> Sequence[str] | None:
-    """Return the models that the server at this address has listed, or those in the table.
+    """Return the models that the server at `url` has listed, or those in the table of models.
 
     The table has no models of local servers. It is not used if the address is another server than
     the provider's own.
@@ -91,7 +91,7 @@ def _provider(path: Path, provider: str) -> Listed | None:
 
 @lru_cache(maxsize=256)
 def _read(path: Path, provider: str, _written_at: int) -> Listed | None:
-    """Return one provider of a file; cached until the file's time changes."""
+    """Return a provider of a file, cached until the file changes, or None if the file lacks it."""
     raw = _table(path, _written_at).get(provider)
     return None if raw is None else read_provider(raw)
 
@@ -102,7 +102,7 @@ def _table(path: Path, _written_at: int) -> Mapping[str, msgspec.Raw]:
 
 
 def _named(listed: Listed | None, model: str) -> ModelFacts | None:
-    """Return the facts of the model with this name, or of the name without its date."""
+    """Return the facts of the model with this name, or with this name without a date in it."""
     if listed is None:
         return None
     row = listed.models.get(model) or listed.models.get(re.sub(_DATED, "", model))
@@ -110,7 +110,7 @@ def _named(listed: Listed | None, model: str) -> ModelFacts | None:
 
 
 def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts | None:
-    """Return the known facts of a model that is in no table."""
+    """Return what is known of a model in no table, from litellm's list or from its name."""
     entry = _in_price_list(provider, model, shipped)
     if entry is not None:
         from pegboard_plugins.catalogue.pricelist import row_of  # seldom needed, 2 ms
@@ -128,7 +128,7 @@ def _unlisted(provider: str, model: str, shipped: Listed | None) -> ModelFacts |
 
 
 def _in_price_list(provider: str, model: str, shipped: Listed | None) -> dict[str, Any] | None:
-    """Return the model's entry in litellm's list, without parsing the 4,000 others.
+    """Return the model's entry in litellm's list, found without parsing the 4,000 other entries.
 
     The list that the table in Pegboard was built from is skipped for providers in the table.
     """

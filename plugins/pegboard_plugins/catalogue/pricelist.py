@@ -1,4 +1,4 @@
-"""The conversion of an entry in litellm's price list to a row of the table."""
+"""The conversion of an entry in litellm's price list to a row of the table of models."""
 
 import re
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ Entry = dict[str, Any]
 
 
 def row_of(provider: str, model: str, entry: Entry) -> ModelRow:
-    """Return the table row of a provider's model."""
+    """Return the row for a provider's model in the table of models."""
     chats = provider == "openai" and "-chat" in model  # which litellm takes for one that thinks
     reasons = bool(entry.get("supports_reasoning")) and not chats
     style = _style(provider, model, entry) if reasons else None
@@ -165,7 +165,7 @@ def _wire(provider: str, entry: Entry, *, reasons: bool) -> WireName:
 
 
 def read_price_list(content: bytes) -> dict[str, Entry]:
-    """Return the entries by name, without the entry that documents the others."""
+    """Return litellm's entries by name, without `sample_spec`, which documents the others."""
     entries = msgspec.json.decode(content, type=dict[str, Entry])
     entries.pop("sample_spec", None)
     return entries

@@ -91,7 +91,7 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class PriceList(msgspec.Struct, frozen=True, kw_only=True):
-    """The litellm list that a table was built from: its size, and providers not in the table."""
+    """The size of the litellm list from which a table was built, and providers not in the table."""
 
     size: int = 0
     others: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ LIST = ""
 
 
 def read_table(path: Path) -> Mapping[str, msgspec.Raw]:
-    """Return the providers of a table, not yet decoded; empty if the file is missing or invalid."""
+    """Return a table file's providers, not yet decoded; {} if the file is missing or invalid."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw])
     except (OSError, msgspec.DecodeError):
@@ -110,7 +110,7 @@ def read_table(path: Path) -> Mapping[str, msgspec.Raw]:
 
 
 def read_provider(raw: msgspec.Raw | None) -> Listed:
-    """Return a decoded provider of a table; an empty one if it is invalid."""
+    """Return a provider of a table, decoded from JSON; an empty one if the JSON is invalid."""
     try:
         return msgspec.json.decode(raw, type=Listed) if raw else Listed()
     except msgspec.DecodeError:

@@ -47,7 +47,7 @@ _BEGUN: "WeakKeyDictionary[Plugin, set[str]]" = WeakKeyDictionary()
 
 
 class HookOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The options of the plugin; `failure` decides whether a failing hook blocks its call."""
+    """The plugin's options; `failure` decides whether a failed hook blocks the tool call."""
 
     failure: Literal["continue", "block"] = "continue"
 
@@ -82,7 +82,7 @@ async def _use_skills(plugin: Plugin, session: SessionView, folder: str) -> None
 
 
 async def _resume_skills(plugin: Plugin, session: SessionView) -> None:
-    """Find the skills that a session used in an earlier process, at its first prompt in this."""
+    """At a session's first prompt in this process, find the skills that it used in earlier ones."""
     begun = _BEGUN.setdefault(plugin, set())
     if session.id in begun or plugin not in _APPS:
         return
@@ -229,7 +229,7 @@ async def turn_end(session: SessionView, answer: Turn, plugin: Plugin) -> str | 
 
 @hookimpl(timeout_s=HOOK_S)
 async def session_compacting(session: SessionView, prompt: str, plugin: Plugin) -> str | None:
-    """Run PreCompact and PreCompress hooks, which can add instructions for the summary."""
+    """Run PreCompact and PreCompress hooks, which can add instructions for writing the summary."""
     if (runner := _runner(plugin, session)) is None:
         return None
     from pegboard_plugins.commandhooks.prompts import before_summary

@@ -42,7 +42,7 @@ async def before_call(
 async def before_asking(
     runner: HookRunner, session: SessionView, request: PermissionRequest
 ) -> Verdict | None:
-    """Run PermissionRequest hooks before the user is asked; return their verdict or None.
+    """Run PermissionRequest hooks before the user is asked; return a verdict, or None without one.
 
     If a PreToolUse hook wants the user to be asked, return a verdict that asks.
     """
@@ -64,7 +64,7 @@ async def before_asking(
 async def after_call(
     runner: HookRunner, session: SessionView, call: PendingCall, result: ToolResult
 ) -> ToolResult | None:
-    """Run PostToolUse hooks; return the result with their texts or replacement, or None."""
+    """Run PostToolUse hooks; return the changed result, or None if no hook changes it."""
     pending = runner.pending(session.id, call.id)
     before = pending.context if pending else ()
     body = {"tool_response": _response(call, result)}
@@ -84,7 +84,7 @@ async def after_call(
 async def after_failure(
     runner: HookRunner, session: SessionView, call: PendingCall, error: str
 ) -> str | None:
-    """Run PostToolUseFailure hooks unless a hook rejected the call; return the extended error."""
+    """Run PostToolUseFailure unless a hook rejected the call; return the error with added texts."""
     if (pending := runner.pending(session.id, call.id)) is None:
         return None
     body = {"error": error, "is_interrupt": False}
@@ -125,7 +125,7 @@ def _calls_of(turn: Turn) -> tuple[ToolPart, ...]:
 
 
 def _with_texts(turn: Turn, texts: tuple[str, ...]) -> Turn:
-    """Return a turn with the texts appended to the result of its last call."""
+    """Return a turn in which the texts are appended to the result of the last tool call."""
     if not texts:
         return turn
     last = _calls_of(turn)[-1]
@@ -140,7 +140,7 @@ def _with_texts(turn: Turn, texts: tuple[str, ...]) -> Turn:
 
 
 def _outcome(part: ToolPart) -> str:
-    """Return the output or the error of an ended call."""
+    """Return the output of a completed call, or the error of a failed one."""
     assert isinstance(part.state, Completed | Failed)
     return part.state.output if isinstance(part.state, Completed) else part.state.error
 

@@ -65,7 +65,7 @@ def trust(directory: Path, *, yes: bool) -> None:
 
 
 async def trust_found_hooks(directory: Path, *, yes: bool) -> bool:
-    """Print the project's hooks that wait, ask the user, and trust them; return if any waited."""
+    """Show the project's untrusted hooks, ask the user, and trust them; return if any waited."""
     place = open_workspace(directory)
     found = places(FILES, Path.home(), place)
     own = any(is_project and path.exists() for _, path, is_project in found)

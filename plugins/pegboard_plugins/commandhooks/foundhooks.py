@@ -1,4 +1,4 @@
-"""The hook files of an App, and those that wait for the user's trust."""
+"""The hook files that an App finds, and the ones that the user has yet to trust."""
 
 import os
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def is_of_project(app: App, file: HookFile) -> bool:
 def project_digests(
     names: ForeignFiles, workspace: Workspace, folders: UserFolders, trust: Decision
 ) -> dict[str, str]:
-    """Return the digests of all hooks of a project, trusted or not, without running them."""
+    """Return the digests of all hooks of a project, trusted or not, without running any hook."""
     whole = replace(trust, trusted=True)
     own = [
         read_hooks(product, path, is_project=True)

@@ -11,7 +11,7 @@ from pegboard_plugins.commandhooks.hookfields import FIELDS
 
 
 class Share(NamedTuple):
-    """The number of supported events and output fields in the table, and the number of all."""
+    """The hook events and fields: how many Pegboard supports (`honoured`), of all (`cells`)."""
 
     honoured: int
     cells: int
@@ -43,7 +43,7 @@ def never_reason(name: str) -> str:
 
 
 def share(product: str = "") -> Share:
-    """Return the number of supported cells, which are events and fields of their output."""
+    """Return how many hook events and output fields of a product, or of all, Pegboard supports."""
     rows = [row for row in ROWS if not product or getattr(row, product)]
     cells = [
         *(bool(row.runs) for row in rows if row is not COMMON),

@@ -60,11 +60,11 @@ class CommandHook(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def origin(self) -> str:
-        """The command with its file."""
+        """The hook's command and the file that defines it, as a text for messages."""
         return f"`{self.command}` of {self.file}"
 
     def fits(self, names: Sequence[str]) -> bool:
-        """Return whether the matcher matches one of the names.
+        """Return whether the hook's `matcher` matches one of the names.
 
         These are the called tool's names, or the source of an event, such as `startup`. An
         invalid regular expression matches everything, so that no guard is lost.

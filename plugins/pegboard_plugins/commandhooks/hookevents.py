@@ -7,7 +7,7 @@ _NEVER = "test_an_event_that_never_fires_is_named"
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """A field of a hook's output, with its JSON `keys`, and whether it has an effect."""
+    """A field of a hook's output: its JSON `keys`, and whether Pegboard honours the field."""
 
     name: str
     keys: tuple[str, ...] = ()
@@ -17,7 +17,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """An event with its name in each product, or ""; without `runs` it never fires."""
+    """A hook event, with its name in each product or ""; an event without `runs` never fires."""
 
     claude: str = ""
     codex: str = ""

@@ -111,7 +111,7 @@ def read_hooks(product: Product, path: Path, *, is_project: bool) -> HookFile | 
 
 
 def _table(suffix: str, content: bytes) -> Any:  # noqa: ANN401 - JSON
-    """Parse a hook file; of Markdown, return the hooks in its front matter.
+    """Parse a hook file, or the hooks in the front matter of a Markdown file.
 
     :raises ValueError: for an invalid file; msgspec and tomllib raise subclasses of it.
     """
@@ -127,7 +127,7 @@ def _table(suffix: str, content: bytes) -> Any:  # noqa: ANN401 - JSON
 
 
 def _typed(value: object, seen: set[int], key: str = "") -> object:
-    """Return a value of front matter with the types of JSON, because its scalars are strings.
+    """Return a front matter value with JSON types, because scalars in front matter are strings.
 
     :raises ValueError: for a YAML alias, with which a short text can be endless.
     """
@@ -145,7 +145,7 @@ def _typed(value: object, seen: set[int], key: str = "") -> object:
 
 
 def bundle_hooks(places: UserFolders, worktree: Path, trust: Decision) -> Iterator[HookFile]:
-    """Yield the hook files of the trusted bundles."""
+    """Yield the hook files of trusted bundles (plugin folders of other agents)."""
     for bundle in read_bundles(places, worktree, trust.files if trust.trusted else {}).active:
         is_project = bundle.root.is_relative_to(worktree)
         for path in bundle.hooks:
@@ -264,7 +264,7 @@ def _without_target(match: re.Match[str]) -> str:
 
 
 def wanted_digests(hook: CommandHook, digest: str, search: ProgramSearch) -> dict[str, str]:
-    """Return the digests of all files that a project's hook runs; `digest` is its hook file's.
+    """Return the digests of all files that a hook runs; `digest` is that of the hook's own file.
 
     :raises OSError: when a file cannot be read.
     """

@@ -1,4 +1,4 @@
-"""The process of a hook: its command line, its result, and whether it reads the transcript."""
+"""The process of a hook: its command line, its end, and whether it reads a transcript."""
 
 import os
 import re
@@ -58,7 +58,7 @@ def _filled(word: str, env: Mapping[str, str]) -> str:
 
 
 def mentions_transcript(hook: CommandHook, session: SessionView) -> bool:
-    """Return whether a hook's command, or a file that it names, mentions the transcript; blocks."""
+    """Return whether a hook's command, or a file that it names, mentions a transcript; blocks."""
     text = " ".join((hook.command, *(hook.args or ())))
     if _TRANSCRIPT in text.encode():
         return True

@@ -44,14 +44,14 @@ def runs_file(cache_dir: Path) -> Path:
 
 
 def read_runs(file: Path) -> dict[str, HookRuns]:
-    """Return the statistics by the hooks' labels; blocks."""
+    """Return the statistics in the file by hook label; blocks."""
     with suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(file.read_bytes(), type=dict[str, HookRuns])
     return {}
 
 
 def add_runs(file: Path, runs: Mapping[str, HookRuns]) -> None:
-    """Add a process's statistics to the file; if it cannot be written, they are lost. Blocks."""
+    """Add a process's statistics to the file; ignore an error of the file system. Blocks."""
     with suppress(OSError), lock_file(file):
         known = read_runs(file)
         for label, each in runs.items():

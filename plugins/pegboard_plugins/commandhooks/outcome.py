@@ -1,4 +1,4 @@
-"""The result of a hook, from its exit code and output, and the merged result of several hooks."""
+"""The result of a hook, from exit code and output, and the merged result of several hooks."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal
@@ -32,7 +32,7 @@ _OF_REQUESTS = frozenset({"behavior", "message", "interrupt"})
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a hook's process; `failure` is the reason if it has no exit code."""
+    """The end of a hook's process; `failure` says why there is no exit code, or is ""."""
 
     exit_code: int | None = None
     stdout: str = ""
@@ -88,7 +88,7 @@ def _of_claude(hook: CommandHook, ended: Ended) -> HookOutcome:
 
 
 def merged(outcomes: Iterable[HookOutcome]) -> HookOutcome:
-    """Merge the results: the strictest decision, the last changes, and all texts."""
+    """Merge the hooks' results: the strictest decision, the last changes, and all texts."""
     found = list(outcomes)
     decisions = {each.decision for each in found}
     decision: Decision = next((each for each in _STRICTNESS if each in decisions), "")
@@ -185,7 +185,7 @@ def _unhonoured(
 def _decision(
     answer: dict[str, Any], own: dict[str, Any], request: dict[str, Any]
 ) -> tuple[Decision, str]:
-    """Return the strictest decision in the output, with its reason."""
+    """Return the strictest decision in the parts of a hook's output, with its reason."""
     words = (
         (own.get("permissionDecision"), own.get("permissionDecisionReason")),
         (answer.get("decision"), answer.get("reason")),
@@ -202,7 +202,7 @@ def _blocked(hook: CommandHook, text: str) -> HookOutcome:
 
 
 def _failed(hook: CommandHook, why: str) -> HookOutcome:
-    """Return the result of a failed hook, which blocks only if its file says so."""
+    """Return a failed hook's result, which blocks only if the hook's file says so."""
     text = f"{hook.label} failed: {why}"
     can_block = not hook.is_async and hook.event not in _NEVER_FAIL_BLOCKING
     if hook.blocks_on_failure and can_block:

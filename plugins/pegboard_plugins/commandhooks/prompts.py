@@ -11,7 +11,7 @@ from pegboard_plugins.commandhooks.watching import listen
 
 
 async def before_prompt(runner: HookRunner, session: SessionView, message: Turn) -> Turn | None:
-    """Run SessionStart or SubagentStart, then UserPromptSubmit; add their text to the message.
+    """Run SessionStart or SubagentStart, then UserPromptSubmit hooks; add the hooks' texts.
 
     :raises PromptRefusedError: when a hook rejects the prompt.
     """
@@ -64,7 +64,7 @@ async def _started_child(runner: HookRunner, session: SessionView) -> list[str]:
 async def before_command(
     runner: HookRunner, session: SessionView, command: Command, parts: tuple[Part, ...]
 ) -> tuple[Part, ...] | None:
-    """Run UserPromptExpansion; return the parts with its text, or None without one.
+    """Run UserPromptExpansion hooks; return the parts with the hooks' text, or None without a text.
 
     :raises PromptRefusedError: when a hook rejects the command.
     """

@@ -58,7 +58,7 @@ class PendingHooks(msgspec.Struct, frozen=True):
 
 
 class HookRunner:
-    """The runner of one App's command hooks, with the state between hooks.
+    """The runner of one App's command hooks, with the state that it keeps between hooks.
 
     `busy` is held while an event's hooks run. `later` has text for each session's next prompt.
     `continuing` are the sessions whose turn a Stop hook has made continue. `compacted` are the
@@ -104,7 +104,7 @@ class HookRunner:
             await asyncio.to_thread(add_runs, runs_file(self._plugin.cache_dir), self.runs)
 
     async def watch(self, session: SessionView, listen: Listener) -> None:
-        """Start `listen` with the App's events, if a hook is for one of them."""
+        """Start `listen` with the App's events, if a hook is for one of the `WATCHING` events."""
         if self._listening is None and await self._has_watching(session):
             self._listening = asyncio.create_task(listen(self, await self._opened()))
 
@@ -113,7 +113,7 @@ class HookRunner:
         return any(each.event in WATCHING for file in found for each in file.hooks)
 
     def stop(self, session_id: str, reason: str) -> None:
-        """Stop the session's turn in the background, because the turn waits for a hook."""
+        """Stop the session's turn in the background, because the turn itself waits for a hook."""
         task = asyncio.create_task(self._app.result().abort(session_id, reason=reason))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -138,7 +138,7 @@ class HookRunner:
             await (await self._opened()).update_session(session_id, title=title)
 
     async def turns(self, session_id: str) -> tuple[Turn, ...]:
-        """Return the stored turns of a session."""
+        """Return the session's turns from the storage."""
         return await (await self._opened()).list_turns(session_id)
 
     def transcript(self, session_id: str) -> Path:
@@ -193,7 +193,7 @@ class HookRunner:
         )
 
     async def find(self, event: str, session: SessionView) -> tuple[CommandHook, ...]:
-        """Return the hooks of an event, those in the user's files first."""
+        """Return the hooks for an event; hooks in the user's files come first."""
         found = await asyncio.to_thread(self._read, session)
         for file in found:
             for note in file.notes:
@@ -209,7 +209,7 @@ class HookRunner:
         names: Sequence[str] = (),
         call: PendingCall | None = None,
     ) -> HookOutcome:
-        """Run the matching hooks concurrently, and return their merged result.
+        """Run the event's matching hooks concurrently, and return the merged result of these hooks.
 
         Without a call, matchers are applied to `names`.
 
@@ -245,7 +245,7 @@ class HookRunner:
         return together
 
     async def tell(self, session: SessionView, text: str) -> None:
-        """Warn the user of the session once with this text, unless it is empty."""
+        """Show the user of the session this warning once, unless the text is empty."""
         if not text or text in self._told:
             return
         self._told.add(text)
@@ -352,7 +352,7 @@ class HookRunner:
         return path
 
     def _refusal(self, app: Host, hook: CommandHook, session: SessionView) -> str:
-        """Return why a hook of the project does not run, or "" if the user trusts it.
+        """Return why a project's hook must not run, or "" if the user trusts the hook.
 
         The digest is that of the parsed bytes. Files that the command names are checked each time,
         because the agent may have changed them.

@@ -34,7 +34,7 @@ def exported(path: Path, env: Mapping[str, str], project: Path) -> dict[str, str
 
 
 def _value(text: str, env: Mapping[str, str]) -> str:
-    """Return a value unquoted, with its variables expanded unless it is in single quotes."""
+    """Return a value without quotes; expand variables unless the quotes are single ones."""
     is_literal = text.startswith("'")
     try:
         plain = "".join(shlex.split(text)[:1])

@@ -1,4 +1,4 @@
-"""The hooks in the front matter of skills, which count in a session that has used the skill."""
+"""The hooks in skills' front matter, which run in a session that has used the skill."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -48,7 +48,7 @@ class SkillFile(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(file, hooks=hooks)
 
     def accepted(self, file: HookFile, session: SessionView) -> HookFile:
-        """Return the file without hooks if an agent wrote it and the user has not accepted it.
+        """Return the file, without its hooks if an agent wrote it and the user has not accepted it.
 
         A project's file needs no such check, because its hooks run by digest.
         """
@@ -70,12 +70,12 @@ class UsedSkills:
         self._of: dict[str, dict[Path, SkillFile]] = {}
 
     def add(self, session: SessionView, skills: Iterable[SkillFile]) -> None:
-        """Add skills to those of the session and of its parent."""
+        """Add skills to those that the session and its parent session have used."""
         if found := {each.path: each for each in (*self.of(session), *skills)}:
             self._of[session.id] = found
 
     def of(self, session: SessionView) -> tuple[SkillFile, ...]:
-        """Return the skills of a session and of its parent, in the order of use."""
+        """Return the skills that the session and its parent session have used, in order of use."""
         ids = (session.info.parent_id or "", session.id)
         found = {each.path: each for name in ids for each in self._of.get(name, {}).values()}
         return tuple(found.values())
@@ -97,7 +97,7 @@ def skill_site(
 
 
 def skill_hooks(site: SkillSite) -> Iterator[HookFile]:
-    """Yield the hooks of each skill that has some, whether it was used or not; blocks."""
+    """Yield the hooks of each skill that defines hooks, whether it was used or not; blocks."""
     for skill in _skill_files(site):
         if (file := read_hooks("claude", skill.path, is_project=skill.is_project)) is not None:
             yield skill.in_bundle(file)

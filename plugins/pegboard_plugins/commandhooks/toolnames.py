@@ -21,7 +21,7 @@ _GREP = {"glob": "include", "-A": "after", "-B": "before", "-C": "context"}
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """A tool's names in Claude Code (the current one first) and Gemini CLI, and its arguments'."""
+    """The names of a tool and its arguments in Claude Code (current name first) and Gemini CLI."""
 
     claude: tuple[str, ...]
     gemini: str
@@ -52,7 +52,7 @@ _SECTION = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 
 
 class ForeignCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A call in the form of one product; a matcher may match any of `names`."""
+    """A tool call in another product's form; a hook's matcher may match any of `names`."""
 
     name: str
     names: tuple[str, ...]
@@ -60,7 +60,7 @@ class ForeignCall(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def called(self) -> dict[str, Any]:
-        """The fields of a hook's input that describe the call."""
+        """The fields of a hook's input that describe the tool call."""
         return {"tool_name": self.name, "tool_input": self.input}
 
     @property
@@ -75,7 +75,7 @@ class ForeignCall(msgspec.Struct, frozen=True, kw_only=True):
 def foreign_calls(
     product: Product, tool: str, source: str, given: Mapping[str, Any], directory: Path
 ) -> Iterator[ForeignCall]:
-    """Yield a call in the form of a product; Claude Code gets one call for each file of a patch.
+    """Yield a call in a product's form; Claude Code gets one call for each file of a patch.
 
     `source` is the MCP server of the tool, or "" for other tools.
     """
@@ -126,7 +126,7 @@ def _to_foreign(tool: str, given: Mapping[str, Any], directory: Path) -> dict[st
 
 
 def _plain(value: Any, back: Mapping[str, str]) -> Any:  # noqa: ANN401 - JSON
-    """Return JSON with plain lists and dicts, and with the keys translated by `back`."""
+    """Return JSON with plain lists and dicts, and with keys replaced as `back` says."""
     if isinstance(value, Mapping):
         return {back.get(name, name): _plain(each, back) for name, each in value.items()}
     if isinstance(value, list | tuple):

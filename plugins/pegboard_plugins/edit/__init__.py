@@ -15,7 +15,7 @@ from pegboard.schema.config import Config
 
 
 async def _may_change(context: PermissionContext, filePath: str) -> Path:
-    """Return the resolved path unless changes are denied; the diff is approved later."""
+    """Return the resolved path unless changes are denied; the user approves the diff later."""
     path = await context.require_path(named_path(context, filePath))
     title = os.path.relpath(path, context.worktree)  # noqa: ASYNC240 - of texts, no I/O
     facts = {"filepath": str(path)}
@@ -114,7 +114,7 @@ class MultieditPlugin:
 
     @hookimpl
     async def register_tools(self, config: Config) -> list[Tool]:
-        """Register the multiedit tool if the configuration enables it."""
+        """Return the multiedit tool if the configuration enables it, else nothing."""
         return [multiedit] if "multiedit" in config.plugins else []
 
 

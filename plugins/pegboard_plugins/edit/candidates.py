@@ -1,4 +1,4 @@
-"""The lines of a file for an error message: the matching places, or the most similar one."""
+"""The lines of a file that an error message shows: the matching places, or the most similar."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -19,7 +19,7 @@ MOST_COMPARED = 5000
 
 
 def fitting(text: str, starts: Sequence[int]) -> str:
-    """Return the lines at which these places begin, each with the line before, without repeats."""
+    """Return the lines that contain these offsets, each with the line before, without repeats."""
     lines = text.split("\n")
     breaks = [*accumulate((len(line) + 1 for line in lines), initial=0)]
     places = [bisect_right(breaks, start) - 1 for start in starts[:SHOWN_PLACES]]
@@ -35,7 +35,7 @@ def fitting(text: str, starts: Sequence[int]) -> str:
 
 
 def nearest(text: str, wanted: str) -> str:
-    """Return the lines of the text that are most similar to `wanted`; empty if none are."""
+    """Return the lines of `text` most similar to `wanted`; "" if no line is similar."""
     lines = text.split("\n")
     keys = [line.strip() for line in lines]
     sought = [line.strip() for line in wanted.strip("\n").split("\n")]
@@ -48,7 +48,7 @@ def nearest(text: str, wanted: str) -> str:
 
 
 def _most_equal(keys: Sequence[str], sought: Sequence[str]) -> int | None:
-    """Return the line number from which most lines equal the sought lines; None if no line does."""
+    """Return the first line of the block that has most lines of `sought`, or None without one."""
     offsets: dict[str, list[int]] = {}
     for offset, line in enumerate(sought):
         if any(map(str.isalnum, line)):
@@ -69,7 +69,7 @@ def _most_equal(keys: Sequence[str], sought: Sequence[str]) -> int | None:
 
 
 def _most_similar(keys: Sequence[str], sought: Sequence[str]) -> int | None:
-    """Return the line number from which the longest sought line has a similar line, or None."""
+    """Return the first line of a block like `sought`, found by its longest line, or None."""
     longest = max(sought, key=len)[:SHOWN_LETTERS]
     short = [key for key in keys if len(key) <= SHOWN_LETTERS]
     alike = get_close_matches(longest, short, n=1, cutoff=0.6)

@@ -1,4 +1,4 @@
-"""The change of one file, by edits or as a whole: the old text, the new bytes, the report."""
+"""The change of one file, by edits or as a whole: old text, new bytes, report for the model."""
 
 import asyncio
 import codecs
@@ -36,7 +36,7 @@ class Edit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -> ToolResult:
-    """Apply all edits to a file in turn, or none of them; return the report.
+    """Apply all edits to a file in turn, or none of them; return a report for the model.
 
     :raises ToolError: when an edit fails; the file is then unchanged.
     :raises PermissionDeniedError: when the change is not allowed.
@@ -50,7 +50,7 @@ async def change_file(context: ToolContext, path: Path, edits: Sequence[Edit]) -
 
 
 async def write_file(context: ToolContext, path: Path, content: str) -> ToolResult:
-    """Write a whole file and return the report.
+    """Write a whole file; return a report for the model.
 
     :raises ToolError: when the write fails; the file is then unchanged.
     :raises PermissionDeniedError: when the change is not allowed.
@@ -78,7 +78,7 @@ class _LongFile(msgspec.Struct, frozen=True):
 
     @property
     def note(self) -> str:
-        """A text about the missing diff, and about whether the change can be undone."""
+        """A note that the diff lacks the old content, and whether the change can be undone."""
         note = (
             f"The old content, {self.lines:,} lines in {self.size_bytes:,} bytes, is replaced as a"
             " whole; the diff has the new content alone."
@@ -93,7 +93,7 @@ class _LongFile(msgspec.Struct, frozen=True):
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """A planned change: the file's path in the project, its new bytes, and the diff."""
+    """A planned change of a file: the path in the project, the new bytes, and the diff."""
 
     title: str
     content: bytes
@@ -103,7 +103,7 @@ class _Plan(msgspec.Struct, frozen=True):
 
 
 class _Put(msgspec.Struct, frozen=True):
-    """A written file: its path in the project, the diff, and the hard links to the old content."""
+    """A written file: its path in the project, its diff, and its number of other hard links."""
 
     title: str
     diff: Diff
@@ -116,14 +116,14 @@ class _Put(msgspec.Struct, frozen=True):
 
     @property
     def linked(self) -> str:
-        """A line about the file's other names; "" if there are none."""
+        """A line on hard links that keep the file's old content; "" if there are none."""
         if not self.links:
             return ""
         return f"\n{self.links} other names of the file (hard links) keep the old content."
 
 
 async def _put(context: ToolContext, path: Path, plan: _Plan, check: Callable[[], None]) -> _Put:
-    """Write the file after the user has approved the diff; `check` that it is still unchanged."""
+    """Write the file once the user approves the diff and `check` finds it still unchanged."""
     facts = {"filepath": str(path), "diff": plan.diff.text}
     if plan.note:
         facts["text"] = plan.note
@@ -137,7 +137,7 @@ async def _put(context: ToolContext, path: Path, plan: _Plan, check: Callable[[]
 
 
 class EditStep(msgspec.Struct, frozen=True):
-    """The outcome of one edit: the rule that matched, and the number of places."""
+    """The outcome of one edit: the rule by which the text was found, and the number of places."""
 
     rule: str
     count: int
@@ -164,7 +164,7 @@ def _steps(context: ToolContext, text: str, edits: Sequence[Edit]) -> tuple[str,
 def _edits_planned(
     context: ToolContext, path: Path, edits: Sequence[Edit]
 ) -> tuple[_Plan, list[EditStep]]:
-    """Return the change by the edits, and their outcomes; a new file follows EditorConfig."""
+    """Return the planned change, and the outcome of each edit; a new file follows EditorConfig."""
     before = _current(context, path, edits[0].old)
     old = before.text if before else ""
     text, steps = _steps(context, old, edits)
@@ -217,7 +217,7 @@ def _current(context: ToolContext, path: Path, old: str) -> FileText | None:
 
 
 def _unchanged(context: ToolContext, path: Path, *, existed: bool) -> None:
-    """Check that the file is as it was read, or if it did not exist, is still missing."""
+    """Check that an existing file is as it was read, and that a new file still does not exist."""
     if existed and path.stat().st_size:
         context.files.check_fresh(path)
     elif not existed and path.exists():
@@ -243,13 +243,13 @@ def _overwritten(context: ToolContext, path: Path) -> tuple[FileText | None, _Lo
 
 
 def _still_there(context: ToolContext, path: Path, *, existed: bool) -> None:
-    """Check that the file is as it was read, or if it did not exist, is still missing."""
+    """Check that an existing file is as it was read, and that a new file still does not exist."""
     if _is_there(context, path) and not existed:
         raise ToolError(_NEW.format(path))
 
 
 def _is_there(context: ToolContext, path: Path) -> bool:
-    """Return whether the file exists; check that its current state was read."""
+    """Return whether the file exists; raise an error if it has changed since it was read."""
     if path.is_dir():
         raise ToolError(f"{path} is a directory")
     if not path.exists():
@@ -259,7 +259,7 @@ def _is_there(context: ToolContext, path: Path) -> bool:
 
 
 def _edited(put: _Put, steps: Sequence[EditStep]) -> str:
-    """Return the report about the edits for the model."""
+    """Return a report about the edits for the model."""
     count = sum(step.count for step in steps)
     places = "one place" if count == 1 else f"{count} places"
     output = f"Edited {put.title}: {places}, {put.counts}."

@@ -22,7 +22,7 @@ BOM = "\ufeff"
 
 
 class MatchError(ToolError):
-    """An error for a text that cannot be replaced; `kind` is the reason."""
+    """An error for a text that cannot be replaced; `kind` says why."""
 
     def __init__(self, kind: Problem, text: str) -> None:
         super().__init__(text)
@@ -38,7 +38,7 @@ class Replacement(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Rule(msgspec.Struct, frozen=True):
-    """A rule that finds places, and its name for messages."""
+    """A rule that finds the places of a text in a file, with the rule's name for messages."""
 
     name: str
     find: Callable[[str, str], list[EditPlace]]
@@ -85,7 +85,7 @@ def replace(text: str, old: str, new: str, *, replace_all: bool = False) -> Repl
 
 
 def _check_size(length: int, count: int, old: str, new: str) -> None:
-    """Check that the result will not be too large."""
+    """Check that the file's text will not become too large."""
     size = length + count * (len(new) - len(old))
     if size > LIMIT_LETTERS:
         raise MatchError(
@@ -176,7 +176,7 @@ def _edit(flat: str, place: EditPlace, old: str, new: str, *, keeps: bool) -> _E
 
 
 def _inner(old: str, new: str) -> str:
-    """Return `new` without the leading and trailing white space that `old` has too."""
+    """Return `new` without the leading and trailing white space that it shares with `old`."""
     lead = old[: len(old) - len(old.lstrip())]
     trail = old[len(old.rstrip()) :]
     return new.removeprefix(lead).removesuffix(trail)
@@ -199,7 +199,7 @@ def _indentation(text: str) -> str:
 
 
 def _apply(body: str, flat: str, edits: list[_Edit]) -> str:
-    """Apply the edits to `body`, the text as it is in the file.
+    """Apply the edits to `body`, a file's text with its own line ends.
 
     The edits' positions count in `flat`, the same text with LF line ends.
     """
@@ -219,7 +219,7 @@ def _apply(body: str, flat: str, edits: list[_Edit]) -> str:
 
 
 def _with_ends(body: str, start: int, end: int, new: str) -> str:
-    """Return `new` with the line ends of the replaced lines, then of their neighbours."""
+    """Return `new` with the line ends of the lines that it replaces, else of a line nearby."""
     *lines, last = new.split("\n")
     ends = re.findall("\r?\n", body[start:end])
     if not ends:

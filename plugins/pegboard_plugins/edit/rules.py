@@ -1,4 +1,4 @@
-"""The looser rules that find a text in a file; each returns the matching places.
+"""The looser rules that find a text in a file; each returns the places where it matches.
 
 Texts have only LF line ends. A rule returns all places, so that the caller can refuse ambiguous
 ones. No place begins or ends inside a word.
@@ -53,7 +53,7 @@ def trimmed_lines(text: str, old: str) -> list[EditPlace]:
 
 
 def folded_whitespace(text: str, old: str) -> list[EditPlace]:
-    """Return the places that are equal if white space in a line counts as one blank.
+    """Return the places equal to `old` if all white space within a line counts as one blank.
 
     Whole lines come first, but a place within a line makes them ambiguous too.
     """
@@ -72,12 +72,12 @@ def unescaped(text: str, old: str) -> list[EditPlace]:
 
 
 def trimmed_boundary(text: str, old: str) -> list[EditPlace]:
-    """Return the places of the text without the white space at its start and end."""
+    """Return the places of `old` without the white space at its start and end."""
     return [EditPlace(place.start, place.end, trimmed=True) for place in _words(text, old.strip())]
 
 
 def plain_punctuation(text: str, old: str) -> list[EditPlace]:
-    """Return the places that differ only in typographic characters, such as curly quotes.
+    """Return the places equal to `old` except for typographic characters, such as curly quotes.
 
     Dashes, special blanks, and letters composed of several code points count too.
     """
@@ -127,7 +127,7 @@ def _is_in_block(place: EditPlace, blocks: list[EditPlace], ends: list[int]) -> 
 
 
 def _keys(old: str, key: Callable[[str], str]) -> list[str]:
-    """Return `key` of each line of `old`; the text after a final line break is no line."""
+    """Return `key` of each line of `old`; after a final line break, no further line begins."""
     return [key(line) for line in old.removesuffix("\n").split("\n")]
 
 
@@ -217,7 +217,7 @@ def _are_anchors(first: str, last: str) -> bool:
 
 
 class _Comparer:
-    """A comparison of blocks with one text, with a limit on the total work.
+    """A comparison of blocks of lines with one text, which limits the number of comparisons.
 
     `is_unsure` is set when a possibly similar line was not compared, so that there may be more
     matches.
@@ -229,7 +229,7 @@ class _Comparer:
         self.is_unsure = False
 
     def is_similar(self, lines: list[str]) -> bool:
-        """Return whether each line is similar to the expected line at its position."""
+        """Return whether each line is similar to the wanted line at the same position."""
         length = different = 0.0
         for line, wanted in zip(lines, self._wanted, strict=True):
             size = max(len(line), len(wanted))
@@ -243,7 +243,7 @@ class _Comparer:
         return different <= length * (1 - SIMILAR_BLOCK)
 
     def _similarity(self, line: str, wanted: str) -> float:
-        """Return the similarity from 0 to 1; 0 for too long lines, or if the work is used up."""
+        """Return the similarity from 0 to 1; 0 if a line is too long, or too many were compared."""
         if 2 * min(len(line), len(wanted)) < SIMILAR_LINE * (len(line) + len(wanted)):
             return 0
         self._left -= 1

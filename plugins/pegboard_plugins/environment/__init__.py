@@ -34,12 +34,12 @@ _PLATFORMS = {"linux": "Linux", "darwin": "macOS", "win32": "Windows"}
 
 @hookimpl
 async def chat_system_transform(session: SessionView, system: tuple[str, ...]) -> tuple[str, ...]:
-    """Append the section about the environment to the system prompt of a turn."""
+    """Append a section about the environment to the system prompt of a turn."""
     return (*system, surroundings(session)) if session.purpose == "turn" else system
 
 
 def surroundings(session: SessionView) -> str:
-    """Return the section about the environment: folders, git, platform, date, model and user.
+    """Return a section about the environment: folders, git, platform, date, model and user.
 
     The section stays the same throughout a session, so that the provider's prompt cache holds. The
     date is the local date on which the session began. The check for Git runs once per prompt.
@@ -72,7 +72,7 @@ def _is_repository(worktree: Path, prompt_id: str) -> bool:  # noqa: ARG001 - th
 
 
 def _sandbox(session: SessionView) -> str:
-    """Return a line on the sandbox, so that the model knows its limits before a command fails."""
+    """Return a line on the sandbox, so that the model knows the limits before a command fails."""
     config = session.config
     if config.sandbox == "off":
         return "Sandbox: none"
@@ -91,7 +91,7 @@ def _sandbox(session: SessionView) -> str:
 
 @hookimpl
 async def chat_message(session: SessionView, message: Turn) -> Turn | None:
-    """Add the state of the Git checkout to the first prompt of a session, and store it there."""
+    """Add the state of the Git checkout to a session's first prompt, as a stored text part."""
     if session.info.model is not None or session.info.parent_id is not None or not message.parts:
         return None
     state = await tree_state(session.directory)
@@ -109,7 +109,7 @@ async def chat_message(session: SessionView, message: Turn) -> Turn | None:
 
 
 async def tree_state(directory: Path) -> str | None:
-    """Return the branch and the number of uncommitted files, or None outside a Git repository.
+    """Return the Git branch and the number of uncommitted files, or None outside a repository.
 
     The count is left out if the repository's own settings would make git run programs.
     """

@@ -53,7 +53,7 @@ _WARNINGS: "WeakKeyDictionary[Plugin, FileWarnings]" = WeakKeyDictionary()
 
 @hookimpl
 async def trusted_files(workspace: Workspace) -> Sequence[Path]:
-    """Return the project's agents and commands, and the files of its bundles."""
+    """Return the files that define the project's agents and commands, and the bundles' files."""
     bundled: tuple[Path, ...] = ()
     if has_project_bundles(workspace.worktree):
         from pegboard_plugins.shared.frontend import project_bundles  # where there are some
@@ -84,7 +84,7 @@ async def config_load(  # noqa: PLR0913, PLR0917 - the arguments of the hook
     trusted: Mapping[Path, bytes],
     plugin: Plugin,
 ) -> Config | None:
-    """Read folders and bundles, and return the configuration with their rules and MCP servers."""
+    """Read `.claude` folders and bundles; return the configuration with their rules and servers."""
     _SETUPS.pop(plugin, None)
     _LOSSES[plugin] = []
     changed = await _with_folders(config, workspace, home, trusted, plugin)
@@ -113,7 +113,7 @@ async def _with_folders(
     trusted: Mapping[Path, bytes],
     plugin: Plugin,
 ) -> Config | None:
-    """Read the `.claude` folders, and return the configuration with their rules, or None."""
+    """Read `.claude` folders; return the configuration with their rules, or None without any."""
     projects = [each for each in _project_folders(workspace) if each != home]
     if any((each / ".mcp.json").exists() for each in projects):
         _name_servers(plugin)
@@ -176,14 +176,14 @@ def _before_the_users(config: Config, allowed: tuple[Rule, ...]) -> tuple[Rule, 
 
 @hookimpl
 async def register_agents(plugin: Plugin) -> tuple[Agent, ...]:
-    """Return the agents of the folders and bundles, as subagents."""
+    """Return the agents in `.claude` folders and bundles, as subagents."""
     setup = _SETUPS.get(plugin)
     return setup.agents if setup else ()
 
 
 @hookimpl
 async def register_commands(plugin: Plugin) -> tuple[Command, ...]:
-    """Return the slash commands of the folders and bundles."""
+    """Return the slash commands in `.claude` folders and bundles."""
     setup = _SETUPS.get(plugin)
     return setup.commands if setup else ()
 

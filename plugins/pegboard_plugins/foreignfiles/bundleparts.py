@@ -1,4 +1,4 @@
-"""The agents, slash commands and MCP servers of the trusted bundles."""
+"""The agents, slash commands and MCP servers of trusted bundles (plugins of other agents)."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

@@ -51,7 +51,7 @@ _LIKE_OURS = {"model": frozenset({"inherit"}), "permissionMode": frozenset({"def
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """A Markdown file that defines an agent or a command; `kind` is the name of its folder."""
+    """A Markdown file that defines an agent or a command; `kind` names the folder it lies in."""
 
     kind: str
     name: str
@@ -82,14 +82,14 @@ class ClaudeSetup(msgspec.Struct, kw_only=True):
 
     @property
     def tightening(self) -> tuple[Ruleset, ...]:
-        """The rules that ask or deny, as one ruleset, in which the rules that deny are last."""
+        """The rules with the action ask or deny, as one ruleset; the rules that deny come last."""
         found = [rule for each in self.rules if each.action != "allow" for rule in each.rules]
         found.sort(key=lambda rule: rule.action == "deny")
         return (Ruleset(source="Claude Code", rules=tuple(found)),) if found else ()
 
     @property
     def allowed(self) -> tuple[Rule, ...]:
-        """The user's rules that allow; those of a project are ignored."""
+        """The rules with the action allow, from the user's files only."""
         found = [each for each in self.rules if each.action == "allow" and not each.is_project]
         return tuple(rule for each in found for rule in each.rules)
 
@@ -163,7 +163,7 @@ def settings_rules(
 
 
 def read_settings(path: Path) -> tuple[Mapping[str, Any], str]:
-    """Return the settings of a JSON file, and the reason if it cannot be read or else ""."""
+    """Return the settings in a JSON file; the second value says why it cannot be read, or is ""."""
     content, why = read_bounded(path)
     if why:
         return {}, why
@@ -208,7 +208,7 @@ def _markdown_below(top: Path, within: Path | None) -> Iterator[Path]:
 
 
 def read_definition(file: Definition, content: bytes, why: str) -> ClaudeSetup:
-    """Parse the agent or the command of a file; `why` is the reason if it could not be read."""
+    """Parse an agent or a command; `why` says why its file could not be read, or is ""."""
     if not why and len(content) > LIMIT_BYTES:
         why = f"longer than {LIMIT_BYTES >> 10} KiB"
     if not why and b"\0" in content:
@@ -255,7 +255,7 @@ def _agent(file: Definition, settings: Mapping[str, Any], body: str) -> ClaudeSe
 def _agent_rules(
     settings: Mapping[str, Any],
 ) -> tuple[tuple[Rule, ...], tuple[str, ...], frozenset[str]]:
-    """Return an agent's rules, the notes about its unknown tools, and its withheld tools."""
+    """Return an agent's rules, notes about tools that Pegboard lacks, and the withheld tools."""
     tools, refused = listed(settings.get("tools")), listed(settings.get("disallowedTools"))
     rules: list[Rule] = []
     unknown: list[str] = []

@@ -70,7 +70,7 @@ class ForeignRule(msgspec.Struct, frozen=True, kw_only=True):
 def read_rules(
     table: Mapping[str, Any], file: Path, anchors: Anchors, *, is_project: bool
 ) -> Iterator[ForeignRule]:
-    """Yield the rules of a settings table: first those that allow, last those that deny."""
+    """Yield the rules of a settings table: rules that allow first, rules that deny last."""
     permissions = table.get("permissions")
     for action in ACTIONS:
         texts = permissions.get(action) if isinstance(permissions, Mapping) else None
@@ -97,7 +97,7 @@ _Pairs = tuple[tuple[str, str], ...]
 
 
 def _pairs(text: str, action: Action, anchors: Anchors) -> tuple[_Pairs, str]:
-    """Return a rule's permissions, each with a pattern, and the reason if a part is lost."""
+    """Return a rule's permissions with patterns, and a reason if a part of the rule is lost."""
     match = _RULE.fullmatch(text)
     if match is None:
         return (), "not a rule"

@@ -1,4 +1,4 @@
-"""The findings about Claude Code's files of the user and of a project."""
+"""The survey of Claude Code's files, of the user and a project: what Pegboard makes of each."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -121,7 +121,7 @@ def _definitions(home: Home, folder: Path, *, is_project: bool) -> Found:
 
 
 def _parted(notes: str) -> tuple[str, str]:
-    """Split the notes about an agent or a command into those about its model, and the others."""
+    """Split the notes about an agent or a command: notes about its model, and all others."""
     each = notes.split(", ") if notes else []
     models = [note for note in each if note.startswith("model ")]
     return ", ".join(models), ", ".join(note for note in each if note not in models)

@@ -1,4 +1,4 @@
-"""The findings about another agent's files: their parts, and what each becomes in Pegboard."""
+"""The findings about other agents' files: the parts of a file, and what Pegboard makes of each."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -35,12 +35,12 @@ class ForeignFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
     @property
     def is_lost(self) -> bool:
-        """Whether the part has no effect in Pegboard."""
+        """Whether this part of a file has no effect in Pegboard."""
         return self.state == "cannot"
 
 
 class BrokenFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file that cannot be read, and the reason."""
+    """A file that cannot be read, and the reason why."""
 
     file: str
     reason: str
@@ -59,7 +59,7 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def projects(self) -> tuple[Path, ...]:
-        """The folders of the project that can have settings of other agents."""
+        """The folders of the project in which settings of other agents may lie."""
         folders = (self.workspace.worktree, self.workspace.directory)
         return tuple(each for each in dict.fromkeys(folders) if each != self.home)
 
@@ -148,7 +148,7 @@ def servers_of(home: Home, file: Path, table: object, *, is_project: bool) -> li
 
 
 def _server(entry: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return a server in Pegboard's form, and the names of its values that may be secret."""
+    """Return an MCP server in Pegboard's form, and the names of values that may be secret."""
     server: dict[str, Any] = {}
     url = entry.get("httpUrl") or entry.get("url")
     if isinstance(entry.get("command"), str):

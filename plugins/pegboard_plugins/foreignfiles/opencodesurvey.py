@@ -1,4 +1,4 @@
-"""The findings about OpenCode's files of the user and of a project."""
+"""The survey of OpenCode's files, of the user and a project: what Pegboard makes of each."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -40,7 +40,7 @@ _UNREAD = {
 
 
 def opencode_findings(home: Home) -> Found:
-    """Return the findings about OpenCode's files, the user's first; Pegboard reads most of them."""
+    """Return what becomes of OpenCode's files, the user's first; Pegboard reads most of them."""
     found: Found = []
     top = home.home / ".config" / "opencode"
     for folder, is_project in ((top, False), *((each, True) for each in home.projects)):
@@ -83,7 +83,7 @@ def _code(home: Home, inner: Path) -> Iterator[ForeignFinding]:
 
 
 def _agent(home: Home, path: Path, name: str) -> ForeignFinding | BrokenFile:
-    """Return the finding about an agent, which an import writes if all its settings are known."""
+    """Return what becomes of an agent; an import writes it if all of its settings are known."""
     text, why = text_of(path)
     if why:
         return BrokenFile(file=home.short(path), reason=why)
@@ -141,7 +141,7 @@ def _server(home: Home, path: Path, name: str) -> ForeignFinding:
 
 
 def _opencode_servers(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the servers with the command split into a program and its arguments."""
+    """Return the MCP servers, each command split into a program and its arguments."""
     found = {}
     for name, entry in table.items():
         command = entry.get("command") if isinstance(entry, Mapping) else None

@@ -1,4 +1,4 @@
-"""The findings about files of Codex and Gemini CLI, of the user and of a project."""
+"""The survey of Codex's and Gemini CLI's files, of the user and a project."""
 
 import json
 import tomllib
@@ -244,7 +244,7 @@ def command_of(
 
 
 def _from_gemini(text: str) -> tuple[str, object, str]:
-    """Return the text and description of a Gemini CLI command, and the reason if it is invalid."""
+    """Return a Gemini CLI command's text and description, and why it is invalid, or ""."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -264,7 +264,7 @@ def _from_gemini(text: str) -> tuple[str, object, str]:
 
 
 def text_of(path: Path) -> tuple[str, str]:
-    """Return the text of a file, and the reason if it cannot be read or else ""."""
+    """Return the text of a file; the second value says why it cannot be read, or is ""."""
     content, why = read_bounded(path)
     if why or b"\0" in content:
         return "", why or "is not text"
@@ -272,7 +272,7 @@ def text_of(path: Path) -> tuple[str, str]:
 
 
 def table_of(home: Home, path: Path, found: Found) -> Mapping[str, Any]:
-    """Parse a TOML or JSON file; {} if it is missing. Add an invalid file to `found`."""
+    """Parse a TOML or JSON file; return {} if it is missing. Add an invalid file to `found`."""
     if not path.is_file():
         return {}
     text, why = text_of(path)

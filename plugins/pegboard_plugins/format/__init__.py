@@ -12,7 +12,7 @@ HOOK_S = 90.0
 
 @hookimpl(timeout_s=HOOK_S)
 async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolResult | None:
-    """Format the files that the call changed, and add the changes to the result for the model."""
+    """Format the files that a tool call changed; tell the model what the formatters changed."""
     if not context.changed or not context.trusted:
         return None
     from pegboard_plugins.format.formatting import formatted  # only who changes files needs it
@@ -22,7 +22,7 @@ async def tool_execute_after(context: ToolContext, result: ToolResult) -> ToolRe
 
 @hookimpl(optionalhook=True)
 async def services(app: Host) -> tuple[Service, ...]:
-    """Return the formatters and their states; none unless the user trusts the project."""
+    """Return the formatters and their states, or nothing unless the user trusts the project."""
     if not app.trust.trusted:
         return ()
     from pegboard_plugins.format import known  # likewise

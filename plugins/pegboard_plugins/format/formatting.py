@@ -28,7 +28,7 @@ _TOLD = StashKey[set[str]]()
 
 
 class FormattedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of a file and its permission bits."""
+    """The content of a file, and the file's permission bits."""
 
     content: bytes
     mode: int
@@ -58,7 +58,7 @@ def lost(before: FormattedFile, after: FormattedFile) -> str:
 
 
 def set_mode(path: Path, mode: int) -> None:
-    """Set the permission bits of a file, unless the file is gone or has become a link."""
+    """Set the permission bits of a file; do nothing if the file is gone or has become a link."""
     with suppress(OSError):
         number = open_resolved(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
@@ -72,7 +72,7 @@ def _letters(content: bytes) -> int:
 
 
 def _is_text(file: FormattedFile) -> bool:
-    """Return whether the content is UTF-8 without zero bytes.
+    """Return whether the file's content is UTF-8 without zero bytes.
 
     In older encodings, the count of letters that `lost` compares would not detect damage.
     """
@@ -86,7 +86,7 @@ def _is_text(file: FormattedFile) -> bool:
 
 
 class _FormatOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a formatter; `failure` says why it did not format the file.
+    """The outcome of running a formatter; `failure` says why the file was not formatted.
 
     `spoilt` says why the file's old content could not be restored after a failure.
     """
@@ -98,7 +98,7 @@ class _FormatOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def formatted(context: ToolContext, result: ToolResult) -> ToolResult | None:
-    """Format the files that the call has changed; return the result with notes, or None."""
+    """Format the files that a tool call changed; return the result with notes, or None if none."""
     notes: list[str] = []
     until = time.monotonic() + CALL_S
     for path in context.changed:
@@ -112,7 +112,7 @@ async def formatted(context: ToolContext, result: ToolResult) -> ToolResult | No
 
 
 async def _formatted(context: ToolContext, path: Path) -> list[str]:
-    """Format one file; return notes for the model on changes and failures."""
+    """Format one file; return notes for the model on what changed and what failed."""
     session = context.session
     wanted = await asyncio.to_thread(fitting, path, session.worktree, session.config.formatter)
     if not wanted:  # the environment of programs costs one
@@ -148,7 +148,7 @@ async def _formatted(context: ToolContext, path: Path) -> list[str]:
 
 
 async def _run(context: ToolContext, formatter: Formatter, path: Path) -> _FormatOutcome | None:
-    """Run the formatter; restore the file if the formatter fails or the run is cancelled."""
+    """Run a formatter on a file; restore the file if the formatter fails or is cancelled."""
     before = await asyncio.to_thread(written, path)
     if before is None:
         return None
@@ -186,7 +186,7 @@ async def _outcome(
 
 
 async def _put_back(context: ToolContext, path: Path, before: FormattedFile) -> str:
-    """Restore the file's content and mode; return "", or the reason why that failed."""
+    """Restore the file's content and mode; return "", or the reason why restoring failed."""
     try:
         if await asyncio.to_thread(path.is_symlink):
             await asyncio.to_thread(remove_resolved, path)

@@ -13,7 +13,7 @@ _FIRST_THINKING = (2, 5)
 
 
 def _assumed(model_id: str) -> ModelFacts:
-    """Return assumed facts for an unknown model; a name with "gemini" means that it reads media."""
+    """Return assumed facts for an unknown model; one with "gemini" in the name reads media."""
     from pegboard_plugins.gemini.request import version_of  # a request follows
 
     media = "gemini" in model_id

@@ -76,7 +76,7 @@ class ContentReader:
             self._signature = str(part.get("thoughtSignature") or self._signature)
 
     def _call(self, call: Mapping[str, Any], signature: str) -> Iterator[StreamEvent]:
-        """Yield the events of a complete call, and store the call; invent an id if it has none."""
+        """Yield and store a complete tool call; invent an id if the call has none."""
         yield from self._blocks.close()
         given, name = str(call.get("id") or ""), str(call.get("name") or "")
         own = {"id": given, "signature": signature}
@@ -89,13 +89,13 @@ class ContentReader:
         yield ToolInputDelta(call_id, arguments)
 
     def _metadata(self, kind: str) -> dict[str, Any] | None:
-        """Return the metadata with the signature of the text block that ends here, or None."""
+        """Return metadata with the signature of the text that ends here, or None if it has none."""
         signature, self._signature = self._signature, ""
         return {OWN: {"signature": signature}} if signature and kind == "text" else None
 
 
 def usage_of(counts: Mapping[str, Any]) -> Usage | None:
-    """Return the token counts, with cached tokens counted apart, or None if a count is missing."""
+    """Return token counts, cached tokens counted apart, or None if a main count is missing."""
     if "promptTokenCount" not in counts:
         return None
     read = count_in(counts, "promptTokenCount") + count_in(counts, "toolUsePromptTokenCount")

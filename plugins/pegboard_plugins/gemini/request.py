@@ -70,7 +70,7 @@ def _body(request: ModelRequest) -> bytes:
 
 
 def _form(request: ModelRequest) -> dict[str, Any]:
-    """Return the generation settings that demand an answer by the output schema, or {}."""
+    """Return the settings that demand an answer by `output_schema`, or {} without a schema."""
     if request.output_schema is None:
         return {}
     schema = documented(request.output_schema)
@@ -95,7 +95,7 @@ def _thinking(request: ModelRequest) -> dict[str, Any] | None:
 
 
 def version_of(model_id: str) -> tuple[int, ...]:
-    """Return the version in a model's name, such as (2, 5) for `gemini-2.5-pro`, or ()."""
+    """Return a model's version, such as (2, 5) for `gemini-2.5-pro`; () if the name has none."""
     found = re.search(r"gemini-(\d+)(?:\.(\d+))?", model_id)
     return tuple(int(number) for number in found.groups(default="0")) if found else ()
 
@@ -125,7 +125,7 @@ def _history(request: ModelRequest) -> list[bytes]:
 def _parts(
     message: ModelMessage, kinds: frozenset[str], *, signs: bool
 ) -> Iterator[dict[str, Any]]:
-    """Yield the parts of a message, with their signatures.
+    """Yield the parts of a message, each with its signature if it has one.
 
     If `signs`, the model needs a signature on the first call of a step; a placeholder stands in for
     a missing one.
@@ -151,7 +151,7 @@ def _parts(
 
 
 def _result(part: Result, kinds: frozenset[str], *, inside: bool) -> Iterator[dict[str, Any]]:
-    """Yield a tool result and its media.
+    """Yield a tool result, with the media that the tool returned.
 
     If `inside`, the model reads inline media within the result; other media follow as own parts.
     """

@@ -11,7 +11,7 @@ MOST_CONTEXT = 50
 
 
 async def _may_search(here: PermissionContext, pattern: str, path: str, include: str) -> Path:
-    """Return the real path to search, once the rules or the user permit the search."""
+    """Return the real path to search, once permission rules or the user permit the search."""
     target = await here.require_path(named_path(here, path))
     metadata = {"path": str(target), "include": include}
     await here.require("grep", [pattern], always=["*"], metadata=metadata)

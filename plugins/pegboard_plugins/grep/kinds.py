@@ -1,4 +1,4 @@
-"""The file types to which a search can be limited, with the names that ripgrep uses."""
+"""The types of files to which a search can be limited, with ripgrep's names for the types."""
 
 _C = ("*.c", "*.h", "*.H", "*.cats")
 _CPP = ("*.cpp", "*.cc", "*.cxx", "*.hpp", "*.hh", "*.hxx", "*.h", "*.inl")

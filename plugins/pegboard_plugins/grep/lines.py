@@ -1,4 +1,4 @@
-"""The text of matching lines and of the lines around them, read from the file itself.
+"""The texts of matching lines and of the lines around each, read from the file itself.
 
 A search follows file names, so a link created meanwhile could lead it out of the project. This
 module therefore opens files without following links, and shows only text that it reads itself.
@@ -29,7 +29,7 @@ _MARK_BYTES = 4
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A match: `line` counts from 1, and the line starts at byte `start`.
+    """A match in a file: `line` counts from 1, and the line starts at byte `start`.
 
     If the search only counts, there is one place per file, and `count` is its number of matches.
     """
@@ -56,7 +56,7 @@ class MatchLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def lines_of(path: str, places: Iterable[Place], around: Around) -> list[MatchLine]:
-    """Return the matches in one file that still exist, with their context, in order of lines."""
+    """Return the matches in a file that still exist, with context lines, in order of lines."""
     try:
         number = open_resolved(Path(path), os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

@@ -80,12 +80,12 @@ def _is_folder(target: Path) -> bool:
 
 
 def _sayable(places: Sequence[Place]) -> list[Place]:
-    """Return the places without files whose names are not UTF-8, since no tool can name those."""
+    """Return the places, without files whose names are not UTF-8: no tool can open such a file."""
     return [each for each in places if "\ufffd" not in each.path or Path(each.path).exists()]
 
 
 def _readable(here: ToolContext, places: Sequence[Place]) -> list[Place]:
-    """Return the places without files, such as `.env`, that the read tool may not open unasked."""
+    """Return the places, without files such as `.env` that the read tool does not open unasked."""
     home = here.session.home
     paths = {place.path for place in places}
     allowed = {path for path in paths if may_read(here.session.rulesets, path, home=home)}

@@ -115,7 +115,7 @@ def _opener(path: str, flags: int) -> int:
 
 
 def _decoded(file: BinaryIO) -> BinaryIO:
-    """Return the file, or its content as UTF-8 if it begins with a byte order mark."""
+    """Return the file, or its decoded content as UTF-8 if it begins with a byte order mark."""
     start = file.read(max(map(len, _MARKS)))
     file.seek(0)
     encoding = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "")

@@ -49,7 +49,7 @@ class Query(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Search:
-    """A running search; it collects matches from a process, and stops the process at 5,000."""
+    """A running search, which collects matches from a process and stops it at 5,000 matches."""
 
     def __init__(
         self, context: ToolContext, query: Query, *, wanted: re.Pattern[str] | None
@@ -67,11 +67,11 @@ class Search:
 
     @property
     def places(self) -> list[Place]:
-        """The matches, without those in files that turned out to be binary."""
+        """The matches found, without matches in files that turned out to be binary."""
         return [place for place in self._found if place.path not in self._binary]
 
     async def run(self, rg: Sequence[str] | None) -> ProcessResult | None:
-        """Run the search; return the result of the process, or None after enough matches.
+        """Run the search; return the result of the process, or None if enough matches were found.
 
         `rg` is ripgrep's command, or None without ripgrep. If ripgrep rejects the expression,
         Pegboard's own program tries it.
@@ -167,7 +167,7 @@ def _python(query: Query) -> list[str]:
 
 
 def _refused(ending: ProcessResult) -> bool:
-    """Return whether the program rejected the expression, so that it did not search at all."""
+    """Return whether the process rejected the regular expression, and so searched nothing."""
     said = ending.output.strip()
     return ending.exit_code == PARTLY and bool(said) and "\0" not in said
 

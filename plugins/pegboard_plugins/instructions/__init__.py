@@ -66,7 +66,7 @@ async def chat_system_transform(
 async def _warn(
     session: SessionView, warnings: FileWarnings, left_out: Mapping[Path, Sequence[str]]
 ) -> None:
-    """Warn the user about imports beyond the limit, and if a file replaces `AGENTS.md`."""
+    """Warn the user of imports beyond the size limit, or if another file replaces `AGENTS.md`."""
     for file, names in left_out.items():
         from pegboard_plugins.instructions.imports import no_room  # few texts import so much
 
@@ -78,7 +78,7 @@ async def _warn(
 
 @lru_cache(maxsize=128)
 def _pieces_of_prompt(session_id: str, prompt_id: str) -> list[tuple[str, ...]]:  # noqa: ARG001 - the key
-    """Return the cached list for a prompt, which gets the instruction texts at its first step."""
+    """Return a cached list, which gets the instruction texts at the first step of the prompt."""
     return []
 
 
@@ -123,12 +123,12 @@ def _with_nested(
 
 @lru_cache(maxsize=128)
 def _claimed_files(message_id: str) -> set[Path]:  # noqa: ARG001 - each message has its own
-    """Return the set of files that the concurrent reads of one message have added so far."""
+    """Return the cached set of files that concurrent reads of one message have added so far."""
     return set()
 
 
 def _nested_files(session: SessionView, path: Path) -> Iterator[Path]:
-    """Yield the instruction files of each folder below the directory, down to the file's folder.
+    """Yield instruction files of folders below the session's directory, down to that of `path`.
 
     Rule files whose patterns match the file are yielded from all folders of the worktree above it.
     """
@@ -143,7 +143,7 @@ def _nested_files(session: SessionView, path: Path) -> Iterator[Path]:
 
 
 def _rules_for(session: SessionView, folder: Path, path: Path) -> Iterator[Path]:
-    """Yield the rule files in a folder with patterns that match the path."""
+    """Yield the rule files in a folder whose patterns match `path`."""
     for name in (RULES, OTHER_RULES):
         if (folder / name).is_dir():
             from pegboard_plugins.instructions.rulefiles import fits, rule_files, rule_patterns
@@ -192,7 +192,7 @@ def instruction_files(session: SessionView) -> tuple[Path, ...]:
 
 
 def _of_folder(folder: Path, worktree: Path) -> Iterator[Path]:
-    """Yield the instruction files of one folder, without rules for certain files."""
+    """Yield the instruction files of one folder, without rule files that have patterns."""
     named = list(_inside((folder / name for name in NAMES), worktree))
     yield from _distinct(named) if named[1:] else named or _inside((folder / OLDER,), worktree)
     yield from _inside(_rules_for_all(folder / RULES), worktree)
@@ -200,14 +200,14 @@ def _of_folder(folder: Path, worktree: Path) -> Iterator[Path]:
 
 
 def _distinct(files: list[Path]) -> list[Path]:
-    """Return the files, except those that only import another file or that another imports."""
+    """Return the files, except files that only import another one or that another one imports."""
     names = {file: {other: _import_of(file, other) for other in files} for file in files}
     own = [each for each in files if _whole(each) not in set(names[each].values()) - {""}]
     return [each for each in own if not any(names[other][each] for other in own)] or files[:1]
 
 
 def _import_of(file: Path, other: Path) -> str:
-    """Return the text with which a file imports another, or "" if it does not."""
+    """Return the text by which `file` imports `other`, or "" if it does not import it."""
     text = _whole(file)
     if "@" not in text or file == other:
         return ""
@@ -218,7 +218,7 @@ def _import_of(file: Path, other: Path) -> str:
 
 
 def _of_others(folders: tuple[Path, ...], worktree: Path) -> Iterator[Path]:
-    """Yield the first file of another product, such as `GEMINI.md`, or else Cursor's rules."""
+    """Yield the first file of another product, such as `GEMINI.md`, or else Cursor's rule files."""
     named = (folder / name for name in OTHERS for folder in folders)
     found = list(islice(_inside(named, worktree), 1))
     rules = (file for folder in folders for file in _rules_for_all(folder / OTHER_RULES))
@@ -226,7 +226,7 @@ def _of_others(folders: tuple[Path, ...], worktree: Path) -> Iterator[Path]:
 
 
 def _fallback(session: SessionView) -> str:
-    """Return the other product's file that is used because there is no `AGENTS.md`, or ""."""
+    """Return the file of another product that is used for lack of an `AGENTS.md`, or ""."""
     names = {os.path.basename(name) for name in OTHERS}  # noqa: PTH119 - a name
     sent = [each for each in _sent_files(session) if each.name in names or ".cursor" in each.parts]
     folders = _folders(session)
@@ -237,7 +237,7 @@ def _fallback(session: SessionView) -> str:
 
 
 def _rules_for_all(folder: Path) -> Iterator[Path]:
-    """Yield the rule files of a folder that apply to all files."""
+    """Yield a folder's rule files that have no patterns, and thus apply to all files."""
     if folder.is_dir():
         from pegboard_plugins.instructions.rulefiles import rule_files, rule_patterns
 
@@ -258,12 +258,12 @@ def _matching_files(session_id: str, folder: Path, pattern: str) -> tuple[Path, 
 
 @lru_cache(maxsize=256)
 def _glob(session_id: str, folder: Path, pattern: str) -> tuple[Path, ...]:  # noqa: ARG001
-    """Return the files that match a pattern; cached per session, because the search is slow."""
+    """Return the files that match a pattern, cached per session, because searching is slow."""
     return tuple(sorted(folder.glob(pattern)))
 
 
 def _files(paths: Iterable[Path]) -> Iterator[Path]:
-    """Yield the resolved paths of existing files, without files of secrets."""
+    """Yield the resolved paths of the existing files, without files of secrets."""
     found = ((path, path.resolve()) for path in paths if path.is_file())
     return (real for path, real in found if not any(map(pegboard.files.secret_path, (path, real))))
 
@@ -277,7 +277,7 @@ def _inside(paths: Iterable[Path], worktree: Path) -> Iterator[Path]:
 
 
 def _pieces(session: SessionView, left_out: dict[Path, list[str]]) -> tuple[str, ...]:
-    """Return the tagged texts of the instruction files and their imports, each text once."""
+    """Return the texts of the instruction files and their imports in tags, each text once."""
     texts = _Texts(session, _texts_of(session.id))
     files = _expand_imports(session, instruction_files(session), texts, left_out)
     first = {text: file for file in reversed(files) if (text := texts(file))}
@@ -290,7 +290,7 @@ def _pieces(session: SessionView, left_out: dict[Path, list[str]]) -> tuple[str,
 
 
 def left_out_imports(session: SessionView) -> dict[Path, list[str]]:
-    """Return the names of imports that exceed the limit, by the file that imports them."""
+    """Return the names of imports beyond the size limit, by the file that imports them."""
     left_out: dict[Path, list[str]] = {}
     _expand_imports(session, instruction_files(session), _Texts(session, {}), left_out)
     return left_out
@@ -302,7 +302,7 @@ def _expand_imports(
     texts: "_Texts",
     left_out: dict[Path, list[str]],
 ) -> tuple[Path, ...]:
-    """Return the files, each followed by the files that it imports."""
+    """Return the files, each followed by the files that it imports, each file once."""
     if not any("@" in texts(file) for file in files):
         return tuple(files)
     from pegboard_plugins.instructions.imports import with_imports  # few texts have imports
@@ -312,7 +312,7 @@ def _expand_imports(
 
 @lru_cache(maxsize=128)
 def _files_of(session_id: str) -> set[Path]:  # noqa: ARG001 - the key
-    """Return the cached set of files in the system prompts of a session."""
+    """Return the cached set of instruction files in the system prompts of a session."""
     return set()
 
 
@@ -322,7 +322,7 @@ def _sent_files(session: SessionView) -> set[Path]:
 
 
 class _Texts:
-    """A function that returns the text of an instruction file, as it counts in a session.
+    """A function that returns the text of an instruction file that counts in a session.
 
     If the session or an agent has changed the file, this is the earlier text in `before`, or ""
     if the session has not found the file before the change.
@@ -358,7 +358,7 @@ def _texts_of(session_id: str) -> dict[Path, str]:  # noqa: ARG001 - the key
 
 
 def _mark(file: Path, text: str, session_id: str, left_out: Mapping[Path, Sequence[str]]) -> str:
-    """Return the text between tags that contain the session's id, so that text cannot fake them."""
+    """Return the text in tags with the session's id, so that no other text can imitate the tags."""
     from pegboard_plugins.shared.frontend import as_source, disarmed  # where there are instructions
 
     if file in left_out:
@@ -370,7 +370,7 @@ def _mark(file: Path, text: str, session_id: str, left_out: Mapping[Path, Sequen
 
 
 def _content(file: Path) -> str:
-    """Return the text of a file, for a rule without its front matter; "" if unreadable."""
+    """Return a file's text, without the front matter if it is a rule; "" if it is unreadable."""
     text = _whole(file)
     if text.startswith("---") and "rules" in file.parts:
         from pegboard_plugins.shared.frontend import front_matter  # the settings of a rule

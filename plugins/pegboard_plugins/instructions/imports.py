@@ -79,7 +79,7 @@ class _Imports:
             yield from self.below(found, hops - 1)
 
     def _file(self, importer: Path, name: str) -> Path | None:
-        """Return the file that an import names, or None if it may not be imported."""
+        """Return the file that an import names, or None if it is missing or may not be imported."""
         for each in dict.fromkeys((name, name.rstrip(_ENDS))):
             path = self._path(importer.parent, each)
             if path is None:
@@ -114,13 +114,13 @@ class _Imports:
 
 
 def no_room(names: Iterable[str]) -> str:
-    """Return the sentence about imports that exceed the limit."""
+    """Return a sentence about imports that exceed the size limit."""
     imports = ", ".join(f"@{name}" for name in names)
     return f"{imports} not imported: all imports together have {LIMIT_BYTES >> 10} KiB"
 
 
 def imported_names(text: str) -> Iterable[str]:
-    """Return the distinct names after `@` in a Markdown text, without names in code."""
+    """Return the names after `@` in a Markdown text, each once, without names in code."""
     prose = "\n\n".join(map(_without_spans, re.split(r"\n[ \t]*\n", _without_fences(text))))
     found = (match[1].replace("\\ ", " ").partition("#")[0] for match in _NAMED.finditer(prose))
     return dict.fromkeys(name for name in found if 0 < len(name) <= _LONGEST_NAME)
@@ -142,7 +142,7 @@ def _without_fences(text: str) -> str:
 
 
 def _without_spans(text: str) -> str:
-    """Return the paragraph without its code spans, in linear time."""
+    """Return the paragraph without its Markdown code spans, in linear time."""
     runs = list(_TICKS.finditer(text))
     following: list[int | None] = [None] * len(runs)
     nearest: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""The warnings about imports of instruction files that exceed the limit."""
+"""The warnings about imports that exceed the size limit of instruction files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from pegboard_plugins.instructions.imports import no_room
 
 
 def instruction_health(app: App) -> Iterator[str]:
-    """Yield a warning for each file with imports that exceed the limit; blocks."""
+    """Yield a warning for each file with imports that exceed the size limit; blocks."""
     for file, names in left_out_imports(_view(app)).items():
         yield f"{file}: {no_room(names)}; shorten them"
 

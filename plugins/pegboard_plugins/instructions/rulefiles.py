@@ -1,4 +1,4 @@
-"""The rule files in `.claude/rules` and `.cursor/rules`, and the files that they apply to."""
+"""The rule files in `.claude/rules` and `.cursor/rules`, and which files each rule is for."""
 
 import os
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def rule_files(folder: Path) -> Iterator[Path]:
 
 
 def rule_patterns(text: str) -> tuple[str, ...] | None:
-    """Return the patterns of files that a rule applies to; () for all files, None for none.
+    """Return a rule's file patterns; () if it is for all files, None if it applies only on request.
 
     A rule of Cursor with `alwaysApply: false` and without patterns applies only on request, so its
     result is None.
@@ -42,7 +42,7 @@ def rule_patterns(text: str) -> tuple[str, ...] | None:
 
 
 def fits(patterns: tuple[str, ...], path: Path) -> bool:
-    """Return whether a path relative to the project's root matches one of the patterns."""
+    """Return whether a path, relative to the project's root, matches one of the patterns."""
     for pattern in patterns:
         try:
             if glob_expression(pattern).fullmatch(path.as_posix()):

@@ -66,12 +66,12 @@ class LiteLLM:
 
     @property
     def name(self) -> str:
-        """The display name."""
+        """The name that the user sees."""
         return "litellm"
 
     @property
     def env(self) -> Sequence[str]:
-        """An empty sequence: each provider behind litellm has its own variables."""
+        """An empty sequence, since each provider behind litellm has variables of its own."""
         return ()
 
     def models(self) -> Sequence[Model]:
@@ -83,7 +83,7 @@ class LiteLLM:
         return self._known().find(model_id)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the events of the answer; closing the iterator ends the request."""
+        """Yield the events of the model's answer; closing the iterator ends the request."""
         from pegboard.unstable import SentMedia
         from pegboard_plugins.litellm.events import ChunkReader
         from pegboard_plugins.litellm.medialimits import limits_for
@@ -247,7 +247,7 @@ class LiteLLM:
 
 
 def _response_format(request: ModelRequest) -> dict[str, Any] | None:
-    """Return the format of the answer, or None with tools: few servers accept both together."""
+    """Return `response_format`; None without a schema or with tools, as few servers take both."""
     if request.output_schema is None or request.tools:
         return None
     form = {"name": "answer", "schema": request.output_schema}
@@ -275,7 +275,7 @@ async def register_providers(config: Config, keys: Keys) -> tuple[Provider, ...]
 
 @hookimpl(trylast=True, timeout_s=RESOLVE_TIMEOUT_S)
 async def model_resolve(name: str) -> Model | None:
-    """Return the model that litellm knows by this name without the prefix `litellm/`."""
+    """Return the model that litellm knows by this name, which has no prefix `litellm/`."""
     from pegboard_plugins.litellm.catalog import Catalog
 
     return await asyncio.to_thread(Catalog().find, name)

@@ -46,7 +46,7 @@ class ListedModel(msgspec.Struct, frozen=True):
 
 
 class Catalog:
-    """The models and providers of the installed litellm; reads the price list at first use."""
+    """The models and providers that litellm knows, read from its price list at first use."""
 
     def find(self, name: str) -> Model | None:
         """Return litellm's model with this name, or None if name and provider are unknown.
@@ -60,7 +60,7 @@ class Catalog:
         return _model(name, entry or ListedModel(supports_function_calling=True))
 
     def provider_of(self, name: str) -> str:
-        """Return the provider in a model's name or else in the list, or "" if it is unknown."""
+        """Return the provider from a model's name or the price list, or "" if it is unknown."""
         provider, slash, _ = name.partition("/")
         if slash:
             return provider
@@ -72,7 +72,7 @@ class Catalog:
         return get_close_matches(name, self._entries, n=3, cutoff=0.7)
 
     def _of_provider(self, provider: str, rest: str) -> ListedModel | None:
-        """Return the entry of a model that the list names without its provider, as `claude-…`."""
+        """Return the entry of a model that the price list names without its provider, or None."""
         entry = self._entries.get(rest)
         return entry if entry and entry.litellm_provider.startswith(provider) else None
 

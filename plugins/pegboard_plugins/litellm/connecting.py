@@ -35,7 +35,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _short(error: BaseException) -> str:
-    """Return the operating system's message, without the objects that aiohttp prints around it."""
+    """Return the operating system's message in an error of aiohttp, which prints more around it."""
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None) or error
     return getattr(inner, "strerror", None) or str(inner)
 

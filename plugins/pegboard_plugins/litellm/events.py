@@ -36,7 +36,7 @@ class ChunkReader:
             self._reason = choice.finish_reason or self._reason
 
     def finish(self, reason: str) -> None:
-        """Set the reason for which the answer finished, in place of the last chunk's."""
+        """Set the reason why the answer ended, in place of the last chunk's reason."""
         self._reason = reason
 
     def end(self) -> Iterator[StreamEvent]:
@@ -76,7 +76,7 @@ class ChunkReader:
 
 
 def usage_of(counts: Any) -> Usage | None:  # noqa: ANN401 - litellm's object
-    """Return the token counts, cached and reasoning tokens apart; None if a count is absurd."""
+    """Return token counts, cached and reasoning tokens apart; None if a main count is missing."""
     read, wrote = _count(counts, "prompt_tokens"), _count(counts, "completion_tokens")
     if read is None or wrote is None:
         return None

@@ -1,4 +1,4 @@
-"""The limits on images of the providers behind litellm, from their documentation."""
+"""The limits on images that the providers behind litellm document."""
 
 from pegboard.http import MediaLimits
 from pegboard_plugins.shared import pictures

@@ -282,7 +282,7 @@ def register_tools(config: Config) -> list[Tool]:
 
 @hookimpl
 async def chat_params(session: SessionView, request: ModelRequest) -> ModelRequest | None:
-    """Remove the tool from the request if no server could answer it.
+    """Remove the tool from the request if no language server could answer it.
 
     The project is examined once per prompt, and again after a tool has changed files. A step thus
     does not wait for the disk, and an offered tool stays available.
@@ -299,7 +299,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
 
 
 def _seen(session: SessionView) -> list[bool]:
-    """Return the cached answer whether the tool can work in this prompt; [] if not known yet."""
+    """Return a cached list: whether the tool can work in this prompt; empty until this is known."""
     return _seen_in(session.id, session.turns[-1].prompt_id) if session.turns else []
 
 
@@ -315,14 +315,14 @@ def _can_answer(session: SessionView) -> bool:
 
 @hookimpl(optionalhook=True)
 async def services(app: Host) -> tuple[Service, ...]:
-    """Return the started language servers."""
+    """Return the language servers that were started, with their states."""
     servers = app.stash.get(_SERVERS)
     return servers.services() if servers is not None else ()
 
 
 @hookimpl(timeout_s=STOP_S)
 async def shutdown(app: Host) -> None:
-    """End the language servers of the App."""
+    """End the language servers of an App."""
     servers = app.stash.get(_SERVERS)
     if servers is not None:
         await servers.aclose()

@@ -117,7 +117,7 @@ class Protocol(JsonRPCProtocol):
     async def send_request_async(
         self, method: str, params: object = None, msg_id: int | str | None = None
     ) -> Any:  # noqa: ANN401 - the client's methods say what each request gives
-        """Send a request and return the answer; `LSPClient` describes the errors."""
+        """Send a request and return its answer; the class `LSPClient` describes the errors."""
         number = msg_id or str(uuid4())
         limit_s = _limit_s(method)
         try:
@@ -225,7 +225,7 @@ def _converter() -> cattrs.Converter:
 
 
 def _capabilities(given: Mapping[str, Any], _: type[Any]) -> types.ServerCapabilities:
-    """Parse only the used capabilities; others may be invalid (microsoft/lsprotocol#462)."""
+    """Parse only the capabilities that Pegboard uses; others may be invalid (lsprotocol#462)."""
     pulls = isinstance(given.get("diagnosticProvider"), Mapping)
     return types.ServerCapabilities(
         position_encoding=given.get("positionEncoding"),

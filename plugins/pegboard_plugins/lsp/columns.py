@@ -33,7 +33,7 @@ def to_letters(line: str, units: int, encoding: types.PositionEncodingKind) -> i
 def in_letters(
     found: types.Diagnostic, lines: list[str], encoding: types.PositionEncodingKind
 ) -> types.Diagnostic:
-    """Return the diagnostic with its positions in characters of these lines."""
+    """Return the diagnostic with positions that count in characters of these lines."""
     ends = (
         types.Position(place.line, _letters(place, lines, encoding))
         for place in (found.range.start, found.range.end)

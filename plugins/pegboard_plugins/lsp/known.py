@@ -24,7 +24,7 @@ MOST_LOOKED_AT = 2_000
 
 
 class Language(msgspec.Struct, frozen=True, kw_only=True):
-    """A language server and its files.
+    """A language server, and the files it serves.
 
     `languages` maps a file's suffix to the protocol's name of its language. The server's root is
     the nearest folder with one of `markers`. A server that `runs_project_code`, such as build
@@ -44,11 +44,11 @@ class Language(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RefusedProgramError(ToolError):
-    """An error for a project's language server that may not run; it says how to allow it."""
+    """An error for a project's language server that may not run; the text says how to allow it."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):
-    """The start of a server for a project; `language` has the path of its program.
+    """A server to start for a project; `language` has the path of the server's program.
 
     `refused` says why a program of the project is not used instead.
     """
@@ -139,7 +139,7 @@ KNOWN = (
 
 
 def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
-    """Yield the configuration's own servers, then the known servers with its changes."""
+    """Yield servers that only the configuration names, then the known ones as configured."""
     known = {language.name: language for language in KNOWN}
     for name, settings in said.items():
         if name not in known and not settings.disabled and settings.command:
@@ -153,7 +153,7 @@ def configured(said: Mapping[str, LspConfig]) -> Iterator[Language]:
 
 
 def serving(path: Path, said: Mapping[str, LspConfig]) -> Iterator[Language]:
-    """Yield the enabled servers for this file, installed or not."""
+    """Yield the enabled language servers for this file, installed or not."""
     return (each for each in configured(said) if path.suffix.lower() in each.languages)
 
 
@@ -176,7 +176,7 @@ def launch(path: Path, search: "ProgramSearch", said: Mapping[str, LspConfig]) -
 
 
 def can_answer(search: "ProgramSearch", said: Mapping[str, LspConfig]) -> bool:
-    """Return whether a server is installed for one of the first 2,000 files of the project.
+    """Return whether an installed language server handles one of the first 2,000 project files.
 
     In a larger project, any installed server counts, because later files are unknown. Blocks.
     """
@@ -208,7 +208,7 @@ def can_answer(search: "ProgramSearch", said: Mapping[str, LspConfig]) -> bool:
 
 
 def _program(language: Language, path: Path, search: "ProgramSearch") -> "FoundProgram":
-    """Return the server's program on the PATH; a `named` server may be one of the project."""
+    """Return the server's program from the PATH, or for a `named` server also from the project."""
     if language.runs_project_code and not search.trusted_by_user:
         return pegboard.processes.FoundProgram()
     return search.find(language.command, near=path if language.named else None)

@@ -34,7 +34,7 @@ class SymbolPlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def hover(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return the server's information about the symbol at the position."""
+    """Return the server's information about the symbol at the position in `question`."""
     params = types.HoverParams(*await _asked(server, question))
     found = await server.client.text_document_hover_async(params)
     text = _hover_text(found.contents) if found else ""
@@ -64,7 +64,7 @@ async def references(server: LanguageServer, question: SymbolPlace) -> list[str]
 
 
 async def document_symbols(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return the symbols of the file, indented by nesting."""
+    """Return the symbols of the file in `question`, indented by nesting."""
     params = types.DocumentSymbolParams(await server.open(question.path))
     found = await server.client.text_document_document_symbol_async(params)
     return [line for symbol in found or () for line in _outline(symbol)]
@@ -79,7 +79,7 @@ async def workspace_symbols(server: LanguageServer, question: SymbolPlace) -> li
 
 
 async def incoming_calls(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return the functions that call the one at the position."""
+    """Return the functions that call the function at the position."""
     found: list[types.CallHierarchyIncomingCall] = []
     for item in await _prepared(server, question):
         params = types.CallHierarchyIncomingCallsParams(item)
@@ -88,7 +88,7 @@ async def incoming_calls(server: LanguageServer, question: SymbolPlace) -> list[
 
 
 async def outgoing_calls(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return the functions that the one at the position calls."""
+    """Return the functions that the function at the position calls."""
     found: list[types.CallHierarchyOutgoingCall] = []
     for item in await _prepared(server, question):
         params = types.CallHierarchyOutgoingCallsParams(item)
@@ -97,12 +97,12 @@ async def outgoing_calls(server: LanguageServer, question: SymbolPlace) -> list[
 
 
 async def call_items(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return the function at the position, the starting point of the queries about calls."""
+    """Return the function at the position, from which queries about calls start."""
     return [_called(item, question.folder) for item in await _prepared(server, question)]
 
 
 async def diagnostics(server: LanguageServer, question: SymbolPlace) -> list[str]:
-    """Return the server's diagnostics of the file, errors first."""
+    """Return the server's diagnostics for the file in `question`, errors first."""
     found = sorted(await server.diagnostics(question.path, patient=True), key=_severity)
     return [
         f"{each.range.start.line + 1}:{each.range.start.character + 1}:"
@@ -147,7 +147,7 @@ def _placed(
     found: types.Location | Sequence[types.Location] | Sequence[types.LocationLink] | None,
     question: SymbolPlace,
 ) -> list[str]:
-    """Return each location with its line of code, if the line may be shown."""
+    """Return a line for each location, with its code if permission rules allow showing the file."""
     texts: dict[str, list[str] | None] = {}
     placed = []
     for each in [found] if isinstance(found, types.Location) else found or ():

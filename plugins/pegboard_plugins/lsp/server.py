@@ -41,7 +41,7 @@ _LEAST_PATIENCE_S = 0.3
 
 
 class LanguageServer:
-    """A running server; `alive` until it ends, is closed, idles too long or grows too big."""
+    """A running language server; `alive` until it ends, is closed, idles long or grows too big."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class LanguageServer:
     async def start(
         cls, launch: Launch, env: Mapping[str, str], enclosed: Enclosed
     ) -> "LanguageServer":
-        """Start a server and wait until it is ready; `enclosed` runs it in the sandbox.
+        """Start a server, and wait until the server is ready; `enclosed` runs it in the sandbox.
 
         :raises ToolError: when it cannot be run, or is not ready in 45 seconds.
         """
@@ -137,7 +137,7 @@ class LanguageServer:
             return True
 
     async def open(self, path: Path) -> types.TextDocumentIdentifier:
-        """Open the file in the server with its current content.
+        """Open the file in the server with the file's current content.
 
         :raises ToolError: when the file cannot be read, or is too long.
         """
@@ -167,7 +167,7 @@ class LanguageServer:
         return self._in_letters(document, document.found)
 
     async def broken(self, but: Collection[Path]) -> dict[Path, list[types.Diagnostic]]:
-        """Return new errors in at most five open documents other than `but`."""
+        """Return new errors in at most five open documents whose paths are not in `but`."""
         documents = self._documents.latest()
         others = [(path, document) for path, document in documents if path not in but]
         if self._capabilities.diagnostic_provider is not None:
@@ -183,7 +183,7 @@ class LanguageServer:
         return found
 
     async def aclose(self) -> None:
-        """Ask the server to end, and kill it with its children a second later."""
+        """Ask the server to end; a second later, kill the server with its children."""
         with suppress(ToolError, TimeoutError):
             if self.alive:
                 await self.client.shutdown_async(None)
@@ -198,7 +198,7 @@ class LanguageServer:
         await self._around.aclose()
 
     def _listen(self) -> None:
-        """Answer the server's requests and store its diagnostics; refuse other requests."""
+        """Register how the server's requests are answered and its diagnostics are stored."""
         answers: Mapping[str, Callable[[Any], object]] = {
             # Not the method itself: pygls writes on what it is given.
             types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS: partial(self._published),

@@ -14,7 +14,7 @@ EXIT_S = 1.0
 
 
 class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
-    """The streams of a process; `wait` waits for its exit and for its pipes."""
+    """The streams of a process; `wait` waits until the process and its streams end."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(limit=HEAD_BYTES, loop=loop)
@@ -29,7 +29,7 @@ class _Pipes(asyncio.subprocess.SubprocessStreamProtocol):
 async def running(
     command: Sequence[str], folder: Path, env: Mapping[str, str]
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run a process in a new session, and kill it at the end of the block.
+    """Run a process in a new session; kill it at the end of the `async with` block.
 
     :raises OSError: when it cannot be started.
     """
@@ -54,13 +54,13 @@ async def running(
 
 
 def kill_group(pid: int) -> None:
-    """Kill the process with its group, if it still exists."""
+    """Kill a process and its process group, if it still exists."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def rss_bytes(pid: int) -> int:
-    """Return the memory of a process and its children in bytes; 0 if it is unknown."""
+    """Return the memory of a process and its children in bytes, or 0 if it cannot be read."""
     try:
         pages = int(Path(f"/proc/{pid}/statm").read_bytes().split()[1])
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()

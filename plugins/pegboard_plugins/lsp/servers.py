@@ -25,7 +25,7 @@ Key = tuple[str, Path]
 
 @dataclass(slots=True)
 class _Slot:
-    """A starting or running server, with its number of users and of consecutive failures."""
+    """A starting or running language server, with how many use it and its failures in a row."""
 
     starting: "asyncio.Task[LanguageServer]"
     users: int = 0
@@ -44,7 +44,7 @@ class LanguageServers:
     async def using(
         self, launch: Launch, env: Mapping[str, str], enclosed: Enclosed, told: Iterable[Path] = ()
     ) -> AsyncIterator[LanguageServer]:
-        """Yield the running server; before, notify it of changed files, first of those in `told`.
+        """Yield the running server; first notify it of changed files, beginning with `told`.
 
         If the caller is cancelled, the start goes on. A server in use is never ended to make room.
 
@@ -84,7 +84,7 @@ class LanguageServers:
                 self._end_later(slot.starting)
 
     def services(self) -> tuple[Service, ...]:
-        """Return the started servers, with their states."""
+        """Return the language servers that were started, with their states."""
         return tuple(
             Service(
                 kind="lsp",
@@ -96,7 +96,7 @@ class LanguageServers:
         )
 
     async def aclose(self) -> None:
-        """End all servers, even those that are still starting."""
+        """End all language servers, even servers that are still starting."""
         for slot in self._slots.values():
             self._end_later(slot.starting)
         self._slots.clear()
@@ -111,7 +111,7 @@ class LanguageServers:
     def _again(
         self, slot: _Slot, launch: Launch, env: Mapping[str, str], enclosed: Enclosed
     ) -> None:
-        """Restart a server that has ended, unless it failed too often."""
+        """Restart a language server that has ended, unless it failed too often."""
         now = time.monotonic()
         if not slot.retry_at:
             steady = _lived_s(slot, now) > STEADY_S
@@ -137,7 +137,7 @@ class LanguageServers:
         self._drop(*idle)
 
     def _drop(self, key: Key, slot: _Slot) -> None:
-        """Forget a server, and end it if nobody uses it; otherwise its last user ends it."""
+        """Forget a server; end it now, or when its last user is done."""
         if self._slots.get(key) is slot:
             del self._slots[key]
             if not slot.users:

@@ -1,4 +1,4 @@
-"""The files below a folder, and their changes since the last check."""
+"""The source files below a folder, and how they change from check to check."""
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ Change = Literal["Created", "Changed", "Deleted"]
 
 
 class SourceTree:
-    """The files of a folder at the last check; its methods block.
+    """The files of a folder as the last check found them; its methods block.
 
     `installed` tells whether Python packages were installed or removed since the first check, in
     the folder's own environments or in those on the `search` path.
@@ -30,7 +30,7 @@ class SourceTree:
         self._stamps = _stamps(root, ())
 
     def changes(self, also: Iterable[Path]) -> Mapping[str, Change]:
-        """Return the changes of the files, and of the paths in `also`, since the last call."""
+        """Return what changed since the last call: the folder's files, and the paths in `also`."""
         before, self._stamps = self._stamps, _stamps(self._root, also)
         self.installed |= _packages(self._root, self._search) != self._packages
         found: dict[str, Change] = {}
@@ -46,7 +46,7 @@ class SourceTree:
 
 
 def source_files(root: Path) -> Iterator[os.DirEntry[str]]:
-    """Yield the files below a folder, outer ones first; links to folders are not followed.
+    """Yield the files below a folder, outer files first; do not follow links to folders.
 
     Hidden folders, and those of installed packages or build results, are left out.
     """

@@ -1,4 +1,4 @@
-"""The open documents of a server: their current texts, and the server's diagnostics."""
+"""The open documents of a language server: their current texts, and the diagnostics for them."""
 
 import asyncio
 import os
@@ -47,7 +47,7 @@ class Document:
 
 
 class TextDocuments:
-    """The open documents, the longest unused first.
+    """The documents open in a language server, the longest unused first.
 
     `heard` tells whether the server has sent diagnostics since files changed. The event `news` is
     set when diagnostics arrive.
@@ -61,11 +61,11 @@ class TextDocuments:
         self._open: OrderedDict[Path, Document] = OrderedDict()
 
     def latest(self) -> list[tuple[Path, Document]]:
-        """Return the documents with their paths, the last used first."""
+        """Return the open documents with their paths, the last used first."""
         return list(reversed(self._open.items()))
 
     async def open(self, path: Path) -> Document:
-        """Open the document in the server with its current content.
+        """Open the document in the server with the file's current content.
 
         :raises ToolError: when it cannot be read, or is too long.
         """
@@ -108,11 +108,11 @@ class TextDocuments:
                 document.look()  # what stood before the change is no news
 
     def paths(self) -> tuple[Path, ...]:
-        """Return the paths of the documents."""
+        """Return the paths of the open documents."""
         return tuple(self._open)
 
     def published(self, path: Path, params: types.PublishDiagnosticsParams) -> None:
-        """Store the diagnostics, unless they are outdated or for a closed document."""
+        """Store a document's diagnostics, unless they are outdated or the document is closed."""
         document = self._open.get(path)
         if document is None or (params.version or document.version) < document.version:
             return

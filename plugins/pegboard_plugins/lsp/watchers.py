@@ -16,7 +16,7 @@ _ALL = glob_expression("**")
 
 
 class Watchers:
-    """A server's registered patterns; without them, the files of its languages and its markers."""
+    """The file patterns that a server registered, or else its languages' files and its markers."""
 
     def __init__(self, launch: Launch) -> None:
         self._root = launch.root
@@ -64,7 +64,7 @@ def _globs(options: object) -> Iterator[str]:
 
 
 def _expression(pattern: str) -> re.Pattern[str]:
-    """Compile the pattern; an invalid one matches every path."""
+    """Compile a glob pattern; an invalid pattern matches every path."""
     try:
         return glob_expression(pattern)
     except InvalidInputError:

@@ -1,4 +1,4 @@
-"""Models through OpenAI's chat completions API: OpenAI's own, and those of compatible servers."""
+"""Models through OpenAI's chat completions API, of OpenAI and of compatible servers."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -133,7 +133,7 @@ async def register_providers(
 def provider(
     endpoint: Endpoint, quirks: "Quirks | None", *, environ: Mapping[str, str], keys: Keys
 ) -> HttpProvider:
-    """Return the provider of an endpoint; if `quirks` is None, the endpoint's name decides them."""
+    """Return the provider of an endpoint; without `quirks`, the endpoint's name decides them."""
     options = dict(endpoint.options)
     cache_key = options.pop(_CACHE_KEY, None)
     chosen = str(options.pop(_WIRE, ""))

@@ -68,7 +68,7 @@ class AnswerChoice(msgspec.Struct, frozen=True):
 
 
 class AnswerChunk(msgspec.Struct, frozen=True):
-    """One event of the stream, or a whole answer."""
+    """One event of the HTTP response stream, or a whole answer."""
 
     choices: list[AnswerChoice | None] | None = None
     usage: Any = None
@@ -95,7 +95,7 @@ def chunk_from(payload: bytes) -> AnswerChunk:
 
 
 class ChatReader:
-    """A converter from the chunks of one answer to events.
+    """A converter from the chunks of one answer to stream events.
 
     `finished` tells whether the model has reported the end of the answer. `end` yields the last
     events.
@@ -137,7 +137,7 @@ class ChatReader:
             yield from self.finish(choice.finish_reason)
 
     def finish(self, reason: object) -> Iterator[StreamEvent]:
-        """Yield the ends of open text and thoughts, and the certainly complete tool calls."""
+        """Yield the ends of open text and thoughts, and tool calls unless the answer is cut off."""
         self.finished = True
         self._reason, self._note = finish_of(reason)
         for kind, text in self._tags.rest():
@@ -192,7 +192,7 @@ class ChatReader:
             yield Heartbeat()
 
     def _read_written(self) -> Iterator[StreamEvent]:
-        """Yield the tool calls if the text consists only of calls, or else the held back text."""
+        """Yield tool calls if the answer's text consists only of calls, else the text held back."""
         has_ended = self._reason not in _CUT and not self._calls
         calls, text = self._written.rest(has_ended=has_ended)
         if text:
@@ -219,7 +219,7 @@ class ChatReader:
 
 
 def usage_of(counts: Mapping[str, Any] | None) -> Usage | None:
-    """Return the token counts, cached and reasoning tokens apart; None if they are unreliable."""
+    """Return token counts, cached and reasoning tokens apart; None if they are unreliable."""
     if not counts:
         return None
     read, wrote = _count(counts, "prompt_tokens"), _count(counts, "completion_tokens")
@@ -257,12 +257,12 @@ def _index(value: object) -> int | None:
 
 
 def _id(value: object) -> str:
-    """Return the id of a call, which some servers send as a number; "" without one."""
+    """Return the id of a call, which some servers send as a number; "" if there is none."""
     return str(value) if isinstance(value, str | int | float) else ""
 
 
 def _plain(content: object) -> str:
-    """Return text that may arrive as a list of parts, as Mistral sends it."""
+    """Return the text of a content that may be a list of parts, as Mistral sends it."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

@@ -49,7 +49,7 @@ MOST_LOST = 2
 
 
 class StoredRequest(msgspec.Struct, frozen=True):
-    """A request with a stored response, and the id of the response that it continues, or ""."""
+    """A request that the server has stored, with the id of the response it continues, or ""."""
 
     session_id: str
     previous_id: str
@@ -58,7 +58,7 @@ class StoredRequest(msgspec.Struct, frozen=True):
 
 
 class Stored(msgspec.Struct, frozen=True):
-    """A stored response: its id, and the request and answer that the server has stored.
+    """A stored response: its id, with the request and the answer that the server has stored.
 
     A later request can continue the response if it has equal `fields`, and begins with these
     `items`.
@@ -82,14 +82,14 @@ class Chains:
         return stores and bool(request.session_id) and self._lost < MOST_LOST
 
     def previous(self, session_id: str, fields: bytes, items: Sequence[bytes]) -> Stored | None:
-        """Return the response that the request continues with new items, or None."""
+        """Return the stored response that the request continues, or None if it continues none."""
         stored = self._stored.get(session_id)
         if stored is None or stored.fields != fields or len(items) <= len(stored.items):
             return None
         return stored if items[: len(stored.items)] == stored.items else None
 
     def note(self, asked: StoredRequest, response_id: str, answer: bytes) -> None:
-        """Record the response to a request as the newest of its session."""
+        """Record a response as the newest of the session in which it was requested."""
         if asked.previous_id:
             self._lost = 0
         self._stored.pop(asked.session_id, None)
@@ -99,7 +99,7 @@ class Chains:
             del self._stored[next(iter(self._stored))]
 
     def forget(self, session_id: str, error: ProviderError) -> bool:
-        """Drop the response of a session if the error is about it; return whether it is."""
+        """Forget a session's response if the error is about this response; return whether it is."""
         stored = self._stored.get(session_id)
         texts = f"{error} {error.body}"
         if stored is None or not (stored.id in texts or "previous_response" in texts):
@@ -132,7 +132,7 @@ class ChainedProvider(HttpProvider):
         super().__init__(endpoint, chained, environ=environ, keys=keys)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the answer; if the server has lost the response, send the whole input again."""
+        """Yield the answer; send the whole input again if the server has lost the response."""
         begun = False
         try:
             async with aclosing(super().stream(request)) as events:
@@ -150,7 +150,7 @@ class ChainedProvider(HttpProvider):
 
 
 class _Linked(ResponseReader):
-    """A reader of responses that also encodes the request, as a continuation if possible."""
+    """A reader of responses, which also encodes the request, if possible as a continuation."""
 
     def __init__(self, chains: Chains) -> None:
         super().__init__()
@@ -183,7 +183,7 @@ class _Linked(ResponseReader):
 
 
 def _contents(items: Iterable[tuple[Mapping[str, Any], AnswerBlock]]) -> Iterator[Content]:
-    """Yield the parts of an answer as the history will have them, unless a plugin changes them."""
+    """Yield the parts of an answer in the form in which the next request's history has them."""
     for item, block in items:
         match item.get("type"):
             case "message":

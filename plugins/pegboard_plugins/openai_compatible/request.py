@@ -93,14 +93,14 @@ def encode_request(request: ModelRequest, dialect: Dialect) -> bytes:
 
 
 def encode_message(message: ModelMessage, dialect: Dialect) -> bytes:
-    """Return a message as JSON objects with commas between them, and store them with it."""
+    """Return a message as JSON objects separated by commas; cache them on the message."""
     objects = _ENCODERS[message.role](message, dialect)
     kept = message.encoded[dialect.key] = b",".join([encode_json(value) for value in objects])
     return kept
 
 
 def _history(messages: Sequence[ModelMessage], dialect: Dialect) -> list[bytes]:
-    """Return the encoded messages; those encoded before are looked up."""
+    """Return the encoded messages; reuse the bytes cached on each message."""
     key = dialect.key
     found = [message.encoded.get(key) or encode_message(message, dialect) for message in messages]
     if not dialect.quirks.short_ids:
@@ -130,7 +130,7 @@ def _marked(message: bytes) -> bytes:
 
 
 def _parameters(request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
-    """Return temperature, limits and the provider's options; the options take precedence."""
+    """Return temperature, limits and the provider's options, which take precedence."""
     capable = request.model.capabilities.temperature
     chosen = {
         "temperature": request.temperature if capable else None,
@@ -210,7 +210,7 @@ def _call_id(given: str, dialect: Dialect) -> str:
 
 
 def _folded(parts: list[dict[str, Any]], dialect: Dialect) -> str | list[dict[str, Any]]:
-    """Return the parts as one string if possible, since small servers accept no lists."""
+    """Return the parts as one string if they are only text, since small servers accept no lists."""
     if not dialect.marks and all(part["type"] == "text" for part in parts):
         return "\n\n".join(part["text"] for part in parts)
     return parts

@@ -37,7 +37,7 @@ _ENCRYPTED = "reasoning.encrypted_content"
 
 
 def encode(request: ModelRequest, endpoint: Endpoint, key: str) -> Post:
-    """Return the request; the server does not store it."""
+    """Return the HTTP request for a response that the server does not store."""
     return post(endpoint, key, encode_fields(request, store=False), encode_history(request))
 
 
@@ -49,7 +49,7 @@ def post(endpoint: Endpoint, key: str, fields: bytes, items: Sequence[bytes]) ->
 
 
 def encode_fields(request: ModelRequest, *, store: bool) -> bytes:
-    """Return the encoded fields of the body, without its input."""
+    """Return the request body's fields as JSON, without `input`."""
     options, able = request.options, request.model.capabilities
     own = {*_REASONING, *_VERBOSITY}
     verbosity = next((options[name] for name in _VERBOSITY if name in options), None)
@@ -94,7 +94,7 @@ def _thinking(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_history(request: ModelRequest) -> list[bytes]:
-    """Return the encoded items of each message; those encoded before are looked up."""
+    """Return the encoded items of each message; reuse the bytes cached on each message."""
     kinds = media_inputs(request.model)
     form = f"{OWN}:{':'.join(sorted(kinds))}"
     messages = request.messages
@@ -119,7 +119,7 @@ def _encode_message(message: ModelMessage, kinds: frozenset[str], form: str) -> 
 
 
 def encode_answer(content: tuple[Content, ...]) -> bytes:
-    """Return the encoded items of a model's answer; empty if nothing is sent back."""
+    """Return the encoded items of a model's answer; empty if no item must be sent back."""
     return _joined(_answered(content))
 
 
@@ -185,7 +185,7 @@ def _own(part: Content) -> Mapping[str, Any]:
 
 
 def _result(part: Result, kinds: frozenset[str]) -> dict[str, Any]:
-    """Return a tool result with its images and files."""
+    """Return the item of a tool result, with the result's images and files."""
     output: Any = part.output
     if part.media:
         text = {"type": "input_text", "text": part.output}

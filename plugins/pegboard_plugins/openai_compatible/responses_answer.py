@@ -22,7 +22,7 @@ _KINDS: Mapping[str, AnswerKind] = {"message": "text", "function_call": "call"}
 
 
 class ResponseReader:
-    """A converter from one response to events; `finished` tells whether its end has arrived.
+    """A converter from one response to stream events; `finished` tells whether its end arrived.
 
     `items` are the complete items, each with its text. `response` is the server's description of
     the whole response.
@@ -141,7 +141,7 @@ class ResponseReader:
 
 
 def usage_of(counts: Mapping[str, Any]) -> Usage | None:
-    """Return the token counts, cached and reasoning tokens apart; None without counts."""
+    """Return token counts, cached and reasoning tokens apart; None if there are no counts."""
     if "input_tokens" not in counts:
         return None
     read, wrote = count_in(counts, "input_tokens"), count_in(counts, "output_tokens")

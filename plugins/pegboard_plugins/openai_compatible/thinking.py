@@ -27,7 +27,7 @@ Kind = Literal["text", "thought"]
 
 
 class TagSplitter:
-    """A splitter of thoughts, which local models write between tags, from the text after them."""
+    """A splitter that separates the thoughts that local models write in tags from the answer."""
 
     def __init__(self) -> None:
         self._state: Literal["start", "thought", "behind", "text"] = "start"
@@ -51,7 +51,7 @@ class TagSplitter:
             self._held = ""
 
     def rest(self) -> Iterator[tuple[Kind, str]]:
-        """Yield the held back text at the end of the answer."""
+        """Yield the text that was held back for an incomplete tag, at the end of the answer."""
         if self._held and self._state != "behind":
             yield ("thought" if self._state == "thought" else "text"), self._held
         self._held = ""
@@ -75,7 +75,7 @@ class TagSplitter:
 
 
 def add_details(details: list[dict[str, Any]], pieces: object) -> str:
-    """Add a chunk's reasoning details to the list; return their text."""
+    """Add the reasoning details of a chunk to the list `details`; return the text in them."""
     said = []
     for piece in pieces if isinstance(pieces, list) else ():
         if not isinstance(piece, dict):
@@ -100,7 +100,7 @@ def _joined(last: Mapping[str, Any], name: str, value: object) -> object:
 
 
 def with_thoughts(value: dict[str, Any], message: ModelMessage, field: str) -> dict[str, Any]:
-    """Return the encoded answer with the model's thoughts; `field` is the model's field for them.
+    """Return the answer `value` with the model's thoughts in `field`, where the model expects them.
 
     If `field` is "", an answer with tool calls gets the thoughts in the form in which they arrived,
     and other answers get none. If `field` is given and there are no thoughts, an answer with calls
@@ -152,7 +152,7 @@ def effort_of(request: ModelRequest, quirks: Quirks) -> dict[str, Any]:
 
 
 def reasoning_metadata(field: str, details: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the metadata to store with a thought, so that it can be sent back unchanged."""
+    """Return the metadata to store with a thought, by which the thought is sent back unchanged."""
     if details:
         return {OWN: {"details": list(details)}}
     return {OWN: {"field": field}} if field else None

@@ -79,7 +79,7 @@ class WrittenCall:
 
 
 def written_calls(text: str, names: Collection[str]) -> tuple[WrittenCall, ...]:
-    """Return the tool calls if the whole text consists of them, else ().
+    """Return the tool calls if the whole text consists of tool calls, else ().
 
     At least one of them must name one of these tools.
     """
@@ -148,7 +148,7 @@ class WrittenCalls:
 
 
 def _has_call(text: str, names: Collection[str]) -> bool:
-    """Return whether the text before or after a mark, such as `<tool_call>`, is tool calls."""
+    """Return whether the text before or after a tag such as `<tool_call>` is tool calls."""
     marks = [mark for mark in _MARKS if "{" not in mark and mark in text]
     parts = [each for m in marks for each in (text[text.find(m, 1) :], text[: text.rfind(m)])]
     is_call = text.lstrip()[:1] in {"<", "["} and bool(_calls(text))

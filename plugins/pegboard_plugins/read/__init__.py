@@ -56,7 +56,7 @@ _MEDIA = {
 
 
 async def _may_read(context: PermissionContext, filePath: str) -> Path:
-    """Return the file's real path, once the rules or the user permit reading it."""
+    """Return the file's real path, once permission rules or the user permit reading it."""
     given = named_path(context, filePath)
     path = await context.require_path(given)
     # As it was named and as it is: a rule about `.env` holds for a link to it, too.
@@ -66,7 +66,7 @@ async def _may_read(context: PermissionContext, filePath: str) -> Path:
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return the file's lines for the user interface, folded, or None before the call completes."""
+    """Return the file's lines for display, collapsed, or None before the call completes."""
     if not isinstance(part.state, Completed):
         return None
     import pegboard.display  # not before a call is drawn
@@ -141,7 +141,7 @@ def _read(context: ToolContext, path: Path, title: str, skipped: int, limit: int
 
 
 def _source(file: BinaryIO, path: Path, encoding: str) -> "tuple[LineSource, str]":
-    """Return the source of a file's lines, and a note about its format for the model, or ""."""
+    """Return the source of a file's lines, and a note on its format for the model, or ""."""
     if path.suffix == ".ipynb" and os.fstat(file.fileno()).st_size <= MEDIA_BYTES:
         from pegboard_plugins.read.notebook import cells_text  # only notebooks pay for it
 
@@ -182,7 +182,7 @@ def _open_regular(path: Path) -> BinaryIO:
 
 
 def _near_names(path: Path) -> list[str]:
-    """Return up to three files of the folder whose names resemble the missing file's name."""
+    """Return up to three files in the folder with names that resemble the missing file's name."""
     try:
         names = _names(path.parent)
     except OSError:
@@ -292,7 +292,7 @@ class _TooFarError(ToolError):
 
 
 class _Window:
-    """A range of lines of a file; the code holds no other lines in memory."""
+    """The lines of a file from `offset` on, at most `limit`; only these are held in memory."""
 
     def __init__(self, file: "LineSource", path: Path, *, offset: int, limit: int) -> None:
         self._file = file
@@ -303,7 +303,7 @@ class _Window:
         self._rows = self._lines()
 
     def result(self, title: str, about: str, file: BinaryIO | None) -> ToolResult:
-        """Return the lines and the note `about`; detect the encoding of `file` if it is given."""
+        """Return the lines as a result, with the note `about` and one on the encoding of `file`."""
         from pegboard.files import file_encoding  # not before a file is read
         from pegboard_plugins.read.encodings import encoding_note
 
@@ -352,7 +352,7 @@ class _Window:
         )
 
     def _collect(self) -> tuple[list[bytes], str]:
-        """Return the lines that fit, and the reason why some do not fit, or ""."""
+        """Return the lines that fit into the result, and why the rest does not fit, or ""."""
         lines: list[bytes] = []
         size = 0
         try:

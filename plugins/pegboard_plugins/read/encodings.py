@@ -35,7 +35,7 @@ class LineSource(Protocol):
 
 
 class Transcoded:
-    """A file with a byte order mark, as a source of lines in UTF-8; it takes over the file."""
+    """A file with a byte order mark, read as lines in UTF-8; nothing else may use the file."""
 
     def __init__(self, file: BinaryIO, encoding: str) -> None:
         self._text = TextIOWrapper(file, encoding=encoding, errors="replace", newline="\n")

@@ -27,7 +27,7 @@ class _Notebook(msgspec.Struct, frozen=True):
 
 
 def cells_text(content: bytes) -> str | None:
-    """Return the cells and their outputs as text, or None if the content is not a notebook.
+    """Return a notebook's cells and outputs as text, or None if `content` is not a notebook.
 
     The text names the MIME types of images, and leaves out their content.
     """

@@ -44,7 +44,7 @@ async def config_load(config: Config) -> Config:
 
 @hookimpl
 async def startup(app: Host) -> None:
-    """Store the App, in which the policy looks up sessions and tools.
+    """Store the App, because this policy looks up sessions and tools in the App.
 
     :raises ConfigError: when the configured permission mode does not exist.
     """

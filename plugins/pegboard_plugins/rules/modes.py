@@ -21,7 +21,7 @@ _LONGEST_FAMILY = 16
 
 
 def with_plan(config: Config) -> Config:
-    """Return the configuration, in which the mode `plan` has become the agent `plan`."""
+    """Return the configuration, with the permission mode `plan` replaced by the agent `plan`."""
     if config.permission_mode != PLAN:
         return config
     return replace(config, permission_mode=ASK, default_agent=PLAN)
@@ -42,7 +42,7 @@ def check_mode(name: str) -> None:
 async def asked(
     session: SessionView, request: PermissionRequest, app: Host | None
 ) -> Verdict | None:
-    """Return an "ask" if neither the mode nor a rule of the user covers the request, else None."""
+    """Return an "ask" if neither permission mode nor user rules cover the request, else None."""
     mode = await _mode(session, app)
     if mode is None or _effects(request, app) <= mode.effects:
         return None
@@ -65,7 +65,7 @@ async def _mode(session: SessionView, app: Host | None) -> PermissionMode | None
 
 
 async def _family(session: SessionView, app: Host) -> list[Session]:
-    """Return the stored state of the session, then of its parent sessions."""
+    """Return the stored session, followed by its parent sessions."""
     infos = [session.info]
     with suppress(NotFoundError):  # that of `explain` is stored nowhere
         infos[0] = await app.session(session.id)
@@ -75,7 +75,7 @@ async def _family(session: SessionView, app: Host) -> list[Session]:
 
 
 def _effects(request: PermissionRequest, app: Host | None) -> frozenset[Effect]:
-    """Return {"reads"} if the request says that it only reads, else the effects of its tools."""
+    """Return {"reads"} if the request is marked as reading only, else its tools' effects."""
     if request.metadata.get("effect") == "reads":
         return frozenset({"reads"})
     tools = app.tools.values() if app is not None else ()

@@ -1,4 +1,4 @@
-"""The sandbox around the processes of tools: what they may access, and what enforces that."""
+"""The sandbox around the processes of tools: what they may access, and which sandbox is used."""
 
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -21,14 +21,14 @@ def register_hooks() -> tuple[ModuleType, ...]:
 
 @hookimpl
 async def register_encloser(hooks: HookCalls) -> "Builder":
-    """Return the builder of enclosures; it uses the first sandbox that can enforce the level."""
+    """Return a builder that encloses processes in the first sandbox that can enforce the level."""
     from pegboard_plugins.sandbox.enclosure import Builder  # only who asks for it pays for it
 
     return Builder(hooks)
 
 
 class BuiltinSandboxes:
-    """The plugin `sandboxes`: bubblewrap if it works, or else Landlock."""
+    """The plugin `sandboxes`, which registers bubblewrap, and Landlock as a substitute."""
 
     @hookimpl(optionalhook=True)
     async def register_sandboxes(self) -> list[Sandbox]:

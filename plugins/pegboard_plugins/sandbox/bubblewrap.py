@@ -89,13 +89,13 @@ _POINTERS = (
 
 
 class Bubblewrap:
-    """A sandbox for the levels `workspace` and `strict`, if `bwrap` may create namespaces."""
+    """A sandbox for both levels, `workspace` and `strict`, if `bwrap` may create namespaces."""
 
     name = "bubblewrap"
     caveat = ""
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Return why bubblewrap cannot be used: it is missing, or a trial run fails; else None."""
+        """Return why bubblewrap cannot be used (missing, or a trial run failed), else None."""
         if find_program("bwrap", os.environ, root=policy.worktree) is None:
             return "bwrap is not installed"
         try:
@@ -146,7 +146,7 @@ def _filtered(policy: SandboxPolicy, program: str, mark: str) -> Sequence[str]:
 
 @cache
 def _supervised(worktree: Path) -> Sequence[str]:
-    """Return a prefix that ends a command together with its parent; () if impossible."""
+    """Return a command prefix that ends a command with its parent process; () if impossible."""
     name, *options = _SUPERVISED
     program = find_program(name, os.environ, root=worktree)
     try:
@@ -157,7 +157,7 @@ def _supervised(worktree: Path) -> Sequence[str]:
 
 
 def _relayed(policy: SandboxPolicy) -> Sequence[str]:
-    """Return the start of the relay to the proxy; () without a list of allowed hosts."""
+    """Return the command that starts the relay to the proxy; () if there is no proxy."""
     if policy.proxy is None:
         return ()
     return (sys.executable, "-I", "-S", _RELAY, _PROXY, str(PORT))
@@ -190,7 +190,7 @@ def _environment() -> Iterator[str]:
 
 
 def _way_out(policy: SandboxPolicy) -> Iterator[str]:
-    """Yield options that set the proxy variables of libcurl, which most programs know."""
+    """Yield options that set the proxy variables of libcurl, which most programs understand."""
     listed = {each for each in _OWN_LOOPBACK if _is_listed(each, policy.hosts)}
     direct = ",".join(each for each in _OWN_LOOPBACK if each not in listed)
     url = f"http://{relay.HOST}:{PORT}"
@@ -203,7 +203,7 @@ def _way_out(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _is_listed(host: str, hosts: Iterable[str]) -> bool:
-    """Return whether the allowed hosts include this loopback host, with or without a port.
+    """Return whether this loopback host is among the allowed hosts, with or without a port.
 
     Inside the sandbox, a listed loopback host is reached through the proxy, and means the loopback
     interface of the machine.
@@ -242,7 +242,7 @@ def _mounts(policy: SandboxPolicy, mark: str) -> Iterator[str]:
 
 
 def _sockets(policy: SandboxPolicy, gone: list[Path]) -> Iterator[Path]:
-    """Yield the sockets that commands could still reach although the folders `gone` are hidden."""
+    """Yield the sockets that commands can still reach while the folders `gone` are hidden."""
     for path in path_sockets():
         if path.is_relative_to(policy.worktree) or not _within(path, gone):
             yield path
@@ -259,12 +259,12 @@ def _run(policy: SandboxPolicy) -> Iterator[str]:
 
 
 def _users(policy: SandboxPolicy) -> list[Path]:
-    """Return the folders that hold the home folders of users: the own one, `/home` and `/root`."""
+    """Return the folders with users' home folders: `/home`, `/root` and the user's own home."""
     return [path for path in _outermost([policy.home, *map(Path, _USERS)]) if _is_folder(path)]
 
 
 def _project(policy: SandboxPolicy) -> Iterator[str]:
-    """Yield options that mount the worktree, and keep folders with protected paths in place."""
+    """Yield options that mount the worktree; folders above protected paths cannot be moved."""
     root = policy.worktree
     yield from ("--bind", str(root), str(root))
     above = {
@@ -288,7 +288,7 @@ def _empty(path: Path) -> Sequence[str]:
 
 
 def _sealed(path: Path) -> Sequence[str]:
-    """Return options that make an empty folder read-only, after all mounts in it."""
+    """Return options that make an empty folder read-only, once the mounts in it are done."""
     return ("--remount-ro", str(path)) if path.is_dir() else ()
 
 

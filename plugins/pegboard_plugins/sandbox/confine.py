@@ -68,7 +68,7 @@ def landlock_version() -> int:
 
 
 def main(said: str, argv: Sequence[str]) -> None:
-    """Give up all rights that the policy does not allow, and run `argv` in this process."""
+    """Give up all rights beyond the policy `said`, and run `argv` in place of this program."""
     policy = json.loads(said)
     _forget_interpreter()
     _call("prctl", _SET_DEATH_SIGNAL, _KILL, 0, 0, 0)
@@ -88,7 +88,7 @@ def main(said: str, argv: Sequence[str]) -> None:
 
 
 def _forget_interpreter() -> None:
-    """Restore the signals and variables that the interpreter has changed (PEP 538)."""
+    """Restore the signals and variables that Python's interpreter has changed (PEP 538)."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     with open("/proc/self/environ", "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
@@ -110,7 +110,7 @@ def _call(name: str, *arguments: int | bytes) -> int:
 
 
 def _drop_capabilities() -> None:
-    """Give up all capabilities of root except its usual rights on files."""
+    """Give up all capabilities of root, except root's usual rights on files."""
     _call("prctl", _AMBIENT, _CLEAR_AMBIENT, 0, 0, 0)
     for number in range(_LAST_CAPABILITY + 1):
         if number in _KEPT_BY_ROOT:
@@ -133,7 +133,7 @@ def _restrict_files(policy: dict[str, Any]) -> None:
 
 
 def _rules(policy: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    """Yield the accessible paths, each with its rights; every folder can be listed."""
+    """Yield each accessible path with the rights on it; every folder can be listed."""
     hidden, protected = set(policy["hidden"]), set(policy["protected"])
     yield "/", _READ_DIR
     for path in _spread("/", {*hidden, "/dev"}):
@@ -150,7 +150,7 @@ def _rules(policy: dict[str, Any]) -> Iterator[tuple[str, int]]:
 
 
 def _spread(folder: str, without: set[str]) -> Iterator[str]:
-    """Yield the folder, or its entries without excluded paths if it contains such paths."""
+    """Yield the folder; if it contains paths in `without`, yield its other entries instead."""
     if folder in without:
         return
     if not any(path.startswith(folder.rstrip("/") + "/") for path in without):
@@ -183,7 +183,7 @@ def _allow(ruleset: int, path: str, access: int) -> None:
 
 
 def _restrict_sockets(*, network: bool) -> None:
-    """Forbid all sockets; with `network`, only those that reach local programs."""
+    """Forbid all sockets; with `network`, allow those that reach programs on this machine."""
     machine, socket, ring = MACHINES[platform.machine()]
     refuse, allow = _step(_ANSWER, _REFUSE), _step(_ANSWER, _ALLOW)
     program = [

@@ -1,4 +1,4 @@
-"""Copies of device files for processes of root, so that they cannot change the originals' modes."""
+"""Copies of device files for processes of root, which could change the mode of a real device."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ def copies(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _copy(path: Path, device: str) -> Path:
-    """Return the path of the copy; create it again if it was changed or removed."""
+    """Return the path of a device's copy; create the copy again if it was changed or removed."""
     number = Path(device).stat().st_rdev
     if not path.exists() or path.lstat().st_rdev != number:
         draft = path.with_name(f"{path.name}.{os.urandom(6).hex()}")

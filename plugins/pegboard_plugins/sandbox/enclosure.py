@@ -57,12 +57,12 @@ class Walls:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """The hosts that the enclosure lets through; empty for all hosts and for none."""
+        """The hosts that can be reached; empty if all hosts or none can be reached."""
         return self._policy.hosts
 
     @property
     def described(self) -> str:
-        """A line with the level, what enforces it, and the access to the network."""
+        """A line with the sandbox level, the sandbox in use, and the access to the network."""
         network = "network" if self._policy.network else "no network"
         if count := len(self.hosts):
             network = f"network to {count} host{'s' if count > 1 else ''}"
@@ -120,13 +120,13 @@ class Walls:
                 await proxy.aclose()
 
     async def contains(self, request: PermissionRequest, rulesets: Sequence[Ruleset]) -> bool:
-        """Return whether the request stays inside the project, and no rule names its command."""
+        """Return whether a command stays in the project and no permission rule asks about it."""
         return await asyncio.to_thread(
             stays_inside, request, rulesets, worktree=self._policy.worktree, home=self._home
         )
 
     async def aclose(self) -> None:
-        """Close the enclosure's proxy, and remove the processes' temporary files."""
+        """Close the enclosure's proxy, and remove the temporary files of processes."""
         if self._proxy is not None:
             await self._proxy.aclose()
         await asyncio.to_thread(shutil.rmtree, self._policy.temp, ignore_errors=True)
@@ -164,7 +164,7 @@ def _made(path: Path) -> Path:
 
 
 class Builder:
-    """The builder of enclosures; it uses the first sandbox that can enforce the level."""
+    """A builder that encloses processes in the first sandbox that can enforce the level."""
 
     def __init__(self, hooks: HookCalls) -> None:
         self._hooks = hooks
@@ -201,7 +201,7 @@ class Builder:
 
 
 def policy_of(site: Site) -> SandboxPolicy:
-    """Return the policy for processes; create their temporary folder and Pegboard's data folders.
+    """Return the policy for processes; create temporary and data folders that it names.
 
     A data folder that appears later could not be hidden from a running process.
 
@@ -235,7 +235,7 @@ def policy_of(site: Site) -> SandboxPolicy:
 
 
 def _protected(site: Site) -> tuple[Path, ...]:
-    """Return the paths that decide which programs run, existing or not; they become read-only."""
+    """Return the paths, existing or not, that decide which programs run, to be made read-only."""
     root, directory = site.workspace.worktree, site.workspace.directory
     found = [root / name for name in _PROTECTED_AT_THE_ROOT]
     found += [folder / name for folder in way_down(root, directory) for name in _PROTECTED]
@@ -249,7 +249,7 @@ def _protected(site: Site) -> tuple[Path, ...]:
 
 
 def _submodules(root: Path) -> list[str]:
-    """Return the existing folders that `.gitmodules` names."""
+    """Return the existing submodule folders that `.gitmodules` names."""
     text = read_bounded(root / ".gitmodules")[0].decode(errors="replace")
     named = (path.strip() for path in _SUBMODULE.findall(text))
     return [path for path in named if os.path.exists(root / path / ".git")]  # noqa: PTH110 - no error for a name too long

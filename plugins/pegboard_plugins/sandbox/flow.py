@@ -1,4 +1,4 @@
-"""The flow of bytes through a proxy: 64 KiB at a time, as fast as the slower side reads."""
+"""The flow of bytes through a proxy: 64 KiB at a time, as fast as the slower connection allows."""
 
 import asyncio
 import re
@@ -13,13 +13,13 @@ _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 
 
 class Stream(msgspec.Struct, frozen=True):
-    """The connection to one side of a proxy, as a reader and a writer."""
+    """A connection to one of the two sides of a proxy: a reader and a writer."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def close(self) -> None:
-        """Close the connection after all bytes are sent, or soon; abort it if cancelled."""
+        """Send all bytes and close the connection; abort it after a time limit, or if cancelled."""
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             self.cut()
@@ -35,13 +35,13 @@ class Stream(msgspec.Struct, frozen=True):
             pass  # it broke off
 
     def cut(self) -> None:
-        """Abort the connection if it is open."""
+        """Abort the connection if it is still open."""
         if not self.writer.transport.is_closing():
             self.writer.transport.abort()
 
 
 class Carrying:
-    """The traffic between two connections; it ends after `idle_s` seconds without bytes."""
+    """The traffic between two connections, which ends after `idle_s` seconds without a byte."""
 
     def __init__(self, near: Stream, far: Stream, *, idle_s: float) -> None:
         self._near = near
@@ -59,7 +59,7 @@ class Carrying:
             pass
 
     async def exchange(self, body: Body) -> None:
-        """Forward one request's body, and the response until the other side ends."""
+        """Forward a request's body, and the response until the server closes the connection."""
         sending = asyncio.create_task(self._send(body))
         try:
             async with self._limit:

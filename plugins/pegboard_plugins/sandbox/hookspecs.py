@@ -1,4 +1,4 @@
-"""The hook with which plugins register sandboxes, and the types for it."""
+"""The hook with which plugins register sandboxes, and the types that the hook uses."""
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -44,7 +44,7 @@ class SandboxPolicy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sandbox(Protocol):
-    """A way to enclose processes; the first one that can enforce the policy is used."""
+    """A way to enclose processes; Pegboard uses the first one that can enforce the policy."""
 
     name: str
     """What users know it as."""

@@ -16,7 +16,7 @@ _OWN_SOURCES = frozenset({"config", "agent"})
 def stays_inside(
     request: PermissionRequest, rulesets: Sequence[Ruleset], *, worktree: Path, home: Path
 ) -> bool:
-    """Return whether the command needs no question, because the sandbox limits it to the project.
+    """Return whether a command needs no question, because the sandbox keeps it in the project.
 
     False if a permission rule other than the user's own `*` asks, if the command is unclear, or if
     it names a path outside of the project. Reads the disk.
@@ -29,7 +29,7 @@ def stays_inside(
 
 
 def _is_named(request: PermissionRequest, rulesets: Sequence[Ruleset], home: Path) -> bool:
-    """Return whether a rule asks, other than the `*` of the user's configuration."""
+    """Return whether a permission rule asks, other than `*` in the user's configuration."""
     speaking = (
         (ruleset.source, deciding_rule(ruleset, request.permission, text, home=home))
         for ruleset in rulesets

@@ -23,7 +23,7 @@ class Landlock:
     caveat = "nothing new right in the project's folder, and modes of files outside are not held"
 
     def why_not(self, policy: SandboxPolicy) -> str | None:
-        """Return why Landlock cannot enforce the policy, or None if it can.
+        """Return why Landlock cannot enforce the policy, or None if Landlock can.
 
         Reasons are the level, the kernel, the machine, or a failed trial.
         """

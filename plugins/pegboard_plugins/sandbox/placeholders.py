@@ -17,7 +17,7 @@ from pegboard_plugins.sandbox.hookspecs import SandboxPolicy
 
 @contextmanager
 def placeholders(policy: SandboxPolicy) -> Iterator[None]:
-    """Make every protected path exist during the block, at least as an empty folder.
+    """Make every protected path exist during the `with` block, at least as an empty folder.
 
     :raises OSError: when a missing path cannot be created.
     """
@@ -36,7 +36,7 @@ def placeholders(policy: SandboxPolicy) -> Iterator[None]:
 
 
 def _remove_made(lock: int) -> None:
-    """Remove the placeholders, unless another process still needs them."""
+    """Remove the created folders, unless another process still holds the lock."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.lseek(lock, 0, os.SEEK_SET)

@@ -41,7 +41,7 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
 class FilteringProxy:
-    """A proxy for HTTP and tunnels to the hosts of a list; `open` starts it."""
+    """A proxy that forwards HTTP and tunnels to listed hosts only; `open` starts the proxy."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class FilteringProxy:
         self._folder: Path | None = None
 
     async def open(self) -> Path:
-        """Listen on a socket that only the user may connect to, and return its path."""
+        """Listen on a socket that only the user may connect to; return the socket's path."""
         self._folder = await asyncio.to_thread(_private_folder)
         path = self._folder / "s"
         self._server = await asyncio.start_unix_server(
@@ -77,7 +77,7 @@ class FilteringProxy:
         return path
 
     async def aclose(self) -> None:
-        """End every connection, even a just accepted one, and remove the socket."""
+        """End every connection, even one just accepted, and remove the proxy's socket."""
         if self._server is not None:
             await _close(self._server)
         for task in self._serving:
@@ -176,7 +176,7 @@ class FilteringProxy:
 
 
 async def _close(server: asyncio.Server) -> None:
-    """Close a server after it has passed on all accepted connections."""
+    """Close a server once it has passed on all accepted connections."""
     for listening in server.sockets:
         asyncio.get_running_loop().remove_reader(listening.fileno())
     for _ in range(_HAND_OVER_TURNS):
@@ -190,7 +190,7 @@ def _system_addresses(host: str, port: int) -> tuple[str, ...]:
 
 
 def _private_folder() -> Path:
-    """Return a folder for the user only; its path is short enough for a socket (107 bytes)."""
+    """Return a folder for the user only, with a path short enough for a socket (107 bytes)."""
     short = _SOCKETS if _SOCKETS.is_dir() and not _SOCKETS.is_symlink() else None
     return Path(tempfile.mkdtemp(prefix=f"pegboard-proxy-{os.getpid()}-", dir=short))
 

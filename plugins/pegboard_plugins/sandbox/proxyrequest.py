@@ -1,4 +1,4 @@
-"""The head of a request to a proxy: its target, and the head for the server.
+"""A request to a proxy: its target, and its head (line and fields) as sent to the server.
 
 RFC 9112: §3.2 forms of the target, §6.3 length of the body; RFC 9110: §7.6.1 hop-by-hop fields.
 """
@@ -32,7 +32,7 @@ _Fields = Sequence[tuple[str, str]]
 
 
 class RequestRefusedError(PegboardError):
-    """An error for a request that the proxy refuses; the message is one line for its sender."""
+    """An error for a request that the proxy refuses; the text is one line for the client."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -40,7 +40,7 @@ class RequestRefusedError(PegboardError):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """A request to the proxy; `head` is the head for the server, or None for a tunnel."""
+    """A request to the proxy; `head` is what the server gets, or None if a tunnel is requested."""
 
     host: str
     port: int
@@ -49,7 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request | None:
-    """Read the next request; return None if the client closes the connection before it is complete.
+    """Read the next request; return None if the connection closes before the request is complete.
 
     The caller limits the time.
 
@@ -105,7 +105,7 @@ def _place(authority: str) -> tuple[str, int | None]:
 
 
 def _head(line: str, authority: str, fields: _Fields) -> bytes:
-    """Return the head for the server; its only host is that of the URL."""
+    """Return the head of the request to the server; it names no other host than the URL's."""
     named = {
         each.strip().lower()
         for name, value in fields

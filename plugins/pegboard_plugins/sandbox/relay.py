@@ -60,7 +60,7 @@ def become(argv: Sequence[str], environment: dict[bytes, bytes]) -> None:
 
 
 def _fork_apart() -> int:
-    """Fork a process that is not a child of this one; return 0 in the new process."""
+    """Fork a process that is no child of this process; return 0 in the new process."""
     child = os.fork()
     if child:
         os.waitpid(child, 0)
@@ -72,7 +72,7 @@ def _fork_apart() -> int:
 
 
 def _close_streams(kept: int) -> None:
-    """Close all streams except `kept`, because readers of the output wait for their end."""
+    """Close all streams except `kept`, since readers of the output wait until they are closed."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in range(3):
         os.dup2(nothing, number)
@@ -137,7 +137,7 @@ def _connected(listener: socket.socket, path: str) -> tuple[_Flow, _Flow]:
 
 
 def _moved(pair: tuple[_Flow, _Flow], ready: dict[int, int]) -> bool:
-    """Move the available bytes; return False when both directions end or a side fails."""
+    """Move available bytes; return False if both directions have ended or one side has failed."""
     try:
         for flow in pair:
             if flow.waiting and ready.get(flow.target.fileno(), 0) & ~select.POLLIN:

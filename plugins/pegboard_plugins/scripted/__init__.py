@@ -69,7 +69,7 @@ class ScriptedProvider:
 
     @property
     def name(self) -> str:
-        """The display name."""
+        """The name that the user sees."""
         return "ScriptedProvider"
 
     @property
@@ -82,12 +82,12 @@ class ScriptedProvider:
         return (_model(_DEMO),)
 
     def resolve(self, model_id: str) -> Model | None:
-        """Return the model of the demo transcript or of an existing file, else None."""
+        """Return the model of the demo or of an existing transcript file, or None otherwise."""
         found = model_id == _DEMO or (model_id.endswith(".json") and Path(model_id).is_file())
         return _model(model_id) if found else None
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
-        """Yield the events of the step at which the conversation is.
+        """Yield the events of the scripted step that the conversation has reached.
 
         :raises ProviderError: when the transcript is unreadable, lacks the step or has a fault.
         """
@@ -115,7 +115,7 @@ class ScriptedProvider:
     def _fault(
         self, step: "ScriptStep", request: ModelRequest, turn: "ScriptedTurn"
     ) -> "ScriptedFault | None":
-        """Return the fault that must cut this answer, or None if the answer succeeds.
+        """Return the fault with which this answer must break off, or None if it must not.
 
         :raises ProviderError: when the fault has a `status`.
         """

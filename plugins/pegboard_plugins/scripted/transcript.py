@@ -34,7 +34,7 @@ FinishReason = Literal[
 
 
 class Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The base of all tables of a transcript; it forbids unknown fields."""
+    """The base class of a transcript's tables, in which unknown fields are errors."""
 
 
 class ScriptedCall(Strict, frozen=True):
@@ -81,7 +81,7 @@ class When(Strict, frozen=True):
 
 
 class Script(Strict, frozen=True):
-    """The scripted answers of one turn, if the condition `when` holds."""
+    """The scripted answers of a turn for which the condition `when` holds."""
 
     steps: tuple[ScriptStep, ...]
     when: When = When()
@@ -116,7 +116,7 @@ _TEMPLATE = r"\{\{\s*(prompt|result\.(-?\d+))\s*(?:\|\s*(.*?)\s*)?\}\}"
 
 
 class ScriptedTurn:
-    """The state of the conversation: the user's last prompt, and the messages after it."""
+    """The state of a conversation: the user's last prompt, and the messages after the prompt."""
 
     def __init__(self, request: ModelRequest) -> None:
         messages = request.messages
@@ -141,7 +141,7 @@ class ScriptedTurn:
         )
 
     def filled(self, value: Any) -> Any:  # noqa: ANN401 - JSON of the transcript
-        """Return the JSON value with its `{{…}}` templates replaced, at any depth."""
+        """Return a JSON value with the `{{…}}` templates in it replaced, at any depth."""
         match value:
             case str():
                 return re.sub(_TEMPLATE, self._replacement, value)

@@ -1,4 +1,4 @@
-"""The skill tool: instructions for one kind of work, read when the work comes up.
+"""The skill tool: it reads a skill, the instructions for one kind of work, when it is needed.
 
 A skill is a folder with a `SKILL.md` (the Agent Skills convention): a name, a description, and
 Markdown. Reading a skill runs nothing and allows nothing, whatever its `allowed-tools` say.
@@ -88,7 +88,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkillSite(msgspec.Struct, frozen=True, kw_only=True):
-    """The places where skills are searched: the project's folders, the user's, and libraries."""
+    """The places to search for skills: the project's folders, the user's folders, and libraries."""
 
     directory: Path
     worktree: Path
@@ -100,7 +100,7 @@ class SkillSite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def _may_read(context: PermissionContext, name: str) -> Skill:
-    """Return the skill after requesting the permission to read it."""
+    """Return the skill `name`, once the permission to read it is granted."""
     found = await asyncio.to_thread(find_skills, _site(context.session))
     skills = {name: each for name, each in found.items() if each.for_model}
     if name not in skills:
@@ -110,7 +110,7 @@ async def _may_read(context: PermissionContext, name: str) -> Skill:
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return the block with the instructions collapsed under the skill's name."""
+    """Return the skill's instructions, collapsed, for display; None before the call completes."""
     if not isinstance(part.state, Completed):
         return None
 
@@ -145,7 +145,7 @@ async def skill(context: ToolContext, name: str) -> ToolResult:
 
 
 def _unseen(session: SessionView, skills: Iterable[Skill]) -> frozenset[Path]:
-    """Return the files of those skills that an agent wrote and the user has not accepted."""
+    """Return the files of skills that an agent wrote and that the user has not accepted."""
     if session.places is None:
         return frozenset()
     from pegboard_plugins.shared.frontend import UnseenDocuments  # only where there are skills
@@ -166,7 +166,7 @@ def _site(session: SessionView) -> SkillSite:
 
 
 def with_libraries(config: Config) -> bool:
-    """Return whether skills of libraries count; the option `libraries = false` disables them."""
+    """Return whether libraries may offer skills; the option `libraries = false` forbids this."""
     own = config.plugins.get("skill")
     return own is None or own.options.get("libraries") is not False
 
@@ -200,7 +200,7 @@ def _users_folders(site: SkillSite) -> Iterator[Path]:
 
 
 def project_folders(site: SkillSite) -> Iterator[Path]:
-    """Yield the skill folders from the worktree's root down to the directory."""
+    """Yield the folders for skills, from the worktree's root down to the session's directory."""
     above = [
         folder
         for folder in (site.directory, *site.directory.parents)
@@ -243,7 +243,7 @@ def is_within(path: Path, root: Path | None) -> bool:
 
 
 def _read(file: Path) -> Skill | None:
-    """Return the skill of a file, or None for an invalid one."""
+    """Return the skill in a `SKILL.md` file, or None if the file is not valid."""
     try:
         if not file.is_file():
             return None
@@ -256,7 +256,7 @@ def _read(file: Path) -> Skill | None:
 
 @lru_cache(maxsize=MOST_KNOWN)
 def _skill(file: Path, text: str) -> Skill | None:
-    """Parse a `SKILL.md`; return None for an invalid one."""
+    """Parse the text of a `SKILL.md`; return None if it is not valid."""
     from pegboard_plugins.shared import frontend  # where there are skills
 
     settings, body = frontend.front_matter(text)

@@ -1,4 +1,4 @@
-"""Skills of installed libraries: those of a project's direct dependencies, in their wheels.
+"""Skills of installed libraries, taken from the wheels of a project's direct dependencies.
 
 Nothing is imported or run. A file counts only if its digest is in the wheel's RECORD. Of an Agent
 Plugin in a wheel, only the skills are used.
@@ -29,7 +29,7 @@ _MARKER = b".dist-info/agent_plugins.json"
 
 
 class LibrarySkill(msgspec.Struct, frozen=True):
-    """The checked file of a library's skill, and the library with its version.
+    """The text of a library's skill, checked by its digest, and the library with its version.
 
     A file with a `problem` is not offered.
     """
@@ -41,12 +41,12 @@ class LibrarySkill(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the skill's folder, or of the file if it is no Markdown."""
+        """The name of the skill's folder; if the file is not Markdown, the name of the file."""
         return self.path.parent.name if self.path.suffix == ".md" else self.path.name
 
 
 def library_skills(root: Path, *, every: bool = False) -> Iterator[LibrarySkill]:
-    """Yield the skills of the direct dependencies of the project at `root`; blocks.
+    """Yield the skills that direct dependencies of the project at `root` bring along; blocks.
 
     With `every`, skills of all libraries and files with a problem are included. The libraries are
     those of the project's own environment. Its files are read again only after a change.
@@ -72,7 +72,7 @@ def _site_packages(root: Path) -> Path | None:
 
 
 def _stamps(root: Path, site: Path) -> tuple[tuple[str, int, int], ...]:
-    """Return the names, times and sizes of the files that change with the installed libraries."""
+    """Return name, time and size of each file that changes when libraries are installed."""
     files = (site, root, root / "pyproject.toml", *_requirement_files(root))
     found = ((str(path), path.stat()) for path in files if path.exists())
     return tuple((name, facts.st_mtime_ns, facts.st_size) for name, facts in found)
@@ -127,7 +127,7 @@ def _recorded_skills(site: Path, library: str, record: bytes) -> Iterator[Librar
 
 
 def direct_dependencies(root: Path) -> Iterator[str]:
-    """Yield the normalised names of the libraries that a project depends on directly."""
+    """Yield the normalised names (PEP 503) of the libraries that a project depends on directly."""
     content = read_bounded(root / "pyproject.toml")[0]
     try:
         table = tomllib.loads(content.decode())

@@ -49,7 +49,7 @@ def plugin_entries(site: Path, info: str, record: bytes) -> Iterator[LibraryEntr
 def _named_files(
     site: Path, marker: str, root: str, digests: Mapping[str, str]
 ) -> tuple[tuple[str, ...], str]:
-    """Return the files that the marker names; if the marker is invalid, no files and the reason."""
+    """Return the files that the marker file names, and "" or the reason why it is not valid."""
     text = text_as_recorded(site / marker, digests.get(marker, ""))
     if text is None:
         return (), f"{_MARKER}: {CHANGED}"
@@ -64,7 +64,7 @@ def _named_files(
 
 
 def _manifest_problem(root: Path, digests: Mapping[str, str]) -> str:
-    """Return why the plugin cannot be used, or "" if it is a valid Agent Plugin."""
+    """Return why a library's Agent Plugin cannot be used, or "" if it is valid."""
     if not root.resolve().is_relative_to(root.parent.resolve()):
         return "its folder is a link that leads out of site-packages"
     if text_as_recorded(root / _MANIFEST, digests.get(f"{root.name}/{_MANIFEST}", "")) is None:

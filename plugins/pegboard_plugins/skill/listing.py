@@ -9,7 +9,7 @@ MOST_OF_NAMES = 256
 
 
 def described_skills(lines: Mapping[str, str], *, most: int) -> tuple[str, ...]:
-    """Return the names of the skills with lines that fit the limit, at most `most`."""
+    """Return the names of skills whose lines fit the size limit, at most `most` of them."""
     room = MOST_OF_LIBRARIES
     if len(lines) > most or sum(map(_size, lines.values())) > room:
         room -= MOST_OF_NAMES
@@ -22,7 +22,7 @@ def described_skills(lines: Mapping[str, str], *, most: int) -> tuple[str, ...]:
 
 
 def names_line(names: Sequence[str]) -> str:
-    """Return the line with the names of skills that have no line of their own, cut if too long."""
+    """Return a line with the names of skills that get no line of their own, cut if too long."""
     for count in range(len(names), -1, -1):
         more = f" and {len(names) - count} more" if count < len(names) else ""
         line = f"- and from libraries: {', '.join(names[:count])}{more}"

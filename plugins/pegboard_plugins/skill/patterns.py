@@ -1,4 +1,4 @@
-"""The check whether a session works on files that a skill is for."""
+"""The check of whether a session works on files that a skill's patterns match."""
 
 import os
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from pegboard.schema.part import ToolPart
 
 
 def has_read(session: SessionView, patterns: Iterable[str]) -> bool:
-    """Return whether the session has read a project's file that matches one of the patterns."""
+    """Return whether the session has read a project file that matches any of the patterns."""
     expressions = []
     for pattern in patterns:
         with suppress(InvalidInputError):

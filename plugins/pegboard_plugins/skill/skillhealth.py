@@ -1,4 +1,4 @@
-"""The warnings about files that are not offered as skills, and about settings without effect."""
+"""The warnings about files that are not offered as skills, and settings without effect."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -82,7 +82,7 @@ def _lines(subject: str, check: SkillCheck) -> Iterator[str]:
 
 
 def _unreached(root: Path, within: Path | None, files: Sequence[Path]) -> Iterator[str]:
-    """Yield a warning for each folder in `root` with no skill that is offered, with the reason."""
+    """Yield a warning with a reason for each folder in `root` that contains no offered skill."""
     for folder in sorted(root.iterdir()) if root.is_dir() else ():
         if not folder.is_dir() or any(file.is_relative_to(folder) for file in files):
             continue

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 async def register_snapshots(
     config: Config, workspace: "Workspace", places: "UserFolders", env: Mapping[str, str]
 ) -> "Snapshots | None":
-    """Register snapshots in a shadow repository of git, unless the user disables them."""
+    """Return snapshots in a shadow repository of git, or None if the user disables snapshots."""
     if not config.snapshot:
         return None
     instructions = config.instructions
@@ -42,7 +42,7 @@ async def register_snapshots(
 
 
 class LateSnapshots:
-    """The `GitSnapshots` of a worktree, created at first use, to save time at the start."""
+    """The `GitSnapshots` of a worktree, created when first used, so that Pegboard starts faster."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class LateSnapshots:
 
     @property
     def refused(self) -> str:
-        """The reason why no snapshots are taken; empty if they are."""
+        """The reason why no snapshots of the worktree are taken; "" if they are taken."""
         return self._made.refused if self._made else refusal(self._workspace.worktree, self._env)
 
     def follow(self, run: "Followed") -> "Trail":
@@ -83,7 +83,7 @@ class LateSnapshots:
         return self._made.current if self._made else None
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """Return the session and its ancestors."""
+        """Return the session's id and the ids of the sessions above it."""
         return self._lineages.of(session_id, parent_id)
 
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> "AbstractContextManager[Writing]":
@@ -129,7 +129,7 @@ class LateSnapshots:
         return await self._git().copied(session_id)
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """Return those of the files that have no stored states, each with the reason."""
+        """Return the files among `files` whose states are not stored, each with the reason."""
         return self._git().unkept(files)
 
     async def keep(self, session_id: str, step: str, way: "RestoreWay") -> None:
@@ -141,7 +141,7 @@ class LateSnapshots:
         await self._git().keep_copies(session_id, ways)
 
     async def forget(self, session_id: str) -> None:
-        """Drop the references of a session, so that its states can be deleted."""
+        """Drop the references of a session, so that the snapshots they protect can be deleted."""
         await self._git().forget(session_id)
 
     async def diff(self, ways: "Mapping[Path, RestoreWay]") -> tuple[FileDiff, ...]:
@@ -149,7 +149,7 @@ class LateSnapshots:
         return await self._git().diff(ways)
 
     async def restore(self, ways: "Mapping[Path, RestoreWay]") -> "Restored":
-        """Change files from their state in `before` to their state in `after`."""
+        """Restore files from the state `before` to the state `after` of their `RestoreWay`."""
         return await self._git().restore(ways)
 
     async def restage(self, ways: "Mapping[str, StagedWay]") -> "tuple[Left, ...]":

@@ -29,7 +29,7 @@ _Facts = tuple[int, ...]
 
 
 class Apart:
-    """The paths below `root` that snapshots leave out, each with the facts that reveal a change.
+    """The paths below `root` that snapshots leave out, with file facts that reveal a change.
 
     A path stays recorded for good. Otherwise its file would look new, and a revert would remove it.
     """
@@ -45,18 +45,18 @@ class Apart:
         self.reasons.setdefault(path, reason)
 
     def add_empty(self, folders: Collection[bytes]) -> None:
-        """Record these empty folders, so that their removal is noticed."""
+        """Record these folders as empty ones, so that their removal is noticed."""
         for path in folders:
             self.add(path, "empty")
         self.changed(folders)
 
     def forget_folder(self, path: bytes) -> None:
-        """Allow the path in trees again if it was an empty folder, because it is now a file."""
+        """Allow a path in trees again: if it was an empty folder, it has become a file."""
         if self.reasons.get(path) == "empty":
             del self.reasons[path]
 
     def above(self, path: bytes) -> bytes | None:
-        """Return the nested repository that contains the path, or None."""
+        """Return the nested repository or submodule around the path, or None without one."""
         here = path
         while here:
             here = here.rpartition(b"/")[0]
@@ -65,7 +65,7 @@ class Apart:
         return None
 
     def changed(self, paths: Iterable[bytes] | None = None) -> frozenset[bytes]:
-        """Return those of the paths that have changed since the last check; None checks all."""
+        """Return which of the paths, or of all left-out ones, changed since the last check."""
         found: set[bytes] = set()
         for path in self.reasons if paths is None else paths:
             facts = self._look(path)
@@ -88,7 +88,7 @@ class Apart:
 
 
 def facts_of(name: bytes) -> _Facts:
-    """Return numbers that change with the file; empty for a missing file."""
+    """Return numbers that change whenever the file changes; () for a missing file."""
     try:
         found = os.lstat(name)
     except (OSError, ValueError):
@@ -97,7 +97,7 @@ def facts_of(name: bytes) -> _Facts:
 
 
 def _below(folder: bytes) -> tuple[int, int]:
-    """Return the time of the last change below a folder, and the number of its entries.
+    """Return the time of the last change below a folder, and the number of entries below it.
 
     The content of `.git` folders is not counted, because reading a repository writes there.
     """
@@ -121,7 +121,7 @@ def _below(folder: bytes) -> tuple[int, int]:
 
 
 class Traits:
-    """The permissions and the empty folders of a worktree at the last check.
+    """The permissions of files and folders in a worktree, and its empty folders.
 
     The file `place` stores them for the process that reverts. Default permissions are left out.
     """
@@ -132,7 +132,7 @@ class Traits:
         self._known: tuple[int, dict[bytes, int]] = (0, {})
 
     def look(self, folders: Collection[bytes], files: int) -> None:
-        """Record the permissions of folders and their content, and the empty folders.
+        """Record the permissions of folders and their content, and which folders are empty.
 
         Nothing is recorded for more than `MOST_LOOKED_AT` files and folders.
         """
@@ -153,11 +153,11 @@ class Traits:
                 replaced.replace(self._place)
 
     def mode_of(self, path: bytes) -> int | None:
-        """Return the recorded permissions of a file or folder, or None for usual ones."""
+        """Return the recorded permissions of a file or folder, or None for the default ones."""
         return self._read().get(path, 0) & 0o777 or None
 
     def empty_folders(self, below: bytes = b"") -> tuple[bytes, ...]:
-        """Return the recorded empty folders, or only those below one folder."""
+        """Return the recorded empty folders; with `below`, only the folders below this folder."""
         found = (path for path, mode in self._read().items() if mode & EMPTY)
         return tuple(path for path in found if path.startswith(below + b"/" if below else b""))
 
@@ -179,7 +179,7 @@ class Traits:
                 yield path, mode
 
     def _read(self) -> dict[bytes, int]:
-        """Read the record again if another process has changed it."""
+        """Return the recorded permissions; read them again if another process changed the file."""
         try:
             written_ns = self._place.stat().st_mtime_ns
             if written_ns != self._known[0]:
@@ -215,7 +215,7 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class LargeFiles:
-    """The long files of a worktree that are copied; the file `place` records them."""
+    """The long files of which snapshots store a copy; the file `place` lists them."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -223,7 +223,7 @@ class LargeFiles:
         self._known: dict[str, _Known] = {}
 
     def fits(self, path: bytes, size: int) -> bool:
-        """Return whether there is room to copy a file of this size, and reserve it."""
+        """Return whether a file of this size may be copied; if so, reserve the space for it."""
         if size <= FREE_BYTES:
             return True
         taken = sum(self._sizes.values()) - self._sizes.get(path, 0)
@@ -233,7 +233,7 @@ class LargeFiles:
         return True
 
     def remembered(self, objects: Objects) -> Iterator[tuple[bytes, tuple[int, ...], TreeEntry]]:
-        """Yield the recorded files that still have a copy, each with its stamp and entry."""
+        """Yield the listed files that still have a copy, each with file facts and a tree entry."""
         try:
             known = msgspec.json.decode(self._place.read_bytes(), type=dict[str, _Known])
         except (OSError, msgspec.MsgspecError):
@@ -246,7 +246,7 @@ class LargeFiles:
                 yield path, each.facts, TreeEntry(each.mode, each.oid)
 
     def remember(self, found: Mapping[bytes, tuple[tuple[int, ...], TreeEntry]]) -> None:
-        """Record the copied files, if they have changed."""
+        """Record which long files were copied, unless the record is the same as before."""
         known = {
             path.decode(): _Known(found[path][0], *found[path][1])
             for path in self._sizes

@@ -1,4 +1,4 @@
-"""The sessions that changed each file, as their tool calls report or as the file's time shows.
+"""The sessions that changed each file, as tool calls report or as the file's time shows.
 
 Files that snapshots leave out, such as ignored files, are copied before and after a call's write.
 """
@@ -24,7 +24,7 @@ Copying = Callable[[tuple[str, ...], bytes], None]
 
 
 class WriteClaim(msgspec.Struct, eq=False):
-    """A call that may write files below `root`, from its beginning to its end.
+    """A tool call that may write files below `root`, from the call's beginning to its end.
 
     With `tells`, the call reports all files that it writes; `told` are the reported paths below
     `root`. `spoke` is set if the call has reported any file. `copy` stores a file before the call
@@ -43,12 +43,12 @@ class WriteClaim(msgspec.Struct, eq=False):
     pauses: list[tuple[int, int]] = msgspec.field(default_factory=list)
 
     def tell(self, path: Path) -> None:
-        """Record that the call has written this file."""
+        """Record that the call has written the file `path`."""
         self.spoke = True
         self._note(path)
 
     def intend(self, path: Path) -> None:
-        """Copy the file before the call writes it, if snapshots leave the file out; blocks."""
+        """Copy a file that snapshots leave out, before the call writes the file; blocks."""
         name = self._note(path)
         if name is not None:
             self.copy(self.owners, name)
@@ -63,7 +63,7 @@ class WriteClaim(msgspec.Struct, eq=False):
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Exclude changes that happen in the block, while the call waits, from the call's work."""
+        """Ignore changes of files in the `with` block, while the call waits for something."""
         begin_ns = time.time_ns()
         try:
             yield
@@ -71,7 +71,7 @@ class WriteClaim(msgspec.Struct, eq=False):
             self.pauses.append((begin_ns, time.time_ns()))
 
     def covers(self, change: "PathChange", clock: FileClock) -> bool:
-        """Return whether the call may have made the change, by the clock of the file's times."""
+        """Return whether the call may have made the change, judged by the time of the file."""
         if self.tells and (self.spoke or self.told):
             return False
         at_ns = change.at_ns - clock.ahead_ns
@@ -94,7 +94,7 @@ class PathChange(NamedTuple):
 
 
 class Claims:
-    """The changed files of each session that were not yet taken; threads may share it.
+    """The files that sessions have changed since the last `take`; threads may share the object.
 
     A file that the user changes in an editor at the same time belongs to no call.
     """
@@ -108,7 +108,7 @@ class Claims:
         self._claimed: dict[str, set[bytes]] = {}
 
     def begin(self, owners: tuple[str, ...], *, tells: bool) -> WriteClaim:
-        """Begin a call that may write files; `owners` are its session and the ancestors."""
+        """Begin a call that may write files; `owners` are its session and the sessions above."""
         writing = WriteClaim(owners, self._root, self._copy, tells, begin_ns=time.time_ns())
         with self._lock:
             self._writings.append(writing)
@@ -200,7 +200,7 @@ class Copies:
         self._before: dict[str, dict[bytes, TreeEntry | None]] = {}
 
     def note(self, owners: Iterable[str], path: bytes) -> None:
-        """Copy a file that is about to change, if it is in no tree and can be copied.
+        """Copy a file that is about to change, if snapshots leave it out and it can be copied.
 
         Only the first copy is stored, until `drop` removes it.
         """
@@ -231,5 +231,5 @@ class Copies:
         return dict.fromkeys(after, way)
 
     def drop(self, owner: str) -> None:
-        """Remove the copies of a session after their changes were reported."""
+        """Remove a session's copies, once the changes that they show were reported."""
         self._before.pop(owner, None)

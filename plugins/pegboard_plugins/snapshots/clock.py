@@ -43,7 +43,7 @@ def file_clock(folder: Path) -> FileClock:
 
 
 def step_ns() -> int:
-    """Return the difference of the system's clock and the time since the boot.
+    """Return the difference between the system's clock and the time since boot.
 
     It changes only when the system's clock is set, and so reveals that.
     """

@@ -58,7 +58,7 @@ class GitError(OSError):
 
 
 class GitUnusableError(GitError):
-    """An error for a git that is missing, too slow, or prints too much; it is not run again."""
+    """An error for a git that is missing, too slow, or prints too much; git is not run again."""
 
 
 class Listing(msgspec.Struct):
@@ -151,7 +151,7 @@ class ShadowGit:
         return _parsed(output, whole=whole)
 
     def ignored(self, paths: Sequence[bytes]) -> set[bytes]:
-        """Return those of the paths that ignore rules exclude; runs one process."""
+        """Return which of the paths git's ignore rules exclude; runs one process."""
         given = b"".join(b"./%b\0" % path for path in paths)  # a name may begin with a colon
         output = self._run("check-ignore", "-z", "--stdin", given=given, fine=(0, 1))
         return {path[2:] for path in output.split(b"\0")[:-1]}
@@ -170,7 +170,7 @@ class ShadowGit:
         )
 
     def head(self) -> str:
-        """Return the checked-out commit; "" if there is none or it is unreadable."""
+        """Return the checked-out commit; "" if no commit is checked out or it is unreadable."""
         if self._git_dir is None or self._shared is None or not self.seeded:
             return ""
         content = _read(self._git_dir / "HEAD").strip()
@@ -197,7 +197,7 @@ class ShadowGit:
         return found
 
     def users_own(self, oids: Sequence[bytes]) -> set[bytes]:
-        """Return those of the objects that are in the user's repository; runs one process."""
+        """Return which of the objects are in the user's repository; runs one process."""
         if not oids:
             return set()
         known = self.sizes(oids, repository=self.folder / "users")
@@ -251,7 +251,7 @@ class ShadowGit:
         return found
 
     async def stop(self) -> None:
-        """Kill the running process with its children, and refuse to start others."""
+        """Kill the running process with its children, and refuse to start other processes."""
         self._unusable = "the snapshots are closed"
         if self._running is not None:
             self._running.cancel()
@@ -295,7 +295,7 @@ class ShadowGit:
         return done.output
 
     def _give_up(self, word: str, done: "ProgramResult", limit_bytes: int) -> NoReturn:
-        """Mark git as unusable, because another attempt would take as long, and raise the error."""
+        """Mark git as unusable, as another try would take as long; raise `GitUnusableError`."""
         limit = f"{limit_bytes >> 20} MiB"
         what = (
             f"printed more than {limit}" if done.flooded else f"took more than {TIME_LIMIT_S:g} s"

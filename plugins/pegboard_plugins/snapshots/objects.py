@@ -41,7 +41,7 @@ class TreeEntry(NamedTuple):
 
 
 def stage_name(path: bytes, stage: bytes = b"0") -> bytes:
-    """Return the path for stage 0, else the path with its stage in git's form, `:1:path`."""
+    """Return the path for stage 0, else git's form of the path with a stage, `:1:path`."""
     return path if stage == b"0" and not _STAGED.match(path) else b":%s:%s" % (stage, path)
 
 
@@ -58,7 +58,7 @@ def object_id(kind: str, content: bytes, algorithm: Algorithm = "sha1") -> bytes
 
 
 def file_id(file: int, size: int, algorithm: Algorithm = "sha1") -> bytes:
-    """Return the blob id of an open file's first `size` bytes, read in chunks."""
+    """Return the blob id of the first `size` bytes of an open file, read in chunks."""
     digest = _HASHES[algorithm](f"blob {size}\0".encode(), usedforsecurity=False)
     while size and (chunk := os.read(file, min(size, _CHUNK_BYTES))):
         digest.update(chunk)
@@ -67,11 +67,11 @@ def file_id(file: int, size: int, algorithm: Algorithm = "sha1") -> bytes:
 
 
 class NoRoomError(OSError):
-    """An error for a disk with no more free space than is reserved for other data."""
+    """An error for a disk without free space beyond the space reserved for other data."""
 
 
 class Objects:
-    """The loose objects of a repository; every method may raise `OSError`."""
+    """The loose objects of a Git repository; every method may raise `OSError`."""
 
     def __init__(self, folder: Path, algorithm: Algorithm = "sha1") -> None:
         self._folder = folder
@@ -82,7 +82,7 @@ class Objects:
 
     @contextmanager
     def sparing(self, reserve_bytes: int) -> Iterator[None]:
-        """Make `put` raise `NoRoomError` in the block if it would use reserved disk space."""
+        """Make `put` raise `NoRoomError` in the `with` block if it would use reserved space."""
         places = (self._folder, *self._folder.parents)
         facts = os.statvfs(next(place for place in places if place.exists()))
         self._room = facts.f_bavail * facts.f_frsize - reserve_bytes
@@ -92,7 +92,7 @@ class Objects:
             self._room = None
 
     def put(self, kind: str, content: bytes) -> bytes:
-        """Store a content if it is missing, set its time to now, and return its id."""
+        """Store a content unless it is stored already, set its time to now, and return its id."""
         oid = object_id(kind, content, self.algorithm)
         if oid in self._known:
             return oid
@@ -114,7 +114,7 @@ class Objects:
         return self.put("blob", content) if stores else object_id("blob", content, self.algorithm)
 
     def freshen(self, oids: Iterable[bytes]) -> set[bytes]:
-        """Set the times of objects to now, to protect them from deletion; return the missing ones.
+        """Set objects' times to now, to protect them from deletion; return which are missing.
 
         Afterwards `put` looks for each object on the disk again, because other processes may have
         deleted it.
@@ -155,7 +155,7 @@ class Objects:
                         yield f"{folder.name}{file.name}".encode(), file.stat()
 
     def sweep(self, older: float) -> int:
-        """Delete unfinished files that are older than this time; return the freed bytes."""
+        """Delete unfinished files last changed before the time `older`; return the freed bytes."""
         freed = 0
         for file in self._folder.glob(f"[0-9a-f][0-9a-f]/{_TEMPORARY}*"):
             with suppress(FileNotFoundError):
@@ -200,7 +200,7 @@ def tree_entries(content: bytes, algorithm: Algorithm = "sha1") -> dict[bytes, T
 
 
 def _touched(place: Path) -> bool:
-    """Set the file's time to now; return whether the file exists."""
+    """Set a file's time to now; return False if the file does not exist."""
     try:
         os.utime(place)
     except FileNotFoundError:
@@ -223,7 +223,7 @@ def _write(place: Path, content: bytes) -> None:
 
 
 class Tree:
-    """The state of all files, with one git tree object per folder.
+    """The state of all files of a worktree, with one git tree object per folder.
 
     A folder's tree object is stored before and after each change of the folder, so that any two
     states can be compared later.
@@ -243,12 +243,12 @@ class Tree:
 
     @property
     def id(self) -> str:
-        """The object id of the root folder."""
+        """The object id of the tree's root folder."""
         return self._id.decode()
 
     @property
     def folders(self) -> tuple[bytes, ...]:
-        """The folders that contain files, with their ancestors."""
+        """The folders that contain files, and the folders above these."""
         return tuple(self._folders)
 
     def change(self, files: Mapping[bytes, TreeEntry | None]) -> None:
@@ -274,7 +274,7 @@ class Tree:
         return found
 
     def _refresh(self, folders: set[bytes], *, store: bool) -> None:
-        """Compute the tree ids of these folders, deepest first; drop empty folders."""
+        """Compute the ids of folders' tree objects, deepest folder first; drop empty folders."""
         for folder in sorted(folders, key=lambda path: path.count(b"/") if path else -1)[::-1]:
             content = tree_content(self._folders.get(folder, {}))
             oid = (
@@ -307,7 +307,7 @@ class MissingObjectError(LookupError):
 
 
 class StoredTrees:
-    """A reader of files in stored trees; it reads each tree once."""
+    """A reader of files in stored trees, which reads each tree once."""
 
     def __init__(self, objects: Objects) -> None:
         self._objects = objects

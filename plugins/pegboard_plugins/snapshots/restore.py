@@ -29,7 +29,7 @@ from pegboard_plugins.snapshots.objects import (
 
 
 class Move(msgspec.Struct, frozen=True, kw_only=True):
-    """The change of one file: it becomes `wanted` if its current state is `expected`.
+    """A change of one file, which becomes `wanted` if its current state is `expected`.
 
     None means that the file does not exist.
     """
@@ -40,7 +40,7 @@ class Move(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_secret(self) -> bool:
-        """Whether the file is secret, so that its content is never stored."""
+        """Whether the file may hold secrets, so that its content is never stored."""
         return secret_path(Path(os.fsdecode(self.path)))
 
 
@@ -123,7 +123,7 @@ def make_empty(root: Path, path: bytes, traits: Traits) -> None:
 def put_out(
     folder: Path, moves: Sequence[Move], contents: Mapping[bytes, bytes], traits: Traits
 ) -> list[bytes]:
-    """Write files to `folder`, a copy of the worktree; return the files with lost content.
+    """Write files to `folder`, a copy of the worktree; return the files whose content is lost.
 
     :raises OSError: when a file cannot be written.
     """
@@ -138,7 +138,7 @@ def put_out(
 
 
 def _check_parents(root: Path, place: Path) -> None:
-    """Raise an error if a parent folder is a symlink, which may lead out of the worktree."""
+    """Raise an error if a folder above is a symlink, which may lead out of the worktree."""
     here = root
     for name in place.relative_to(root).parts[:-1]:
         here /= name
@@ -147,7 +147,7 @@ def _check_parents(root: Path, place: Path) -> None:
 
 
 def _make_folder(root: Path, folder: Path, traits: Traits) -> None:
-    """Create a folder with its ancestors, and the empty folders that once were in them."""
+    """Create a folder and the folders above it, with the empty folders recorded in them."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     for each in reversed(missing):
         each.mkdir()
@@ -162,7 +162,7 @@ def _make_folder(root: Path, folder: Path, traits: Traits) -> None:
 
 
 def _write(temporary: Path, content: bytes, old: Path, kind: bytes, known: int | None) -> None:
-    """Write a new file with the owner, permissions and attributes of the current file `old`.
+    """Write a new file with the owner, permissions and attributes of the existing file `old`.
 
     If `old` is missing, the permissions are `known`, or the default for None.
     """
@@ -183,7 +183,7 @@ def _write(temporary: Path, content: bytes, old: Path, kind: bytes, known: int |
 
 
 def _drop_empty(root: Path, folder: Path, stays: Set[Path]) -> None:
-    """Remove the folders that became empty, since the session created them."""
+    """Remove the folder and the folders above it as long as they are empty."""
     names: Sequence[Path] = (folder, *folder.parents)
     for each in names:
         if each == root or each in stays or not each.is_relative_to(root):
@@ -199,7 +199,7 @@ LIMIT_BYTES = 1 << 20
 
 
 def file_diff(move: Move, contents: Mapping[bytes, bytes]) -> FileDiff:
-    """Return the diff of a file; `contents` has the known contents by object id."""
+    """Return the diff of a file; `contents` has the known file contents by object id."""
     name = move.path.decode(errors="replace")
     before, after = _decode(move.expected, contents), _decode(move.wanted, contents)
     status: Literal["added", "deleted", "modified"] = "modified"

@@ -1,4 +1,4 @@
-"""The changes of git's index by steps, and their revert.
+"""The changes that a session's steps make to git's index, and how they are reverted.
 
 A snapshot reads the index if it has changed. Only a revert writes it: git itself does, under its
 own lock.
@@ -39,7 +39,7 @@ class _StagedStep(NamedTuple):
 
 
 def staged(before: Listing, after: Listing, head: str, objects: Objects) -> Staged | None:
-    """Return the changes of the index, or None; `head` is the commit before the changes."""
+    """Return the changes of git's index, or None without any; `head` is the commit before them."""
     paths = {path for path, _ in before.indexed.items() ^ after.indexed.items()}
     names = {stage_name(path) for path in paths}
     names |= {name for name, _ in before.unmerged.items() ^ after.unmerged.items()}
@@ -109,7 +109,7 @@ def _entry(index: Listing, name: bytes) -> TreeEntry | None:
 def _steps(
     ways: Mapping[str, StagedWay], objects: Objects
 ) -> tuple[list[bytes], list[_StagedStep]]:
-    """Return the paths with a state that is no longer stored, and the changes of the others."""
+    """Return the paths with a state that is no longer stored, and changes for all other paths."""
     lost, steps = [], []
     trees = StoredTrees(objects)
     for stored, way in ways.items():

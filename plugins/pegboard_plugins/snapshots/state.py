@@ -39,7 +39,7 @@ _RACY_NS = 20_000_000
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """A file's state when it was read; with `sure`, its times reveal every later change."""
+    """A file's state when it was read; if `sure`, every later change also changes its times."""
 
     facts: tuple[int, ...]
     entry: TreeEntry
@@ -55,7 +55,7 @@ class NotKeptError(Exception):
 
 
 class WorktreeState:
-    """The files of a worktree at the last comparison; its methods block.
+    """The state of a worktree's files at the last comparison; its methods block.
 
     Files that git reports as unchanged are not read: their ids come from the user's index. For
     secret and very long files, only the id is stored, and not the content.
@@ -92,7 +92,7 @@ class WorktreeState:
 
     @property
     def folders(self) -> tuple[bytes, ...]:
-        """The folders of all files, including the root; empty before the first look."""
+        """The folders of all files, including the root; empty before the first comparison."""
         return self._tree.folders if self._tree is not None else ()
 
     @property
@@ -101,7 +101,7 @@ class WorktreeState:
         return self._git.index_state() != self._index_state
 
     def look(self, told: Iterable[bytes] = ()) -> frozenset[bytes]:
-        """Compare all files with the state, update it, and return the paths of changed files.
+        """Compare all files with this state, update the state, and return the changed files' paths.
 
         `told` are paths that are known to be written, even ignored ones. The result includes paths
         that snapshots leave out, which `apart` records. One process of git runs, and one more for a
@@ -215,22 +215,22 @@ class WorktreeState:
             self._entry(path)
 
     def entry(self, path: bytes) -> TreeEntry | None:
-        """Return a file's current tree entry without storing its content; None if it is missing."""
+        """Return a file's tree entry without storing the content; None if the file is missing."""
         return _entry_of(self._root + path, self._objects, stores=False)[0]
 
     def copy(self, path: bytes) -> TreeEntry | None:
-        """Return the file's current tree entry, and store its content if it is not too long.
+        """Return a file's tree entry, and store the file's content unless it is too long.
 
         :raises OSError: when the content cannot be stored.
         """
         return _entry_of(self._root + path, self._objects, stores=True)[0]
 
     def has(self, path: bytes) -> bool:
-        """Return whether the state contains the file, or is still unknown."""
+        """Return whether the state contains the file, or nothing was compared yet."""
         return self._tree is None or path in self._files or path in self._index
 
     def copied(self, path: bytes) -> TreeEntry | None:
-        """Store the content of a file that is in no tree; return its entry, None if it is missing.
+        """Store a file that snapshots leave out; return its tree entry, or None if it is missing.
 
         The content of a secret file is not stored.
 
@@ -270,7 +270,7 @@ class WorktreeState:
         listing.others = {path for path in listing.others if path in self._files}
 
     def _converted(self, indexed: Mapping[bytes, TreeEntry]) -> set[bytes]:
-        """Return the files with another size than their blobs, as with converted line ends."""
+        """Return the files whose size differs from their blob's, as line-end conversion causes."""
         new = {path: entry for path, entry in indexed.items() if self._index.get(path) != entry}
         sizes = self._git.sizes(tuple({entry.oid for entry in new.values()}))
         return {
@@ -280,7 +280,7 @@ class WorktreeState:
         }
 
     def _candidates(self, listing: Listing) -> set[bytes]:
-        """Return the files to compare, including those that differed from the index before."""
+        """Return the files to compare, including files that differed from the index before."""
         converted = self._unlike_index.keys() & self._index.keys()
         skipped = (p for p in self._skipped if p in self._files or os.path.lexists(self._root + p))
         return listing.doubtful.union(listing.others, converted, skipped)
@@ -323,7 +323,7 @@ class WorktreeState:
         return self._linked[folder]
 
     def _fits(self, path: bytes, size: int) -> bool:
-        """Return whether an untracked file can be copied; if not, record the reason."""
+        """Return whether snapshots can copy an untracked file; if not, record the reason."""
         self.apart.forget_folder(path)
         if self._flooded:
             self.apart.add(path, "many")
@@ -367,7 +367,7 @@ class WorktreeState:
 def _entry_of(
     name: bytes, objects: Objects, *, stores: bool
 ) -> tuple[TreeEntry | None, os.stat_result | None]:
-    """Return the tree entry of a path, and the status of the file before it was read."""
+    """Return the tree entry of a file, and the file's status before it was read."""
     try:
         facts = os.lstat(name)
         if stat.S_ISLNK(facts.st_mode):

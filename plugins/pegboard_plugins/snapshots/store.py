@@ -1,4 +1,4 @@
-"""The storage of snapshots: the references that protect them, their quota and their deletion."""
+"""The storage of snapshots: references that protect snapshots, a quota, and deletion."""
 
 import fcntl
 import hashlib
@@ -28,7 +28,7 @@ _NAME = re.compile(r"[0-9A-Za-z_-]{1,80}")
 
 
 class Store:
-    """The references and objects of a shadow repository; its methods block."""
+    """The Git references and objects of a shadow repository; its methods block."""
 
     def __init__(self, folder: Path, objects: Objects) -> None:
         self._folder = folder
@@ -36,7 +36,7 @@ class Store:
         self._objects = objects
 
     def keep(self, session_id: str, step: str, *, before: str, after: str) -> None:
-        """Protect two trees, with their content, until the session is forgotten or too old."""
+        """Protect two trees with their content, until the session is forgotten or gets too old."""
         assert _NAME.fullmatch(session_id)
         assert _NAME.fullmatch(step)
         folder = self._refs / session_id
@@ -47,7 +47,7 @@ class Store:
             temporary.replace(folder / f"{step}-{name}")
 
     def keep_copies(self, session_id: str, steps: Mapping[str, tuple[str, str]]) -> None:
-        """Protect the trees before and after each step; skip values that are no tree ids."""
+        """Protect the trees before and after each step; skip values that are not tree ids."""
         for step, (before, after) in steps.items():
             if _TREE.fullmatch(before) and _TREE.fullmatch(after):
                 self.keep(session_id, step, before=before, after=after)
@@ -60,7 +60,7 @@ class Store:
             (self._refs / session_id).rmdir()
 
     def size_bytes(self) -> int:
-        """Return the total size of all objects."""
+        """Return the total size of all objects in bytes."""
         return sum(facts.st_size for _, facts in self._objects.all())
 
     def collect(self, *, kept_s: float = KEPT_S, quota_bytes: int = QUOTA_BYTES) -> int:
@@ -82,7 +82,7 @@ class Store:
             return freed
 
     def is_due(self) -> bool:
-        """Return whether a deletion is due; if so, record that this process does it."""
+        """Return whether old snapshots should be deleted now; if so, record the time."""
         stamp = self._folder / "collected"
         try:
             due = time.time() - stamp.stat().st_mtime > COLLECT_EVERY_S
@@ -94,7 +94,7 @@ class Store:
         return due
 
     def _steps(self) -> list[list[Path]]:
-        """Return the references of each step as one list, the oldest steps first."""
+        """Return a list of references for each step, the oldest steps first."""
         steps: dict[str, list[Path]] = {}
         for place in sorted(self._all_refs(), key=lambda place: place.stat().st_mtime):
             step = place.name.rpartition("-")[0]  # of `<step>-before` or `<step>-after`
@@ -150,7 +150,7 @@ def place_of(worktree: Path, folder: Path) -> Path:
 
 
 def drop_orphans(folder: Path, directories: Iterable[Path]) -> int:
-    """Delete old snapshots of directories without a session; return the freed bytes."""
+    """Delete old snapshots of directories that no session uses; return the freed bytes."""
     used = {place_of(place, folder) for each in directories for place in (each, *each.parents)}
     freed = 0
     for path in folder.iterdir():

@@ -35,7 +35,7 @@ Ignored = Callable[[Sequence[bytes]], set[bytes]]
 
 
 class Watch:
-    """A record of the files below `root` that change after `arm`; threads may share it.
+    """A record of the files below `root` that change after `arm`; threads may share the record.
 
     `generation` is 0 while no folder is watched, and grows when more folders are watched.
     """
@@ -50,7 +50,7 @@ class Watch:
         self._off = not sys.platform.startswith("linux")
 
     def arm(self, folders: Collection[bytes], ignored: Ignored) -> None:
-        """Watch these folders too, with their subfolders and new folders."""
+        """Also watch these folders, their subfolders, and folders that have appeared since."""
         with self._lock:
             known, noted = set(self._folders.values()), set(self._new)
         new = [folder for folder in {*folders, *noted} if folder not in known]
@@ -101,7 +101,7 @@ class Watch:
             self._stop()
 
     def _forget(self, gone: bytes | None) -> None:
-        """Stop recording a folder that was removed or moved, and all folders below it."""
+        """Stop watching a removed or moved folder, and all folders below it."""
         if gone is not None:
             self._folders = {
                 number: folder
@@ -133,7 +133,7 @@ class Watch:
             self._folders[number] = folder
 
     def _events(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield the events so far, and no later ones, so that a busy file cannot delay the end."""
+        """Yield only the events so far; a file that keeps changing would add events forever."""
         with suppress(BlockingIOError):
             (left,) = _NUMBER.unpack(ioctl(self._file, FIONREAD, bytes(_NUMBER.size)))
             while left > 0:
@@ -174,7 +174,7 @@ def _with_neighbours(
 
 
 def _inside(root: bytes, folder: bytes) -> tuple[list[bytes], bool]:
-    """Return the subfolders of a folder, and whether it has other entries."""
+    """Return the subfolders of a folder, and whether it contains anything else."""
     below, has_files = [], False
     with suppress(OSError), os.scandir(root + folder) as entries:
         for entry in entries:

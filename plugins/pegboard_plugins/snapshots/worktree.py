@@ -93,12 +93,12 @@ class GitSnapshots:
         return None if dirty else self._state.tree
 
     def lineage(self, session_id: str, parent_id: str | None) -> tuple[str, ...]:
-        """Return the session and its ancestors; a subagent's changes also count for its callers."""
+        """Return the ids of the session and of the sessions above it, which share its changes."""
         return self._lineages.of(session_id, parent_id)
 
     @contextmanager
     def writing(self, owners: tuple[str, ...], *, tells: bool) -> Iterator[WriteClaim]:
-        """Mark the block as a call that may write files, for a session and its ancestors.
+        """Mark the `with` block as a call that may write files, for the sessions `owners`.
 
         If it `tells`, the call reports the files that it writes with `Writing.tell`. Without
         reports, the next snapshot compares all files.
@@ -144,13 +144,13 @@ class GitSnapshots:
         return tuple(self._path(path) for path in self._claims.take(session_id))
 
     async def copied(self, session_id: str) -> Mapping[Path, RestoreWay]:
-        """Return the changes of copied files, which snapshots leave out; call it before `take`."""
+        """Return changes of files that snapshots leave out, from copies; call it before `take`."""
         noted = self._copies.has(session_id)
         ways = await asyncio.to_thread(self._copies.ways, session_id) if noted else {}
         return {self._path(path): way for path, way in ways.items()}
 
     def unkept(self, files: Iterable[Path]) -> dict[Path, Unkept]:
-        """Return those of the files that have no stored states, each with the reason."""
+        """Return the files among `files` whose states are not stored, each with the reason."""
         reasons = self._state.apart.reasons
         named = ((file, os.fsencode(file).removeprefix(self._root_bytes)) for file in files)
         return {file: reasons[name] for file, name in named if name in reasons}
@@ -170,7 +170,7 @@ class GitSnapshots:
         await asyncio.to_thread(self._store.keep_copies, session_id, steps)
 
     async def forget(self, session_id: str) -> None:
-        """Drop the references of a session, so that its states can be deleted."""
+        """Drop the references of a session, so that the snapshots they protect can be deleted."""
         await asyncio.to_thread(self._store.forget, session_id)
 
     async def diff(self, ways: Mapping[Path, RestoreWay]) -> tuple[FileDiff, ...]:
@@ -182,7 +182,7 @@ class GitSnapshots:
         return await self._beside(self._diff, ways)
 
     async def restore(self, ways: Mapping[Path, RestoreWay]) -> Restored:
-        """Change files from their state in `before` to their state in `after`.
+        """Restore files from the state `before` to the state `after` of their `RestoreWay`.
 
         A file in neither state has been changed since, and is left as it is. So is a file with a
         state that is no longer stored. A file is removed only if `after` does not contain it.
@@ -195,11 +195,11 @@ class GitSnapshots:
         return await self._beside(self._restage, ways)
 
     async def copy_out(self, states: Mapping[Path, str], folder: Path) -> tuple[Path, ...]:
-        """Write files in these states to a copy of the worktree; return those no longer stored."""
+        """Write files to a copy of the worktree; return the files whose content is not stored."""
         return await self._beside(self._copy_out, states, folder)
 
     async def collect(self, directories: Collection[Path]) -> int:
-        """Delete old snapshots, those over the quota, and those of unused directories."""
+        """Delete snapshots that are old, exceed the quota, or belong to unused directories."""
         own = await asyncio.to_thread(self._store.collect)
         return own + await asyncio.to_thread(drop_orphans, self._place.parent, directories)
 
@@ -211,7 +211,7 @@ class GitSnapshots:
         await asyncio.to_thread(self._watch.close)  # takes the kernel 20 ms
 
     async def _kept_up(self) -> None:
-        """Watch the folders, and once a day delete old snapshots."""
+        """Watch the worktree's folders, and once a day delete old snapshots."""
         await self._beside(self._arm)
         if self._store.is_due():
             await asyncio.to_thread(self._store.collect)
@@ -260,7 +260,7 @@ class GitSnapshots:
             return self._state.tree
 
     def _share_index(self) -> None:
-        """Attribute a change of git's index to the sessions that may have made it."""
+        """Attribute a change of git's index to the sessions that may have caused it."""
         change, self._state.staged = self._state.staged, None
         if change is not None:
             changed_ns = self._git.index_state()[:1] or (0,)
@@ -325,7 +325,7 @@ class GitSnapshots:
             return Restored(changed=tuple(changed), left=tuple(left), replaced=replaced)
 
     def _copied(self, moves: Iterable[restoring.Move]) -> tuple[str, frozenset[Path]]:
-        """Snapshot the files that the moves replace; return the snapshot's id and their paths."""
+        """Take a snapshot of the files that the moves replace; return its id and the paths."""
         copies = {
             move.path: move.expected
             for move in moves
@@ -349,7 +349,7 @@ class GitSnapshots:
                 )
 
     def _step(self, move: restoring.Move, contents: Mapping[bytes, bytes]) -> _Reason | None:
-        """Restore one file; return None, or the reason why it was not changed."""
+        """Restore one file; return None, or the reason why the file was not changed."""
         found = self._state.entry(move.path)
         if found == move.wanted:
             if found is None:
@@ -370,7 +370,7 @@ class GitSnapshots:
         return None
 
     def _contents(self, moves: Sequence[restoring.Move], *, both: bool) -> dict[bytes, bytes]:
-        """Return contents by object id: those after the moves, with `both` also those before."""
+        """Return the contents after the moves by object id; with `both`, also those before."""
         different = [move for move in moves if move.expected != move.wanted]
         secrets = {move.wanted.oid for move in different if move.is_secret and move.wanted}
         if both:  # to be shown

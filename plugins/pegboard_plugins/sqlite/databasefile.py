@@ -36,7 +36,7 @@ _DAMAGED = (apsw.NotADBError, apsw.CorruptError)
 
 
 class LockWait:
-    """The busy handler of SQLite, which limits the wait for a lock.
+    """The busy handler of an SQLite connection, which limits how long it waits for a lock.
 
     Each instance serves one connection or one lock file at a time.
     """
@@ -85,16 +85,16 @@ class LockWait:
         return True
 
     def hurry(self) -> None:
-        """Shorten the limit, because the program is about to end."""
+        """Shorten the waiting time, because the program is about to end."""
         self._limit_s = min(self._limit_s, _CLOSING_S)
 
     def give_up(self) -> None:
-        """End the wait at once."""
+        """End a running wait at once."""
         self._limit_s = 0.0
 
 
 def reason_of(error: Exception) -> str:
-    """Return why SQLite failed; for a lock, also what the user can do about it."""
+    """Return why SQLite failed; if a lock was the cause, also what the user can do."""
     if isinstance(error, apsw.BusyError):
         return (
             f"{error}: another process has it; `fuser` or `lsof` with this path names it, and "
@@ -104,7 +104,7 @@ def reason_of(error: Exception) -> str:
 
 
 class OpenDatabase(msgspec.Struct, frozen=True, kw_only=True):
-    """An open database: the writing connection, and the problems found while opening it.
+    """An open database: the connection for writes, and the problems found while opening it.
 
     If the database is read-only, a copy in the folder `copy` is open instead, and every write
     raises the error `refused`.
@@ -145,7 +145,7 @@ def open_database(path: Path, wait: LockWait) -> OpenDatabase:
 
 
 def files_of(path: Path) -> tuple[Path, ...]:
-    """Return the paths of a database and of the files next to it while it is in use."""
+    """Return the paths of a database file and of the files that SQLite may keep next to it."""
     return tuple(path.with_name(path.name + end) for end in _NEXT_TO_IT)
 
 
@@ -182,7 +182,7 @@ def _open_checked(
 
 
 def _fill_from(db: apsw.Connection, path: Path, damaged: Path) -> str:
-    """Fill a new database with the readable rows of a damaged one; return a warning."""
+    """Fill a new database with readable rows of the damaged file; return a text for the warning."""
     from pegboard_plugins.sqlite.migrations import MIGRATIONS, migrate
     from pegboard_plugins.sqlite.pages import with_header  # only a damaged one needs these
     from pegboard_plugins.sqlite.salvage import salvage, version_of
@@ -201,7 +201,7 @@ def _fill_from(db: apsw.Connection, path: Path, damaged: Path) -> str:
 
 
 def note_damage(path: Path, error: Exception) -> None:
-    """Record the damage, so that the next opening checks the file; other errors are ignored."""
+    """Record a damaged database, so that the next opening checks the file; ignore other errors."""
     if isinstance(error, _DAMAGED):
         with suppress(OSError):
             _damage_mark(path).touch(mode=0o600)
@@ -284,7 +284,7 @@ def _as_others(path: Path, wait: LockWait) -> apsw.Connection | None:
 
 
 def _with_log(path: Path, wait: LockWait) -> apsw.Connection | None:
-    """Connect in WAL mode; return None if the file system cannot share the WAL's index."""
+    """Connect in WAL mode; return None if the file system does not support this mode."""
     db = apsw.Connection(str(path))
     with ExitStack() as failing, suppress(apsw.IOError, apsw.CantOpenError):
         failing.callback(db.close)
@@ -327,7 +327,7 @@ def _set_up(db: apsw.Connection, wait: LockWait) -> None:
 
 
 def _check(db: apsw.Connection, *, everything: bool) -> None:
-    """Check as much of the file as the time limit allows.
+    """Check as much of the database file as the time limit allows.
 
     With `everything` there is no time limit, and indexes are compared with rows.
 
@@ -351,7 +351,7 @@ def _check(db: apsw.Connection, *, everything: bool) -> None:
 
 
 def _move_aside(path: Path) -> Path:
-    """Move the damaged file and its log aside; return the file's new path."""
+    """Move the damaged file and its write-ahead log aside; return the file's new path."""
     stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     aside = path.with_name(f"{path.name}.corrupt-{stamp}")
     for suffix in _FILES:

@@ -16,7 +16,7 @@ def store(
     *,
     name: str = "",
 ) -> Event:
-    """Store an event; `payload` is its JSON if a part of it is encoded already.
+    """Store an event; `payload` is the event's JSON if a part of this is encoded already.
 
     `name` is the stored type of an event with a payload in a form of the database's own.
     """

@@ -59,7 +59,7 @@ SELECT id FROM part WHERE streamed > (
 
 
 class Problems(msgspec.Struct, frozen=True):
-    """The problems of the database file, and those of its rows."""
+    """The problems of the database file, and the problems of its rows."""
 
     damaged: tuple[str, ...]
     rows: tuple[str, ...]
@@ -70,7 +70,7 @@ class Problems(msgspec.Struct, frozen=True):
 
 
 def problems(db: apsw.Connection) -> Problems:
-    """Return the problems of the file, its references and its rows; none for a sound database.
+    """Return the problems of the file, its references and its rows.
 
     It reads everything, which takes about a second per gigabyte.
     """

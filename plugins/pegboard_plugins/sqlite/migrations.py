@@ -1,4 +1,4 @@
-"""The tables, as numbered steps from an empty database to the current schema.
+"""The database's tables, as numbered steps from an empty database to the current schema.
 
 A released step never changes; new steps are added at the end. Rows hold the wire JSON as bytes, so
 that damaged text can still be read. `ordinal` is the order of creation. The program uses no other
@@ -194,7 +194,7 @@ def migrate(
 
 
 def _back_up(db: apsw.Connection, path: Path, version: int) -> Path:
-    """Copy the database to a file next to it, and replace the copy of an earlier attempt."""
+    """Copy the database to a file next to it; replace a copy from an earlier attempt."""
     copy = path.with_name(f"{path.name}.backup-{version}")
     copy.unlink(missing_ok=True)
     copy.touch(mode=0o600)

@@ -31,7 +31,7 @@ _TABLE = (
 
 
 class _FileChange(msgspec.Struct):
-    """A change of one file: `text` to append, or all of its content if `is_new`.
+    """A change of one file: append `text`, or if `is_new`, replace the file's content with it.
 
     A `text` of None removes the file.
     """
@@ -57,12 +57,12 @@ def add(db: apsw.Connection, place: int, text: bytes) -> None:
 
 
 def end(db: apsw.Connection, place: int) -> None:
-    """Delete the file of a part, because the row has the text or the part is deleted."""
+    """Delete the file with the text of a part that is finished or deleted."""
     db.execute("INSERT INTO temp.open_text(place, piece) VALUES(?, NULL)", (place,))
 
 
 def read(db: apsw.Connection, place: int) -> bytes | None:
-    """Return the content of a part's file, or None if it has no file."""
+    """Return the content of a part's file, or None if the part has no file."""
     try:
         return _file(db, place).read_bytes()
     except FileNotFoundError:
@@ -84,7 +84,7 @@ def sweep(db: apsw.Connection) -> None:
 
 @contextmanager
 def transaction(db: apsw.Connection) -> Iterator[None]:
-    """Commit the block's transaction together with its changes of files, or undo both on failure.
+    """Commit the block's transaction and its changes of files together; undo both on failure.
 
     :raises OSError: when a file cannot be written.
     """

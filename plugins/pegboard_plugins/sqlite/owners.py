@@ -1,4 +1,4 @@
-"""The processes that use a database, their sessions, and the recovery after dead processes.
+"""The processes that use a database, their sessions, and what is done after a process died.
 
 Each process holds a lock on its own file, which the system releases when the process dies in any
 way. Unlike a process id, a lock is not reused, and works across containers that share the folder.
@@ -49,7 +49,7 @@ class Owners:
 
     @contextmanager
     def opening(self, wait: Callable[[int], bool]) -> Iterator[None]:
-        """Hold the exclusive right to open the database during the block.
+        """Hold the exclusive right to open the database during the `with` block.
 
         `wait` sleeps before each retry, and returns False when its limit is reached.
 
@@ -69,7 +69,7 @@ class Owners:
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def others(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Return the living processes, and those that died since the last call.
+        """Return the names of living processes, and of processes that died since the last call.
 
         Only allowed inside `opening`.
         """
@@ -78,7 +78,7 @@ class Owners:
         return alive, tuple(sorted(names - set(alive)))
 
     def is_alive(self, owner: str) -> bool:
-        """Return whether the process with this name still holds its lock."""
+        """Return whether the process named `owner` still holds its lock."""
         if owner == self.own:
             return True
         path = self._folder / owner
@@ -174,7 +174,7 @@ def recover(db: apsw.Connection, is_alive: Callable[[str], bool]) -> tuple[Event
 
 
 def interrupt(db: apsw.Connection, session_id: str, *, died: bool = True) -> tuple[Event, ...]:
-    """End all unfinished work in a session, and remove its owner.
+    """End all unfinished work in a session, and remove the session's owner.
 
     `died` is False if the owner is alive, but could not write the end of its work.
     """
@@ -235,7 +235,7 @@ def claim(
 def bury(
     db: apsw.Connection, session_id: str, is_alive: Callable[[str], bool]
 ) -> tuple[None, tuple[Event, ...]]:
-    """Mark a session as interrupted if its owner has died."""
+    """Mark a session's unfinished work as interrupted if the session's owner has died."""
     holder = reads.owner(db, session_id)
     events = interrupt(db, session_id) if holder is not None and not is_alive(holder) else ()
     return None, events
@@ -260,7 +260,7 @@ def release(db: apsw.Connection, fence: Fence) -> tuple[None, tuple[Event, ...]]
 
 
 def give_back(db: apsw.Connection, claimed: Sequence[Fence]) -> tuple[None, tuple[Event, ...]]:
-    """Release the sessions of these fences, because the calls that claimed them were cancelled."""
+    """Release these sessions, because the calls that claimed them were cancelled."""
     for fence in claimed:
         release(db, fence)
     return None, ()

@@ -39,7 +39,7 @@ Row = tuple[object, ...]
 
 
 class Pages:
-    """The pages of a file, each in the newest version in its write-ahead log."""
+    """The pages of a database file, each in the newest version in the write-ahead log."""
 
     def __init__(self, path: Path) -> None:
         self._content = path.read_bytes()
@@ -49,7 +49,7 @@ class Pages:
             self._take(log.read_bytes())
 
     def rows(self) -> Iterator[tuple[int, Row]]:
-        """Yield the rows of every leaf page in use, with their row numbers."""
+        """Yield the rows of every leaf page in use, each with its row number."""
         free = self._free()
         for number in range(1, len(self._content) // PAGE_BYTES + 1):
             if number not in free:
@@ -115,7 +115,7 @@ class Pages:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at an offset, and the offset after it."""
+    """Return the variable-length number at the offset `at`, and the offset after the number."""
     value = 0
     for step in range(8):
         value = (value << 7) | (data[at + step] & _SEVEN_BITS)
@@ -156,7 +156,7 @@ def _value(kind: int, content: bytes) -> object:
 
 @contextmanager
 def with_header(damaged: Path) -> Iterator[Path]:
-    """Yield the file, or a temporary copy of it with a new header.
+    """Yield the damaged file, or if its header is damaged, a copy with a new header.
 
     :raises OSError: when there is no room for the copy.
     """

@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - the range of rows is our own words
-"""The text of a streamed part: in a file while the part is open, and later in rows.
+"""The text of a streamed message part: in a file while the part is open, and later in rows.
 
 The text of an `OPEN` part is in its row, in rows of pieces and in its file. When the part ends, a
 short text is stored in the part's row. Otherwise the row stores how many bytes are in the pieces,
@@ -85,7 +85,7 @@ def drop(db: apsw.Connection, place: int) -> None:
 def whole(
     db: apsw.Connection, data: bytes, place: int, state: str | None, size: int | None
 ) -> bytes:
-    """Return the JSON of a part's row with its complete text; damaged JSON is left unchanged."""
+    """Return the JSON of a part with its complete text; damaged JSON is left unchanged."""
     if size is not None:
         text = _join_pieces(db, place)[:size]
         lost = f"\n[damaged: {size - len(text)} bytes of this text are lost]"
@@ -124,7 +124,7 @@ def _as_it_is_now(db: apsw.Connection, place: int, data: bytes) -> bytes:
 
 
 class SettledPart(msgspec.Struct, frozen=True):
-    """A finished part: its event, its row's JSON, and the number of bytes in its pieces."""
+    """A finished part: the part's event, the JSON for its row, and the size of its pieces."""
 
     event: Event
     data: bytes
@@ -134,7 +134,7 @@ class SettledPart(msgspec.Struct, frozen=True):
 def settle(
     db: apsw.Connection, change: PartUpdated, place: int, data: bytes, streamed: int | None
 ) -> SettledPart:
-    """Store the text and the event of a part that is open or has pieces."""
+    """Store the text and the event of a finished part that was open or has its text in pieces."""
     part = change.part
     opentexts.end(db, place)
     if isinstance(part, TextPart | ReasoningPart):
@@ -152,7 +152,7 @@ def settle(
 
 
 def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
-    """Return the update event with the part's text, or None if it is damaged."""
+    """Return the update event with the part's text, or None if the stored JSON is damaged."""
     stored = read_json(data, Streamed)
     if stored is None:
         return None
@@ -165,7 +165,7 @@ def update(db: apsw.Connection, data: bytes) -> PartUpdated | None:
 
 
 def forget_events(db: apsw.Connection, newest: int) -> None:
-    """Delete all events except the newest ones; `newest` is their number."""
+    """Delete all events except the last ones; `newest` is how many events stay."""
     db.execute(
         "DELETE FROM event WHERE seq <= (SELECT seq FROM event ORDER BY seq DESC LIMIT 1 OFFSET ?)",
         (newest,),
@@ -190,7 +190,7 @@ def _add(db: apsw.Connection, place: int, to: Part, text: bytes) -> None:
 
 
 def _text_of(db: apsw.Connection, place: int, part: Part) -> bytes:
-    """Return the text of a part that is open, has ended, or has lost its row.
+    """Return the text of a part, whether the part is open, has ended, or has lost its row.
 
     The row number of a deleted part may belong to another part now.
     """

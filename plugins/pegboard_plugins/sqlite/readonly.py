@@ -48,7 +48,7 @@ def open_copy(path: Path, wait: LockWait, error: StorageError) -> OpenDatabase:
 
 
 def _copy(path: Path, folder: Path) -> None:
-    """Copy the database to a folder, if it exists."""
+    """Copy the database to a folder; do nothing if there is no database."""
     for ending in _COPIED:
         with suppress(FileNotFoundError, NotADirectoryError):
             shutil.copyfile(f"{path}{ending}", folder / f"{path.name}{ending}")

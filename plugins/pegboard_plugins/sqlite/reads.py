@@ -1,4 +1,4 @@
-"""Functions that read values from rows; they may run in any thread."""
+"""Functions that read from the database; any thread may call them."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -59,7 +59,7 @@ def sessions(
 
 
 def sessions_json(db: apsw.Connection, project_id: str | None, filters: SessionFilters) -> bytes:
-    """Return the result of `sessions` as a JSON array, joined from the rows."""
+    """Return sessions as a JSON array, made from the JSON in their rows."""
     return join_sessions(list(_session_rows(db, project_id, filters)))
 
 
@@ -97,7 +97,7 @@ def projects(db: apsw.Connection) -> tuple[Project, ...]:
 def turns(
     db: apsw.Connection, session_id: str, *, limit: int | None, before: str | None = None
 ) -> TurnRows:
-    """Return the last `limit` messages with their parts; with `before`, only earlier messages."""
+    """Return the last `limit` messages with their parts; with `before`, only messages before it."""
     parts: dict[str, list[tuple[str, bytes]]] = defaultdict(list)
     with db:  # all reads see the same moment
         end = _END if before is None else _ordinal(db, session_id, before)
@@ -120,14 +120,14 @@ def turns(
 
 
 def _ordinal(db: apsw.Connection, session_id: str, message_id: str) -> int:
-    """Return the row number of a message; for an unknown message, the first number."""
+    """Return the row number of a message; 0 if the message is unknown."""
     key = (session_id, message_id)
     rows = db.execute("SELECT ordinal FROM message WHERE session_id = ? AND id = ?", key)
     return next((ordinal for (ordinal,) in rows), 0)
 
 
 def turn(db: apsw.Connection, session_id: str, message_id: str) -> Turn:
-    """Return one message with its parts.
+    """Return one message with the message's parts.
 
     :raises NotFoundError: when the session has no such message.
     """
@@ -182,7 +182,7 @@ def session_approvals(db: apsw.Connection, project_id: str) -> tuple[Approval, .
 
 
 def events(db: apsw.Connection, after: int, limit: int) -> tuple[Event, ...]:
-    """Return the stored events with greater numbers than `after`, in order."""
+    """Return the stored events whose numbers are greater than `after`, in order."""
     rows = db.execute(
         "SELECT seq, type, data FROM event WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
     )
@@ -190,7 +190,7 @@ def events(db: apsw.Connection, after: int, limit: int) -> tuple[Event, ...]:
 
 
 def event(db: apsw.Connection, seq: int, name: str, data: bytes) -> Event:
-    """Return the event of a row; an event of a part gets its text from the pieces."""
+    """Return the event of a row; for a part's event, add the text that is stored in pieces."""
     if name == pieces.STREAMED and (update := pieces.update(db, data)) is not None:
         return Event(properties=update, seq=seq)
     return Event(properties=read_properties(name, data), seq=seq)

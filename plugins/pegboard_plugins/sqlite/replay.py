@@ -26,7 +26,7 @@ _Key = tuple[str, str]
 
 
 class _LastStates(msgspec.Struct):
-    """The last state of each value in the events; messages and parts by session and message."""
+    """The last state of each value in the read events; keys are session and message ids."""
 
     sessions: dict[str, Session] = {}
     messages: dict[_Key, Message] = {}
@@ -35,7 +35,7 @@ class _LastStates(msgspec.Struct):
     todos: dict[str, tuple[Todo, ...]] = {}
 
     def take(self, properties: Properties) -> None:
-        """Apply one event to the states."""
+        """Apply one event to these states."""
         match properties:
             case SessionCreated(info=session) | SessionUpdated(info=session):
                 self.sessions[session.id] = session
@@ -83,7 +83,7 @@ def fill_from_events(db: apsw.Connection) -> None:
 
 
 def put_session(db: apsw.Connection, session: Session) -> None:
-    """Insert a session, unless it exists."""
+    """Insert a session, unless the session is stored already."""
     db.execute(
         "INSERT OR IGNORE INTO session(id, project_id, parent_id, directory, title, updated, data) "
         "VALUES(?, ?, ?, ?, ?, ?, ?)",
@@ -115,7 +115,7 @@ def _put_message(db: apsw.Connection, message: Message) -> None:
 
 
 def _put_part(db: apsw.Connection, part: Part, place: int) -> None:
-    """Insert a part as row `place`, because its stored text is found by this number.
+    """Insert a part as row number `place`, because its stored text belongs to this number.
 
     If `place` is 0 or taken, use a free row number.
     """

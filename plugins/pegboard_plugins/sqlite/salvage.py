@@ -1,5 +1,5 @@
 # ruff: noqa: S608 - names of tables and columns are our own words
-"""Salvage: the copying of readable rows of a damaged database into a new one.
+"""Salvage: copying the readable rows of a damaged database into a new database.
 
 An unreadable row is restored from the newest event with its value. If the row of a session is lost,
 a new session explains the loss, so that its messages can be found.
@@ -46,7 +46,7 @@ class Salvaged(msgspec.Struct, frozen=True):
 
 
 def version_of(damaged: Path) -> int:
-    """Return the number of a file's last migration; if it is unknown, the newest number."""
+    """Return a file's migration number; if it is unreadable, the number of the newest migration."""
     source = _open_readonly(damaged)
     try:
         rows = source.execute("SELECT value FROM meta WHERE key = 'schema_version'")
@@ -59,7 +59,7 @@ def version_of(damaged: Path) -> int:
 
 
 def salvage(damaged: Path, db: apsw.Connection) -> Salvaged:
-    """Fill a new database with the readable rows of another file, which stays unchanged.
+    """Fill the new database `db` with the readable rows of `damaged`, which stays unchanged.
 
     :raises apsw.Error: when the new database cannot be written.
     """
@@ -93,7 +93,7 @@ def _open_readonly(damaged: Path) -> apsw.Connection:
 
 
 def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> bool:
-    """Copy a table; return False if its b-tree may not reach all rows."""
+    """Copy the rows of a table; return False if some may be out of reach."""
     columns = _shared_columns(source, db, table)
     if not columns:
         return False
@@ -103,7 +103,7 @@ def _copy(source: apsw.Connection, db: apsw.Connection, table: str) -> bool:
 
 
 def _copy_from_pages(damaged: Path, db: apsw.Connection, lost: set[str]) -> None:
-    """Copy the rows of lost tables from all leaf pages, even those that no b-tree reaches."""
+    """Copy rows of the `lost` tables from all leaf pages, even pages that no b-tree reaches."""
     columns = {table: _columns(db, table) for table in lost}
     for number, row in Pages(damaged).rows():
         table = _table_of(row)
@@ -181,7 +181,7 @@ def _insert_all(
 def _rows(
     source: apsw.Connection, table: str, columns: tuple[str, ...], gave_up: list[str]
 ) -> Iterator[tuple[object, ...]]:
-    """Yield the readable rows in order; skip unreadable ranges.
+    """Yield the readable rows of a table in order; skip unreadable ranges.
 
     If the end cannot be reached, the table is added to `gave_up`.
     """
@@ -254,7 +254,7 @@ def _adopt_sessions(db: apsw.Connection) -> None:
 
 
 def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
-    """Return a session's project and directory; guess what is unknown from the projects."""
+    """Return a session's project id and directory; guess unknown values from the known projects."""
     directory = _directory(db, session_id)
     query = "SELECT project_id FROM session WHERE directory = ?"
     for (project_id,) in db.execute(query, (directory,)):
@@ -270,7 +270,7 @@ def _place(db: apsw.Connection, session_id: str) -> tuple[str, str]:
 
 
 def _directory(db: apsw.Connection, session_id: str) -> str:
-    """Return the directory of a session from its answers, or ""."""
+    """Return a session's directory, as an answer in the session names it, or ""."""
     rows = db.execute(
         "SELECT data, id, role FROM message WHERE session_id = ? AND role = 'assistant'",
         (session_id,),
@@ -283,7 +283,7 @@ def _directory(db: apsw.Connection, session_id: str) -> str:
 
 
 def _adopt_parts(db: apsw.Connection) -> None:
-    """Create new messages, which explain the loss, for parts of lost messages."""
+    """Create messages for the parts of lost messages; each says that the message was lost."""
     lost = (
         "SELECT DISTINCT session_id, message_id FROM part WHERE NOT EXISTS (SELECT 1 "
         "FROM message WHERE message.session_id = part.session_id AND id = message_id) "
@@ -323,7 +323,7 @@ def _drop_orphans(db: apsw.Connection) -> None:
 
 
 def _go_on_counting(source: apsw.Connection, db: apsw.Connection) -> None:
-    """Make the next event's number greater than all earlier numbers, even lost ones."""
+    """Make the next event's number greater than all earlier events' numbers, even lost ones."""
     greatest = [0]
     for table in ("project", "session", "message", "part", "todos"):
         greatest += [seq or 0 for (seq,) in db.execute(f"SELECT max(last_event) FROM {table}")]

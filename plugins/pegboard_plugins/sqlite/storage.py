@@ -51,7 +51,7 @@ _Value = TypeVar("_Value")
 
 
 class SqliteStorage:
-    """The `Storage` in one SQLite file; several processes may use it. For one event loop."""
+    """The `Storage` in one SQLite file, for one event loop; several processes may use the file."""
 
     def __init__(
         self, path: Path, opened: OpenDatabase, *, ids: IdSource, writer: WriterThread
@@ -99,7 +99,7 @@ class SqliteStorage:
         return await self._writer.run(partial(_commit, changes=changes, fence=fence))
 
     async def claim(self, session_id: str) -> Fence:
-        """See `Storage.claim`; if the wait is cancelled, the session is released."""
+        """See `Storage.claim`; a cancelled call releases the session."""
         own, is_alive = self._owners.own, self._owners.is_alive
         claimed: list[Fence] = []
         if (unreleased := self._unreleased.get(session_id)) is not None:
@@ -257,7 +257,7 @@ class SqliteStorage:
                 await asyncio.to_thread(shutil.rmtree, self._copy, ignore_errors=True)
 
     async def _bury(self, session_id: str) -> None:
-        """Mark unfinished work in the session as interrupted if its process has died."""
+        """Mark unfinished work in the session as interrupted if the owner's process has died."""
         is_alive = self._owners.is_alive
         owner = await self._read(reads.owner, session_id)
         if owner is not None and not await asyncio.to_thread(is_alive, owner):

@@ -1,4 +1,4 @@
-"""The writing thread: jobs that wait at the same time share one transaction (group commit)."""
+"""The thread that writes: jobs that wait at the same time share a transaction (group commit)."""
 
 import asyncio
 import ctypes
@@ -50,7 +50,7 @@ class _Outcome(msgspec.Struct):
 
 
 class WriterThread:
-    """The writing connection and its thread, for one event loop."""
+    """The connection for writes and the thread that uses it, for one event loop."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class WriterThread:
         db.set_wal_hook(self._note_log)
 
     async def run(self, work: Work[_Value]) -> _Value:
-        """Run `work`; return its result when its changes are durable.
+        """Run `work` in the thread; return the result when the changes are durable.
 
         A job that raises an error is undone, and only that job fails. The wait ends, because the
         wait for another process's lock has a limit.
@@ -93,7 +93,7 @@ class WriterThread:
         return value
 
     def post(self, work: Work[_Value]) -> "asyncio.Future[_Value]":
-        """Start `work` and return its result as a future; cancelling the future does not stop it.
+        """Start `work` and return a future for its result; cancelling the future does not stop it.
 
         :raises StorageError: when the database is closed, or cannot be written at all.
         """
@@ -107,7 +107,7 @@ class WriterThread:
         return job.done
 
     async def aclose(self) -> None:
-        """Write the waiting jobs and close the connection; a second call does nothing."""
+        """Write the jobs that wait and close the connection; a second call does nothing."""
         if self._closed:
             return
         self._closed = True
@@ -129,7 +129,7 @@ class WriterThread:
         self._db.close()
 
     def _order(self, order: Callable[[], None], *jobs: _Job) -> None:
-        """Let the thread call `order`, and register its jobs; the first call starts the thread.
+        """Register jobs, and let the thread call `order`; the first call starts the thread.
 
         :raises StorageError: when there is no thread, or it has failed.
         """
@@ -215,7 +215,7 @@ class WriterThread:
             self._checkpoint()
 
     def _write(self, jobs: Sequence[_Job]) -> list[_Outcome]:
-        """Run the jobs in one transaction; if its commit fails, all jobs fail."""
+        """Run the jobs in one transaction; if the commit fails, all jobs fail."""
         if self._has_moved():  # SQLite would write on into a file that no path leads to
             return [_Outcome(error=self._error_of(_MOVED)) for _ in jobs]
         try:
@@ -231,13 +231,13 @@ class WriterThread:
             return outcomes
 
     def _has_moved(self) -> bool:
-        """Return whether the path now leads to another file, or to no file."""
+        """Return whether the database's path now leads to another file, or to no file."""
         moved = ctypes.c_int()
         self._db.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
         return bool(moved.value)
 
     def _attempt(self, job: _Job) -> _Outcome:
-        """Run one job in a savepoint, so that it can be undone alone.
+        """Run one job in a savepoint, so that the job can be undone without the others.
 
         :raises apsw.Error: when SQLite gave up the whole transaction, as for a full disk.
         """
@@ -286,7 +286,7 @@ class WriterThread:
             self._orders.put(self._checkpoint)
 
     def _checkpoint(self) -> None:
-        """Checkpoint the log; after a failure the next commit raises the error."""
+        """Checkpoint the write-ahead log; ignore a failure, since the next commit reports it."""
         try:
             self._db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
         except apsw.Error as error:

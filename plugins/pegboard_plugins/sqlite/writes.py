@@ -45,7 +45,7 @@ _Column = Literal["session_id", "message_id", "id"]
 
 
 def apply(db: apsw.Connection, changes: Iterable[Change]) -> tuple[Event, ...]:
-    """Write the changes; return their events, with numbers unless they are not stored.
+    """Write the changes; return their events, each with a number if the event is stored.
 
     :raises NotFoundError: when a change belongs to a session or message that is not there.
     :raises InvalidInputError: when a value cannot be stored as given.
@@ -54,7 +54,7 @@ def apply(db: apsw.Connection, changes: Iterable[Change]) -> tuple[Event, ...]:
 
 
 def check_fence(db: apsw.Connection, fence: Fence) -> None:
-    """Check that the fence is still the current one of the session.
+    """Check that no other process has claimed the session since this fence was given out.
 
     :raises SessionBusyError: when another process has taken the session over.
     :raises NotFoundError: when the session is gone.
@@ -245,7 +245,7 @@ def _drop_part(db: apsw.Connection, change: DropPart) -> Iterator[Event]:
 
 
 def _end_texts(db: apsw.Connection, session_id: str, column: _Column, value: str) -> None:
-    """Delete the files with the text of unfinished parts, because the parts will be deleted."""
+    """Delete the files with the text of unfinished parts that are about to be deleted."""
     rows = db.execute(
         f"SELECT ordinal FROM part WHERE session_id = ? AND state = ? AND {column} = ?",  # noqa: S608 - a name of three
         (session_id, OPEN, value),

@@ -85,7 +85,7 @@ def _describe(definition: ToolDefinition) -> str:
 
 
 def _is_far(definition: ToolDefinition) -> bool:
-    """Return whether a request may omit the tool: it is deferred, or a plugin's tool by default."""
+    """Return whether requests may omit the tool: a deferred tool, or by default a plugin's tool."""
     return definition.exposure == "deferred" or (
         definition.exposure is None and bool(definition.source)
     )
@@ -93,7 +93,7 @@ def _is_far(definition: ToolDefinition) -> bool:
 
 @hookimpl
 async def register_tools(plugin: Plugin) -> Sequence[Tool]:
-    """Return `tool_search`, and `tool_call` if the option `gateway` is on."""
+    """Return `tool_search`, and also `tool_call` if the plugin's option `gateway` is on."""
     return (tool_search, tool_call) if plugin.options.gateway else (tool_search,)
 
 
@@ -120,7 +120,7 @@ async def chat_params(session: SessionView, request: ModelRequest) -> ModelReque
 
 
 def deferred(tools: Sequence[ToolDefinition], model: Model) -> Mapping[str, ToolDefinition]:
-    """Return the tools to omit: those marked as deferred, and sources until the other tools fit."""
+    """Return the tools to omit: deferred tools, and whole sources until the other tools fit."""
     window = model.limit.context or WINDOW_TOKENS
     far = {each.name: each for each in tools if each.exposure == "deferred"}
     sizes = {each.name: _tokens(each) for each in tools if each.name not in far}

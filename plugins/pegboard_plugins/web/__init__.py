@@ -21,7 +21,7 @@ def register_hooks() -> tuple[ModuleType, ...]:
 
 @hookimpl(optionalhook=True)
 def register_routes() -> tuple[object, ...]:
-    """Return the routes of the pages' files, and of their data."""
+    """Return the HTTP routes of the web pages' files, and of the pages' data."""
     from pegboard_plugins.web import datasets, shell  # FastAPI, which only a server needs
 
     return shell.routes, datasets.routes

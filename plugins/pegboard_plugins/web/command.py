@@ -26,7 +26,7 @@ _OTHERS = 0o077
 
 
 class RunningServer(msgspec.Struct, frozen=True):
-    """A running server of this user, as its file in the state folder describes it."""
+    """A running server of this user, as a file in the state folder describes the server."""
 
     url: str
     directory: str
@@ -92,7 +92,7 @@ def running_server(state: Path, directory: Path, *, url: str = "") -> RunningSer
 
 
 def _read(file: Path) -> RunningServer | None:
-    """Return the server of a state file; None if it has ended, or the file is another user's."""
+    """Return the server in a state file; None if it has ended or belongs to another user."""
     try:
         opened = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(opened, "rb") as content:
@@ -108,7 +108,7 @@ def _read(file: Path) -> RunningServer | None:
 
 
 def page_url(server: RunningServer, directory: Path, *, approve: bool) -> str:
-    """Return the address of the page, with a new key in its fragment.
+    """Return the page's URL with a new key; with `approve`, the page may allow calls for good.
 
     :raises ServerUnreachableError: when the server returns no key.
     """

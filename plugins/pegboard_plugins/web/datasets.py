@@ -1,4 +1,4 @@
-"""The routes for the pages' data, as JSON; each request needs credentials."""
+"""The HTTP routes for the web pages' data, as JSON; each request needs credentials."""
 
 import asyncio
 from collections.abc import Awaitable, Sequence
@@ -41,7 +41,7 @@ class PageLink(Wire, frozen=True):
 
 
 class Drawing(Wire, frozen=True):
-    """A plugin's page or panel, with its content or the `error` that the plugin raised."""
+    """A page or panel of a plugin, with its content or the `error` that the plugin raised."""
 
     plugin: str
     name: str
@@ -51,7 +51,7 @@ class Drawing(Wire, frozen=True):
 
 
 class MessageUpdate(Wire, frozen=True):
-    """A message in its current state."""
+    """A message in its current state, with the texts that are still being written."""
 
     message: MessageNodes
     live: tuple[LiveText, ...]
@@ -85,13 +85,13 @@ async def sessions(
 async def session(
     opened: AtSession, state: Served, last: Annotated[int, Query(ge=1, le=100_000)] = 40
 ) -> Response:
-    """Return a session with its last messages, at most `last`."""
+    """Return a session with its newest messages, at most `last`."""
     return _fresh(await session_page(opened.app, state, opened.session, last=last))
 
 
 @routes.get("/session/{sessionID}/message/{messageID}")
 async def message(opened: AtSession, messageID: str) -> Response:
-    """Return one message in its current state."""
+    """Return a message in its current state."""
     await opened.app.store_text(opened.session.id)
     turn = await opened.app.storage.turn(opened.session.id, messageID)
     found = await message_nodes(opened.app, opened.session, (turn,))
@@ -142,7 +142,7 @@ async def hooks(app: Here, session: str = "") -> Response:
 
 @routes.get("/plugins")
 async def plugins(app: Here) -> Response:
-    """Return the plugins with their states and problems."""
+    """Return the project's plugins with their states and problems."""
     return _fresh(without_keys(app, plugin_page(app)))
 
 

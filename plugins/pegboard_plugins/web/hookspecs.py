@@ -16,7 +16,7 @@ DRAWN_WITHIN_S = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebPage:
-    """A page of the web view, with its `name` in the address and its `title` in the navigation.
+    """A page of the web view, with its `name` in the URL and its `title` in the navigation.
 
     `draw` gets the App of the project and returns blocks, whose text the page escapes.
     """

@@ -1,4 +1,4 @@
-"""The data of the pages about plugins: hooks' changes and durations, prompt lines, problems."""
+"""The data of web pages about plugins: hooks' changes and durations, prompt lines, problems."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ class HookChange(Wire, frozen=True):
 
 
 class PromptLine(Wire, frozen=True):
-    """A line of the system prompt; `plugin` wrote it, or the agent if `plugin` is ""."""
+    """A line of the system prompt; `plugin` wrote the line, or the agent if `plugin` is ""."""
 
     plugin: str
     text: str
@@ -62,7 +62,7 @@ class HookPage(Wire, frozen=True):
 
 
 class PluginRow(Wire, frozen=True):
-    """A plugin with its tools, its hooks and its problems."""
+    """A plugin with the plugin's tools, hooks and problems."""
 
     name: str
     version: str
@@ -77,7 +77,7 @@ class PluginRow(Wire, frozen=True):
 
 
 class PluginPage(Wire, frozen=True):
-    """The plugins of the project, their problems, and the untrusted files."""
+    """The plugins of the project, their problems, and files that the user has yet to trust."""
 
     plugins: tuple[PluginRow, ...]
     problems: tuple[str, ...]
@@ -112,7 +112,7 @@ async def hook_page(app: App, session_id: str) -> HookPage:
 
 
 def _name(key: str) -> str:
-    """Return a plugin's name from its key, which has the form `KIND:NAME:...` or is the name."""
+    """Return a plugin's name from a key, which is the name or has the form `KIND:NAME:...`."""
     return key.split(":")[1] if key.count(":") > 1 else key
 
 
@@ -128,7 +128,7 @@ def prompt_lines(steps: Sequence[TraceStep]) -> tuple[PromptLine, ...]:
 
 
 def _last_request(steps: Sequence[TraceStep]) -> Iterable[TraceStep]:
-    """Return the recorded changes of the newest request.
+    """Return the recorded changes of the newest model request.
 
     The first plugin's change begins the changes of each request.
     """
@@ -163,7 +163,7 @@ def _patch(lines: list[PromptLine], step: TraceStep) -> list[PromptLine]:
 
 
 def plugin_page(app: App) -> PluginPage:
-    """Return the plugins with their states and problems, and the untrusted files."""
+    """Return the plugins with their states and problems, and files the user has yet to trust."""
     return PluginPage(
         plugins=tuple(
             PluginRow(

@@ -1,4 +1,4 @@
-"""Trees of elements, from which a page builds its content without parsing HTML.
+"""Trees of HTML elements, from which a page builds its content without parsing HTML.
 
 A node is a string, or a list of a tag, its attributes, and its child nodes.
 """
@@ -68,7 +68,7 @@ def diff_nodes(patch: str) -> tuple[Node, ...]:
 
 
 def block_nodes(blocks: Iterable[Block]) -> tuple[Node, ...]:
-    """Return a plugin's blocks as nodes, each with its title, lines, diff, table and Markdown."""
+    """Return blocks as nodes, with the title, lines, diff, table and Markdown of each block."""
     return tuple(["section", {"class": "block"}, *_block(each)] for each in blocks)
 
 

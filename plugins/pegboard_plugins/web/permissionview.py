@@ -17,7 +17,7 @@ class PermissionView(Wire, frozen=True):
 
 
 def permission_view(request: PermissionRequest) -> PermissionView:
-    """Return the request for display, with the agent and the reason."""
+    """Return a permission request for display, with the agent and the reason for asking."""
     rows = "".join(rows_html(permission_lines(request)))
     return PermissionView(
         agent=exposed(str(request.metadata.get("agent") or "")),

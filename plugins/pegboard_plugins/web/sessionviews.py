@@ -1,4 +1,4 @@
-"""The data of pages about sessions: rows of the list, messages, and changes by turn."""
+"""The data of web pages about sessions: rows of the session list, messages, changes by turn."""
 
 from collections.abc import Iterable
 
@@ -48,7 +48,7 @@ class LiveText(Wire, frozen=True):
 
 
 class SessionPage(Wire, frozen=True):
-    """A session with its last messages; `earlier` is the number of other messages."""
+    """A session with its newest messages; `earlier` is the number of the messages before them."""
 
     info: SessionRow
     messages: tuple[MessageNodes, ...]
@@ -59,7 +59,7 @@ class SessionPage(Wire, frozen=True):
 
 
 class FileChanges(Wire, frozen=True):
-    """The changes of one file."""
+    """The changes of one file in a session or in a turn."""
 
     file: str
     additions: int
@@ -85,7 +85,7 @@ class SessionChanges(Wire, frozen=True):
 
 
 def session_rows(app: App, state: ServerState, sessions: Iterable[Session]) -> list[SessionRow]:
-    """Return a row for each session, with its state and its number of waiting requests."""
+    """Return a list row for each session, with its state and the number of its open requests."""
     statuses = state.pool.member(app).statuses
     waiting = [each.session_id for each in app.permissions.pending()]
     waiting += [each.session_id for each in app.questions.pending()]
@@ -107,7 +107,7 @@ def session_rows(app: App, state: ServerState, sessions: Iterable[Session]) -> l
 
 
 async def session_page(app: App, state: ServerState, info: Session, *, last: int) -> SessionPage:
-    """Return a session with its last messages, at most `last`."""
+    """Return a session with its newest messages, at most `last`."""
     turns = await app.list_turns(info.id)
     shown = turns[-last:]
     return SessionPage(

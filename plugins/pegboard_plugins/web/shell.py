@@ -1,4 +1,4 @@
-"""The routes for the static files of the pages, which need no credentials."""
+"""The HTTP routes for the web pages' static files, which need no credentials."""
 
 from functools import cache
 from pathlib import Path

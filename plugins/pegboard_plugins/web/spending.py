@@ -1,4 +1,4 @@
-"""The data of the page about costs: by session, model, agent, plugin and day."""
+"""The data of the web page about costs: by session, model, agent, plugin and day."""
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ _DAY_MS = 24 * 3600 * 1000
 
 
 class Amount(Wire, frozen=True):
-    """A cost in US dollars, or None if unknown, with its numbers of requests and tokens."""
+    """A cost in US dollars, or None if it is unknown, with the numbers of requests and tokens."""
 
     name: str
     cost: float | None

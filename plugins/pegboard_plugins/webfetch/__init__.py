@@ -33,7 +33,7 @@ _ACCEPTED: dict[Format, str] = {
 
 
 async def _may_fetch(context: PermissionContext, url: str) -> None:
-    """Require permission for the URL in canonical form, in which it is also fetched."""
+    """Require permission for the URL in canonical form, the form in which it is fetched."""
     from pegboard_plugins.webfetch.fetching import parsed_url  # not before a page is fetched
 
     url = str(parsed_url(url))
@@ -41,7 +41,7 @@ async def _may_fetch(context: PermissionContext, url: str) -> None:
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return the page for the user interface, folded, or None before the call completes."""
+    """Return the fetched page for display, collapsed, or None before the call completes."""
     if not isinstance(part.state, Completed):
         return None
     import pegboard.unstable  # not before a call is drawn

@@ -29,7 +29,7 @@ async def system_addresses(host: str, port: int) -> tuple[str, ...]:
 async def checked_addresses(
     host: str, port: int, *, resolve: Resolve, allowed: Callable[[str], bool]
 ) -> tuple[str, ...]:
-    """Return the addresses to connect to, after checking each of them.
+    """Return the IP addresses of a host, after checking that each one is allowed.
 
     The caller must connect to these addresses and not resolve the name again: DNS may then give
     addresses without a check.

@@ -159,7 +159,7 @@ def _transport(
 
 
 def _reason(error: Exception, url: "httpx.URL", proxy: "Proxy | None") -> str:
-    """Return the reason why a connection failed, and the setting that can fix it."""
+    """Return why a connection failed, with the setting that can fix this, if any."""
     text = str(error) or type(error).__name__
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return f": {text}; {CERTIFICATES_HINT}"
@@ -170,7 +170,7 @@ def _reason(error: Exception, url: "httpx.URL", proxy: "Proxy | None") -> str:
 
 
 def parsed_url(url: str) -> "httpx.URL":
-    """Return the URL in canonical form, in which rules match it.
+    """Return the URL in canonical form, the form that permission rules match.
 
     :raises ToolError: when the URL is not valid, not http(s), or contains a name or password.
     """
@@ -196,7 +196,7 @@ async def _answer(
     addresses: tuple[str, ...],
     accept: str,
 ) -> "httpx.Response":
-    """Return the response, with its body unread, of the first address that accepts a connection."""
+    """Return the response, its body unread, from the first address that accepts a connection."""
     import httpx
 
     *others, last = addresses
@@ -209,7 +209,7 @@ async def _answer(
 
 
 def _request(url: "httpx.URL", address: str, accept: str) -> "httpx.Request":
-    """Make a request to one address, with the host's name in the `Host` header and in TLS."""
+    """Make a request to an IP address, with the host's name in the `Host` header and in TLS."""
     import httpx
 
     headers = {
@@ -253,7 +253,7 @@ def _charset(parameters: str) -> str:
 
 
 async def _content(url: "httpx.URL", response: "httpx.Response") -> tuple[bytes, bool]:
-    """Return the decompressed content, up to 5 MiB, and whether there is more."""
+    """Return the decompressed content, up to 5 MiB, and whether the content is longer."""
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding not in ("identity", "", "gzip", "x-gzip", "deflate"):
         raise ToolError(f"{url} answered in the encoding {coding}, which was not asked for")
@@ -273,7 +273,7 @@ async def _content(url: "httpx.URL", response: "httpx.Response") -> tuple[bytes,
 
 
 class _Packed:
-    """A decoder for gzip or deflate content (RFC 9110 8.4.1) that limits the memory it needs.
+    """A decoder for gzip or deflate content (RFC 9110 8.4.1) that needs limited memory.
 
     It accepts several gzip members, ignores other bytes after the last member, and accepts deflate
     without a zlib header, as some servers send it.
@@ -285,11 +285,11 @@ class _Packed:
 
     @property
     def whole(self) -> bool:
-        """Whether the compressed content is complete."""
+        """Whether all compressed content has arrived."""
         return self._ended or not self._begun
 
     def unpacked(self, piece: bytes) -> Iterator[bytes]:
-        """Decompress the next piece, and yield its content in parts of at most 5 MiB.
+        """Decompress the next piece, and yield the content in parts of at most 5 MiB.
 
         :raises zlib.error: when the content is neither gzip nor deflate.
         """

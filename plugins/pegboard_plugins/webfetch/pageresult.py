@@ -42,7 +42,7 @@ _TEXTUAL = (
 
 
 async def page_result(context: ToolContext, page: Page, format: str) -> ToolResult:  # noqa: A002 - the protocol's name
-    """Return the page in the format, or as an attachment if it is an image or a PDF."""
+    """Return the page in the wanted format, or as an attachment if it is an image or a PDF."""
     title = f"{page.url} ({page.mime or 'unknown type'})"
     if page.mime in _SHOWN:
         return _attached(page, title)
@@ -75,7 +75,7 @@ def _attached(page: Page, title: str) -> ToolResult:
 
 
 def _is_html(page: Page) -> bool:
-    """Return whether the page is HTML by its MIME type, or without one, by its first bytes."""
+    """Return whether the page is HTML by its MIME type, or lacking a type, by its first bytes."""
     return page.mime in _HTML or (not page.mime and re.match(_LIKE_HTML, page.content) is not None)
 
 
@@ -100,7 +100,7 @@ def _charset(page: Page) -> str:
 
 
 def _known(name: str) -> str:
-    """Return Python's name of a text encoding, or "" if Python does not have the encoding."""
+    """Return Python's name of a text encoding, or "" if Python does not know the encoding."""
     try:
         found = codecs.lookup(name).name
         "".encode(found)  # refuses `hex`, `zip` and others that make no text

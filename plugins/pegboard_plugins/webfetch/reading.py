@@ -34,7 +34,7 @@ _BLOCKS = frozenset(
 
 
 def main(path: str, wanted: str, charset: str, url: str) -> None:
-    """Print the page as `markdown` or as `text`; the arguments are those of the program."""
+    """Print the page as `markdown` or `text`; the parameters are the command-line arguments."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     sys.setrecursionlimit(NESTING)
     html = Path(path).read_bytes().decode(charset, "replace")
@@ -43,7 +43,7 @@ def main(path: str, wanted: str, charset: str, url: str) -> None:
 
 
 def converted(html: str, wanted: str, url: str) -> str:
-    """Return the page as Markdown or text; a page that is nested too deeply becomes text."""
+    """Return the page as Markdown or text; a too deeply nested page always becomes text."""
     if wanted == "markdown":
         try:
             return _tidy(_markdown(html, url), fenced=True)
@@ -93,7 +93,7 @@ def _absolute(url: str, link: str) -> str:
 
 
 class _Words(HTMLParser):
-    """A parser that collects the visible text of a page, with each block on its own line."""
+    """A parser that collects the visible text of a page, each block element on its own line."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -103,7 +103,7 @@ class _Words(HTMLParser):
         self._laid_out = 0
 
     def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002 - html.parser's
-        """Process a start tag; the parser calls this method."""
+        """Process a start tag; `HTMLParser` calls this method."""
         if self._hidden:
             self._depth += tag == self._hidden
         elif tag in _HIDDEN - _VOID:
@@ -115,7 +115,7 @@ class _Words(HTMLParser):
             self.handle_data(" ")
 
     def handle_endtag(self, tag: str) -> None:
-        """Process an end tag; the parser calls this method."""
+        """Process an end tag; `HTMLParser` calls this method."""
         if self._hidden:
             self._depth -= tag == self._hidden
             self._hidden = self._hidden if self._depth else ""
@@ -124,7 +124,7 @@ class _Words(HTMLParser):
             self._laid_out -= tag == "pre" and self._laid_out > 0
 
     def handle_data(self, data: str) -> None:
-        """Process the text between tags; the parser calls this method."""
+        """Process the text between tags; `HTMLParser` calls this method."""
         if self._hidden:
             return
         if not self._laid_out:

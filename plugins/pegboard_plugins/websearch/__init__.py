@@ -60,7 +60,7 @@ _FORBIDDEN = (401, 403)
 
 
 class WebHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A search result; `text` is an excerpt of the page around the words of the query."""
+    """A search result; `text` is an excerpt of the web page around the words of the query."""
 
     url: str
     title: str = ""
@@ -128,7 +128,7 @@ async def _may_search_code(context: PermissionContext, query: str) -> None:
 
 
 def _drawn(part: ToolPart) -> "Block | None":
-    """Return the number of results, and the results, folded, for the user interface."""
+    """Return the search results for display, collapsed under the query and their number."""
     if not isinstance(part.state, Completed):
         return None
     import pegboard.unstable  # not before a call is drawn
@@ -193,7 +193,7 @@ def _entry(hit: WebHit) -> str:
 
 
 def _within(limit_chars: int, entries: Iterable[str]) -> list[str]:
-    """Return the entries that fit into `limit_chars` characters; cut the last of them."""
+    """Return the entries that fit into `limit_chars` characters; cut the last entry to fit."""
     chosen: list[str] = []
     for entry in entries:
         if limit_chars <= 0:
@@ -231,7 +231,7 @@ def register_hooks() -> tuple[Callable[..., object], ...]:
 
 @hookimpl(timeout_s=ASKED_WITHIN_S)
 async def register_tools(config: Config, hooks: HookCalls, plugin: Plugin) -> list[Tool]:
-    """Return the tools with the configured backend, or with the one that was registered last.
+    """Return the tools with the configured backend, or else the last registered backend.
 
     Return no tools if there is no backend and the configuration does not mention `websearch`.
 
